@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
-import { insertPullRequests } from '../test/support/factories.ts';
+import { insertMembers, insertPullRequests } from '../test/support/tenants.ts';
 import { attacks } from './attacker.ts';
 import { type Installation, print, startInstallation } from './installation.ts';
 import { startReads } from './reads.ts';
@@ -68,9 +68,9 @@ export async function soakAttacks(operands: readonly string[]): Promise<boolean>
       judge(name, await underAttack([name], installation, origin, seconds));
     }
     if (isChosen('expensive rules') || isChosen('all at once')) {
-      const { organisationId } = installation;
+      const { id } = installation.organisation;
       await database.transaction(executor =>
-        applyRuleset(executor, organisationId, { definitions: [], rules: expensiveRules, source: '' }),
+        applyRuleset(executor, id, { definitions: [], rules: expensiveRules, source: '' }),
       );
     }
     if (isChosen('expensive rules')) judge('expensive rules', await measure(installation, origin, seconds));
@@ -87,20 +87,15 @@ export async function soakAttacks(operands: readonly string[]): Promise<boolean>
   }
 }
 
-async function fill(database: Database, { organisationId }: Installation): Promise<void> {
-  const organisation = { id: organisationId } as Parameters<typeof insertPullRequests>[1]['organisation'];
+async function fill(database: Database, { organisation }: Installation): Promise<void> {
   await insertPullRequests(
-    { database } as Parameters<typeof insertPullRequests>[0],
+    { database },
     { organisation },
     Array.from({ length: pullRequests }, (_, index) => 1_700_000_000 + index),
   );
   await database.executor.execute(sql`
-    update pull_requests set body = repeat('ab ', 1000) where organisation_id = ${organisationId}`);
-  await database.executor.execute(sql`
-    insert into members (organisation_id, id, github_id, login, name, photo_url)
-    select ${organisationId}, gen_random_uuid(), 1000 + number, 'member-' || number, 'Member ' || number,
-      'https://photos.example/' || number
-    from generate_series(1, ${members}) as number`);
+    update pull_requests set body = repeat('ab ', 1000) where organisation_id = ${organisation.id}`);
+  await insertMembers({ database }, { organisation }, members);
 }
 
 interface Measured {

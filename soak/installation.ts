@@ -1,15 +1,14 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { generateAccessToken, hashAccessToken, scopes } from '../src/access-token.ts';
-import { addAccessToken } from '../src/database/access-tokens.ts';
+import { scopes } from '../src/access-token.ts';
 import { connectDatabase } from '../src/database/client.ts';
 import { migrateDatabase } from '../src/database/migrate.ts';
-import { addOrganisation } from '../src/database/organisations.ts';
+import type { Organisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
-import { addUser } from '../src/database/users.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
+import { createTenant, type Tenant } from '../test/support/tenants.ts';
 import { scoringRules } from './killed-database.ts';
 import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
 import { login } from './traffic.ts';
@@ -23,7 +22,7 @@ const githubDelayMs = 150;
 export interface Installation {
   readonly server: KilledServer;
   readonly github: GithubStandIn;
-  readonly organisationId: string;
+  readonly organisation: Organisation;
   /** With every scope. */
   readonly token: string;
   readonly replicas: readonly KilledReplica[];
@@ -81,33 +80,15 @@ export async function startInstallation(
   }
 }
 
-async function prepare(url: string, githubId: number): Promise<{ organisationId: string; token: string }> {
+async function prepare(url: string, githubId: number): Promise<Tenant> {
   await migrateDatabase(url);
   const database = connectDatabase(url, pino({ level: 'silent' }));
-  const organisation = await addOrganisation(database.executor, { login, githubId, name: login, photoUrl: '' });
-  if (organisation === undefined) throw new Error('the organisation exists already');
-  const organisationId = organisation.id;
+  const tenant = await createTenant({ database }, { login, githubId, scopes });
   await database.transaction(executor =>
-    applyRuleset(executor, organisationId, { definitions: [], rules: [...scoringRules], source: '' }),
+    applyRuleset(executor, tenant.organisation.id, { definitions: [], rules: [...scoringRules], source: '' }),
   );
-  const user = await addUser(database.executor, {
-    organisationId,
-    name: 'Ada',
-    email: 'ada@acme.example',
-    photoUrl: '',
-  });
-  if (user === undefined) throw new Error('the user exists already');
-  const token = generateAccessToken();
-  await addAccessToken(database.executor, {
-    organisationId,
-    userId: user.id,
-    name: 'soak',
-    tokenHash: hashAccessToken(token),
-    scopes: [...scopes],
-    expiresAt: null,
-  });
   await database.close();
-  return { organisationId, token };
+  return tenant;
 }
 
 export const print = (text: string) => void process.stdout.write(`${text}\n`);

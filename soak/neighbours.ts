@@ -5,17 +5,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { generateAccessToken, hashAccessToken, scopes } from '../src/access-token.ts';
-import { addAccessToken } from '../src/database/access-tokens.ts';
+import { scopes } from '../src/access-token.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
-import { addOrganisation, type Organisation } from '../src/database/organisations.ts';
+import type { Organisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
-import { addUser } from '../src/database/users.ts';
 import { formatId } from '../src/ids.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
-import { insertPullRequests } from '../test/support/factories.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { createTenant, insertPullRequests } from '../test/support/tenants.ts';
 import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';
 import { startReads } from './reads.ts';
 import { login } from './traffic.ts';
@@ -93,7 +91,7 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
   let isClean = false;
   try {
     const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
-    const attacker = await fill(installation, database, login, 100_000, installation.organisationId);
+    const attacker = await fill(installation, database, login, 100_000, installation);
     const victim = await fill(installation, database, 'neighbour', 1_000);
     const neighbours = { installation, database, origin, attacker, victim };
     await measure(neighbours, 3);
@@ -143,27 +141,17 @@ async function fill(
   database: Database,
   name: string,
   bodyCharacters: number,
-  existing?: string,
+  existing?: Pick<Tenant, 'organisation' | 'token'>,
 ): Promise<Tenant> {
-  const { executor } = database;
   const onGithub = github.organisation(name);
   const ada = onGithub.member('ada');
-  const values = { login: name, githubId: onGithub.id, nodeId: onGithub.nodeId, name, photoUrl: '' };
-  const organisation =
-    existing === undefined ? await addOrganisation(executor, values) : ({ id: existing } as Organisation);
-  if (organisation === undefined) throw new Error('the organisation exists already');
-  const email = `grace@${name}.example`;
-  const user = await addUser(executor, { organisationId: organisation.id, name: 'Grace', email, photoUrl: '' });
-  if (user === undefined) throw new Error('the user exists already');
-  const token = generateAccessToken();
-  await addAccessToken(executor, {
-    ...{ organisationId: organisation.id, userId: user.id, name: 'soak', expiresAt: null },
-    ...{ tokenHash: hashAccessToken(token), scopes: [...scopes] },
-  });
+  const { id: githubId, nodeId } = onGithub;
+  const { organisation, token } =
+    existing ?? (await createTenant({ database }, { login: name, githubId, nodeId, scopes }));
   const times = Array.from({ length: pullRequestCount }, (_, index) => 1_700_000_000 + index);
   await insertPullRequests({ database }, { organisation }, times);
   // Of the attacker, as large as GitHub allows: 65,536 characters, each of three bytes here.
-  await executor
+  await database.executor
     .update(pullRequestsTable)
     .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
     .where(eq(pullRequestsTable.organisationId, organisation.id));

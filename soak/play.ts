@@ -1,12 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
-import { addAccessToken } from '../src/database/access-tokens.ts';
-import { addOrganisation } from '../src/database/organisations.ts';
 import { organisations } from '../src/database/schema.ts';
-import { addUser } from '../src/database/users.ts';
 import { publishCheckRuns } from '../src/sync/check-runs.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
+import { createTenant } from '../test/support/tenants.ts';
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
 import { compare, compareCheckRuns, comparePages, type Stage } from './compare.ts';
@@ -258,26 +255,12 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   return differences;
 }
 
-async function addTenant({ database: { executor } }: Arena, github: GithubOrganisation): Promise<ModelOrganisation> {
-  const { login, id: githubId, nodeId, avatarUrl: photoUrl } = github;
-  const organisation = await addOrganisation(executor, { login, githubId, nodeId, name: login, photoUrl });
-  const user =
-    organisation &&
-    (await addUser(executor, { organisationId: organisation.id, name: 'Ada', email: 'ada@example.com', photoUrl: '' }));
-  if (organisation === undefined || user === undefined) throw new Error(`${login} already exists`);
+async function addTenant({ database }: Arena, github: GithubOrganisation): Promise<ModelOrganisation> {
+  const { organisation, token } = await createTenant({ database }, { ...github, githubId: github.id });
   // Compared only when the history says so.
-  await executor
+  await database.executor
     .update(organisations)
     .set({ comparisonDueAt: sql`now() + interval '10 days'`, checksDueAt: sql`now()` })
     .where(eq(organisations.id, organisation.id));
-  const token = generateAccessToken();
-  await addAccessToken(executor, {
-    organisationId: organisation.id,
-    userId: user.id,
-    name: '',
-    tokenHash: hashAccessToken(token),
-    scopes: ['read', 'sync', 'delete'],
-    expiresAt: null,
-  });
   return organisationOf(github, organisation.id, token);
 }

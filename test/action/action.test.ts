@@ -13,7 +13,7 @@ import { parse } from 'yaml';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { requireBuild } from '../commands/support.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createToken } from '../support/service.ts';
+import { createToken } from '../support/tenants.ts';
 
 interface Comment {
   id: number;

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { generateAccessToken } from '../../src/access-token.ts';
 import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, createToken, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, createToken, insertPullRequests } from '../support/tenants.ts';
 
 let service: Service;
 let client: Client;

@@ -3,7 +3,7 @@ import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 
 let scene: Scene;
 beforeAll(async () => {

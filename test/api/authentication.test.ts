@@ -6,16 +6,8 @@ import { listAccessTokens, revokeAccessToken } from '../../src/database/access-t
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { type Client, createClient } from '../support/client.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import {
-  closing,
-  createTenant,
-  createToken,
-  type Service,
-  startReplica,
-  startService,
-  type Tenant,
-} from '../support/service.ts';
+import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let client: Client;

@@ -3,7 +3,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createReplyCheck } from '../support/openapi.ts';
 import { exchange, listen, type RawReply } from '../support/raw-http.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let tenant: Tenant;

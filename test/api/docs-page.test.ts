@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
-import { closing, createTenant, startService } from '../support/service.ts';
+import { closing, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 
 test.skipIf(!hasBrowser)('/docs can be authorised and used in a browser', async () => {
   const service = closing(await startService());

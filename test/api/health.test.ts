@@ -14,7 +14,8 @@ import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
 import { startProxy } from '../support/proxy.ts';
 import { listen } from '../support/raw-http.ts';
-import { closing, createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant, insertMembers, type Tenant } from '../support/tenants.ts';
 import { post } from '../webhooks/support.ts';
 
 let service: Service;
@@ -100,10 +101,7 @@ describe('/readyz', () => {
     const stopping = closing(await startReplica(service.database.url));
     const slow = await createTenant(service);
     // Pages end below a megabyte, which connections take at once.
-    await service.database.executor.execute(sql`
-      insert into members (organisation_id, id, github_id, login, name, photo_url)
-      select ${slow.organisation.id}, gen_random_uuid(), number, number, repeat('a', 1000), 'https://photos.example/'
-      from generate_series(1, 6000) as number`);
+    await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
     const port = await listen(stopping.app);
     const socket = connect(port, '127.0.0.1');
     socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);

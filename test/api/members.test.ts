@@ -8,7 +8,8 @@ import type { MemberBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { listen } from '../support/raw-http.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { closing, createTenant } from '../support/service.ts';
+import { closing } from '../support/service.ts';
+import { createTenant, insertMembers } from '../support/tenants.ts';
 
 let scene: Scene;
 beforeAll(async () => {
@@ -63,11 +64,7 @@ describe('members', () => {
   /** An organisation with so many, most of whom have joined at the same time. */
   async function newHome(count: number) {
     const tenant = await createTenant(scene.service);
-    await scene.service.database.executor.execute(sql`
-      insert into members (organisation_id, id, github_id, login, name, photo_url, created_at)
-      select ${tenant.organisation.id}::uuid, gen_random_uuid(), number, 'm' || number, 'Member ' || number,
-        'https://x.example', to_timestamp(1700000000 + number % 3 * 0.000001)
-      from generate_series(1, ${count}::int) as number`);
+    await insertMembers(scene.service, tenant, count);
     return tenant;
   }
 

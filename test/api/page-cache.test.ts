@@ -15,7 +15,8 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant, startReplica } from '../support/service.ts';
+import { startReplica } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { lockWaits, waitUntil } from '../sync/support.ts';
 
 let scene: Scene;

@@ -5,8 +5,8 @@ import { saveMembers } from '../../src/database/members.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { type Client, createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let client: Client;

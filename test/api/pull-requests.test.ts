@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 
 let scene: Scene;
 beforeAll(async () => {

@@ -7,16 +7,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { boundReplies } from '../../src/api/replies.ts';
 import type { App } from '../../src/app.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
-import { insertPullRequests } from '../support/factories.ts';
 import { listen } from '../support/raw-http.ts';
-import {
-  createTenant,
-  createToken,
-  type Service,
-  startReplica,
-  startService,
-  type Tenant,
-} from '../support/service.ts';
+import { type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant, createToken, insertMembers, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let tenant: Tenant;
@@ -28,10 +21,7 @@ beforeAll(async () => {
   await insertPullRequests(service, tenant, [1_700_000_000]);
   // Longer than any that is stored today, so that the system's buffers can't hold it.
   await service.database.executor.execute(sql`update pull_requests set body = repeat('b', 12000000)`);
-  await service.database.executor.execute(sql`
-    insert into members (organisation_id, id, github_id, login, name, photo_url)
-    select ${tenant.organisation.id}, gen_random_uuid(), 1000 + number, 'member-' || number, repeat('m', 20000), ''
-    from generate_series(1, 1000) as number`);
+  await insertMembers(service, tenant, 1_000, 'm'.repeat(20_000));
 });
 afterAll(() => service.close());
 

@@ -2,16 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import {
-  closing,
-  createTenant,
-  createToken,
-  type Service,
-  startReplica,
-  startService,
-  type Tenant,
-} from '../support/service.ts';
+import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let client: Client;

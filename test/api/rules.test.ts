@@ -3,7 +3,8 @@ import { applyRuleset, readRules } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { type Client, createClient } from '../support/client.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, type Tenant } from '../support/tenants.ts';
 
 interface RuleBody {
   id: string;

@@ -7,8 +7,9 @@ import { createClient, type PageBody, type PullRequestBody } from '../support/cl
 import { type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { closing, createTenant, startReplica } from '../support/service.ts';
-import { setPoints } from '../sync/support.ts';
+import { closing, startReplica } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
+import { setPoints } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 
 let scene: Scene;

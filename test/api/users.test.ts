@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addUser, removeUser, type User } from '../../src/database/users.ts';
 import { formatId } from '../../src/ids.ts';
 import { type Client, createClient, type PageBody } from '../support/client.ts';
-import { createTenant, createToken, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, createToken, type Tenant } from '../support/tenants.ts';
 
 interface AccountBody {
   id: string;

@@ -13,7 +13,7 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 let scene: Scene;

@@ -20,15 +20,8 @@ import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
-import {
-  createDatabase,
-  createEmptyDatabase,
-  createTenant,
-  type Service,
-  startReplica,
-  type Tenant,
-  webhookSecret,
-} from '../support/service.ts';
+import { createDatabase, createEmptyDatabase, type Service, startReplica, webhookSecret } from '../support/service.ts';
+import { createTenant, type Tenant } from '../support/tenants.ts';
 import { complaintOf, type Environment, requireBuild, run, runHere, runJson } from './support.ts';
 
 /*

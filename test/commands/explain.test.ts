@@ -8,9 +8,8 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { insertPullRequests } from '../support/factories.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/service.ts';
+import { createTenant, insertPullRequests } from '../support/tenants.ts';
 import { runHere } from './support.ts';
 
 let scene: Scene;

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Context } from '../../src/commands/context.ts';
 import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { createDatabase, createTenant, startReplica } from '../support/service.ts';
+import { createDatabase, startReplica } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { complaintOf, type Environment, requireBuild, run, runHere, runWith, startForTest } from './support.ts';
 
 let databaseUrl: string;

@@ -18,7 +18,8 @@ import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { closing, createTenant, type Service, startService } from '../support/service.ts';
+import { closing, type Service, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 beforeAll(requireBuild);

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, insertPullRequests } from '../support/tenants.ts';
 import { type Environment, runHere, runJson } from './support.ts';
 
 let service: Service;

@@ -7,7 +7,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test,
 import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, createDatabase, createTenant, startReplica, type Tenant, webhookSecret } from '../support/service.ts';
+import { closing, createDatabase, startReplica, webhookSecret } from '../support/service.ts';
+import { createTenant, type Tenant } from '../support/tenants.ts';
 import {
   complaintOf,
   type Environment,

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { members, pullRequests, repositories } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { runHere, runJson } from './support.ts';
 
 let service: Service;

@@ -177,12 +177,12 @@ describe('options', () => {
   test('can be written --organization', async () => {
     expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({
       rules: [],
-      source: null,
+      source: '# No rules have been applied yet.\nrules: []\n',
       version: 0,
     });
     expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({
       rules: [],
-      source: null,
+      source: '# No rules have been applied yet.\nrules: []\n',
       version: 0,
     });
     expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');

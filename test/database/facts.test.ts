@@ -4,8 +4,8 @@ import { createFactsReader } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readSnapshot, type ScoredFacts } from '../../src/database/snapshot.ts';
 import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
-import { insertPullRequests } from '../support/factories.ts';
-import { createTenant, type Service, startService, type Tenant } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
 let service: Service;
 let acme: Tenant;

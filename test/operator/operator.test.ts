@@ -6,7 +6,7 @@ import { findOrganisation } from '../../src/database/organisations.ts';
 import { createCommandRunner } from '../../src/operator/run-command.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant, createToken } from '../support/service.ts';
+import { createTenant, createToken } from '../support/tenants.ts';
 
 const file = (value: string) => `rules:
   - name: Base

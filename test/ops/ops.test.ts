@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { closing, createTenant, startService } from '../support/service.ts';
+import { closing, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 
 /** Each metric with the labels that expressions ask it for. */
 function selectorsIn(expressions: readonly string[]): { metric: string; label: string; value: string }[] {

@@ -4,15 +4,14 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { type ImportResult, importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { type Client, createClient } from './client.ts';
-import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import type { Repository } from './github/repository.ts';
-import { type GithubStandIn, startGithub } from './github/server.ts';
-import { createTenant, type Service, startService, type Tenant } from './service.ts';
+import type { GithubStandIn } from './github/server.ts';
+import type { Service } from './service.ts';
+import { type Home, newHome, startWorld } from './world.ts';
 
 /** A service, the GitHub stand-in that it asks, and the organisation `acme`, which both know. */
-export interface Scene extends Tenant {
+export interface Scene extends Home {
   github: GithubStandIn;
-  acme: GithubOrganisation;
   web: Repository;
   service: Service;
   client: Client;
@@ -25,22 +24,20 @@ export interface Scene extends Tenant {
 }
 
 export async function startScene(environment: Record<string, string> = {}): Promise<Scene> {
-  const github = await startGithub();
-  const acme = github.organisation('acme', { name: 'Acme' });
-  const service = await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment });
-  const tenant = await createTenant(service, { login: 'acme', githubId: acme.id, nodeId: acme.nodeId });
+  const world = await startWorld({ RECONCILE_INTERVAL: '900', ...environment });
+  const { github, service } = world;
+  const home = await newHome(world, github.organisation('acme', { name: 'Acme' }));
   const work = createRequestWorker(service);
   return {
-    ...tenant,
+    ...home,
     github,
-    acme,
-    web: acme.repository('web'),
+    web: home.acme.repository('web'),
     service,
     client: await createClient(service),
-    import: () => importPullRequests(service, tenant.organisation),
+    import: () => importPullRequests(service, home.organisation),
     async applyRules(rules, definitions = []) {
       await service.database.transaction(executor =>
-        applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' }),
+        applyRuleset(executor, home.organisation.id, { definitions, rules, source: '' }),
       );
     },
     async workOff() {
@@ -48,9 +45,6 @@ export async function startScene(environment: Record<string, string> = {}): Prom
       while (await work()) batches += 1;
       return batches;
     },
-    async close() {
-      await service.close();
-      await github.close();
-    },
+    close: world.close,
   };
 }

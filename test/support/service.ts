@@ -1,12 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { inject, onTestFinished } from 'vitest';
-import { generateAccessToken, hashAccessToken } from '../../src/access-token.ts';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
-import { addAccessToken } from '../../src/database/access-tokens.ts';
-import { addOrganisation, type Organisation } from '../../src/database/organisations.ts';
-import { addUser, type User } from '../../src/database/users.ts';
 import { connectDeps, type Deps } from '../../src/deps.ts';
 import { addDatabase } from './database-server.ts';
 
@@ -72,55 +67,6 @@ export async function startReplica(
       await deps.close();
     },
   };
-}
-
-export interface Tenant {
-  organisation: Organisation;
-  user: User;
-  token: string;
-}
-
-/** An organisation with a user who holds a token of every scope. */
-export async function createTenant(
-  { database }: Pick<Deps, 'database'>,
-  values: { login?: string; githubId?: number; nodeId?: string; scopes?: string[] } = {},
-): Promise<Tenant> {
-  const login = values.login ?? `org-${randomUUID().slice(0, 8)}`;
-  const organisation = await addOrganisation(database.executor, {
-    login,
-    githubId: values.githubId ?? null,
-    nodeId: values.nodeId ?? null,
-    name: login,
-    photoUrl: `https://photos.example/${login}`,
-  });
-  if (organisation === undefined) throw new Error(`the organisation ${login} already exists`);
-  const user = await addUser(database.executor, {
-    organisationId: organisation.id,
-    name: 'Ada Lovelace',
-    email: `ada@${login}.example`,
-    photoUrl: 'https://photos.example/ada',
-  });
-  if (user === undefined) throw new Error('the user already exists');
-  const token = await createToken({ database }, user, values.scopes);
-  return { organisation, user, token };
-}
-
-export async function createToken(
-  { database }: Pick<Deps, 'database'>,
-  user: User,
-  scopes: string[] = ['read', 'sync', 'delete'],
-  expiresAt: Date | null = null,
-): Promise<string> {
-  const token = generateAccessToken();
-  await addAccessToken(database.executor, {
-    organisationId: user.organisationId,
-    userId: user.id,
-    name: '',
-    tokenHash: hashAccessToken(token),
-    scopes,
-    expiresAt,
-  });
-  return token;
 }
 
 /** Closes it when the test ends, also if it fails. */

@@ -13,18 +13,9 @@ import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
 import { startGithub } from '../support/github/server.ts';
 import { closing, startService } from '../support/service.ts';
+import { type Home, newHome, setPoints, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import {
-  compare,
-  type Home,
-  newHome,
-  setPoints,
-  startWorld,
-  storedPullRequests,
-  sync,
-  type World,
-  waitingSyncs,
-} from './support.ts';
+import { compare, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

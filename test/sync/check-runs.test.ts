@@ -8,18 +8,8 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import {
-  apply,
-  type Home,
-  newHome,
-  rule,
-  setPoints,
-  startAppWorld,
-  stored,
-  sync,
-  type World,
-  waitUntil,
-} from './support.ts';
+import { type Home, newHome, setPoints, startAppWorld, type World } from '../support/world.ts';
+import { apply, rule, stored, sync, waitUntil } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

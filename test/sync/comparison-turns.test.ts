@@ -7,7 +7,8 @@ import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { createLatch, secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { compare, type Home, makeDue, newHome, startWorld, storedPullRequests, type World } from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { compare, makeDue, storedPullRequests } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

@@ -10,19 +10,8 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import {
-  compare,
-  compareOnly,
-  type Home,
-  makeDue,
-  newHome,
-  pageExceeded,
-  startWorld,
-  storedPullRequests,
-  sync,
-  type World,
-  waitingSyncs,
-} from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { compare, compareOnly, makeDue, pageExceeded, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

@@ -9,18 +9,15 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy } from '../support/proxy.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import {
   fetchedSync,
-  type Home,
   lockWaits,
-  newHome,
   openSession,
   scoreHistory,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
   waitUntil,
 } from './support.ts';
 

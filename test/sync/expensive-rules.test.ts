@@ -8,20 +8,17 @@ import { pullRequests, repositories, rescoreRanges } from '../../src/database/sc
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import {
   apply,
-  type Home,
   lockWaits,
-  newHome,
   newStored,
   openSession,
   rule,
   scoreHistory,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
   waitUntil,
 } from './support.ts';
 

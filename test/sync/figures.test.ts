@@ -2,13 +2,15 @@
  * How many GitHub requests the service promises to need, counted on the stand-in. A full-size outage takes too long for
  * every run; try it with: OUTAGE_PULL_REQUESTS=10000 npx vitest run test/sync/figures.test.ts
  */
+
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { saveProgress, saveRepositories } from '../../src/database/repositories.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { startLoops } from '../../src/sync/loops.ts';
+import { newHome, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { compare, newHome, startWorld, storedPullRequests, type World, waitingSyncs } from './support.ts';
+import { compare, storedPullRequests, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

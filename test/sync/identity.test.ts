@@ -5,18 +5,8 @@ import { syncMembers } from '../../src/sync/members.ts';
 import { syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { createRefresh } from '../../src/sync/refresh.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import {
-  apply,
-  fetchOf,
-  type Home,
-  newHome,
-  rule,
-  startWorld,
-  stored,
-  storedPullRequests,
-  sync,
-  type World,
-} from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { apply, fetchOf, rule, stored, storedPullRequests, sync } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

@@ -14,18 +14,8 @@ import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, htmlError, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import {
-  apply,
-  type Home,
-  newHome,
-  pageExceeded,
-  rule,
-  startWorld,
-  storedPullRequests,
-  sync,
-  type World,
-  waitingSyncs,
-} from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { apply, pageExceeded, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

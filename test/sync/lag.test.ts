@@ -11,8 +11,9 @@ import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.
 import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, newHome, refetch, startWorld, stored, sync, type World, waitingSyncs } from './support.ts';
+import { refetch, stored, sync, waitingSyncs } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

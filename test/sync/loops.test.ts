@@ -12,20 +12,8 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { type Service, webhookSecret } from '../support/service.ts';
-import {
-  apply,
-  type Home,
-  makeDue,
-  memberLogins,
-  newHome,
-  rule,
-  startWorld,
-  stored,
-  storedPullRequests,
-  sync,
-  type World,
-  waitUntil,
-} from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { apply, makeDue, memberLogins, rule, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 let world: World;
 beforeAll(async () => {

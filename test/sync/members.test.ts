@@ -11,20 +11,17 @@ import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch, queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   apply,
   compare,
   fetchedSync,
-  type Home,
   memberLogins,
-  newHome,
   rule,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
   waitingSyncs,
 } from './support.ts';
 

@@ -7,21 +7,18 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   apply,
   compare,
   fetchedSync,
-  type Home,
   memberLogins,
-  newHome,
   rule,
   scoreHistory,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
 } from './support.ts';
 
 let world: World;

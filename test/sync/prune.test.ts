@@ -8,9 +8,9 @@ import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
-import { insertPullRequests } from '../support/factories.ts';
 import { createRandom } from '../support/random.ts';
-import { createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
+import { type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { waitUntil } from './support.ts';
 
 let service: Service;

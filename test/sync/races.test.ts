@@ -1,4 +1,5 @@
 /** One of two transactions is stopped at the critical point while the other passes. */
+
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -16,21 +17,18 @@ import {
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch } from '../support/github/faults.ts';
-import { createTenant } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import {
   apply,
   fetchedSync,
-  type Home,
   lockWaits,
-  newHome,
   openSession,
   retryFailed,
   rule,
   scoreHistory,
-  startWorld,
   stored,
   sync,
-  type World,
   waitUntil,
 } from './support.ts';
 

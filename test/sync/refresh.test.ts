@@ -4,7 +4,8 @@ import { formatId } from '../../src/ids.ts';
 import { type Client, createClient, type PullRequestBody } from '../support/client.ts';
 import { createLatch, type GithubStandInRequest, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, newHome, startWorld, storedPullRequests, sync, type World } from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { storedPullRequests, sync } from './support.ts';
 
 let world: World;
 let client: Client;

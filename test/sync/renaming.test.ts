@@ -12,19 +12,8 @@ import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
-import {
-  apply,
-  compare,
-  fetchedSync,
-  type Home,
-  makeDue,
-  newHome,
-  rule,
-  startWorld,
-  storedPullRequests,
-  sync,
-  type World,
-} from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { apply, compare, fetchedSync, makeDue, rule, storedPullRequests, sync } from './support.ts';
 
 let world: World;
 let hookUrl: string;

@@ -6,7 +6,8 @@ import { type Running, requireBuild, start } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, stored, storedPullRequests, sync, type World, waitUntil } from './support.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const hour = 3_600;
 

@@ -19,20 +19,9 @@ import {
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
+import { type Home, newHome, setPoints, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import {
-  type Home,
-  newHome,
-  refetch,
-  retryFailed,
-  setPoints,
-  startWorld,
-  stored,
-  storedPullRequests,
-  sync,
-  type World,
-  waitUntil,
-} from './support.ts';
+import { refetch, retryFailed, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 let world: World;
 let work: () => Promise<boolean>;
@@ -352,7 +341,7 @@ describe('a fetch that fails', () => {
     await makeRequestsDue();
     await untilIdle();
     expect(await commitsAndFiles()).toEqual([
-      [2, 250, 750],
+      [2, 250, 500],
       [2, 0, 0],
     ]);
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);

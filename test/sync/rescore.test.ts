@@ -14,20 +14,17 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import {
   apply,
-  type Home,
   lockWaits,
-  newHome,
   newStored,
   openSession,
   rule,
   scoreHistory,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
   waitUntil,
 } from './support.ts';
 

@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import pg from 'pg';
@@ -13,83 +12,8 @@ import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
-import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { createTenant, type Service, startReplica, startService, type Tenant } from '../support/service.ts';
-
-export interface World {
-  github: GithubStandIn;
-  service: Service;
-  /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
-  replica(databaseUrl?: string, environment?: Record<string, string>): Promise<Service>;
-  close(): Promise<void>;
-}
-
-/** Starts a GitHub whose clock stands still, and a service with an App that is installed on every new home. */
-export async function startAppWorld(environment: Record<string, string> = {}): Promise<World> {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-    // Short: it is found sooner.
-    modulusLength: 1024,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
-  return startWorld({ ...app, ...environment }, { app: { id: '4711', publicKey } });
-}
-
-/** Starts a GitHub whose clock stands still, and a service with a token for it. */
-export async function startWorld(
-  environment: Record<string, string> = {},
-  options: Parameters<typeof startGithub>[0] = {},
-): Promise<World> {
-  const github = await startGithub(options);
-  github.clock.set(Math.floor(Date.now() / 1000));
-  const variables = {
-    GITHUB_API_URL: github.apiUrl,
-    GITHUB_TOKEN: github.token,
-    // Comparisons would take the faults that are meant for others.
-    RECONCILE_INTERVAL: '0',
-    ...environment,
-  };
-  const service = await startService(variables);
-  return {
-    github,
-    service,
-    async replica(databaseUrl = service.database.url, changes = {}) {
-      const replica = await startReplica(databaseUrl, { ...variables, ...changes });
-      onTestFinished(() => replica.close());
-      return replica;
-    },
-    async close() {
-      await service.close();
-      await github.close();
-    },
-  };
-}
-
-/** Sets GitHub's points for the hour, and how many of them are left. The test's end gives all 5,000 back. */
-export function setPoints({ limit }: Pick<GithubStandIn, 'limit'>, points: number, remaining = points): void {
-  if (limit === null) throw new Error('no limit');
-  Object.assign(limit, { limit: points, remaining });
-  onTestFinished(() => void Object.assign(limit, { limit: 5_000, remaining: 5_000 }));
-}
-
-export interface Home extends Tenant {
-  /** The same organisation on GitHub, with the member `ada`. */
-  acme: GithubOrganisation;
-}
-
-let homes = 0;
-
-/** A new organisation, here and on GitHub: tests share a world without meeting. */
-export async function newHome({ github, service }: World): Promise<Home> {
-  const acme = github.organisation(`acme-${++homes}`);
-  acme.member(`ada-${homes}`, { name: 'Ada' });
-  github.installApp(acme);
-  const tenant = await createTenant(service, { login: acme.login, githubId: acme.id, nodeId: acme.nodeId });
-  return { ...tenant, acme };
-}
+import type { Home, World } from '../support/world.ts';
 
 /** Fetches the pull requests in one request, as the loop does. */
 export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullRequest[]) {

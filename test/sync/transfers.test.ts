@@ -11,19 +11,16 @@ import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createClient } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
+import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   compare,
   compareOnly,
   fetchedSync,
-  type Home,
   makeDue,
-  newHome,
-  startWorld,
   stored,
   storedPullRequests,
   sync,
-  type World,
   waitingSyncs,
 } from './support.ts';
 

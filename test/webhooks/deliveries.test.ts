@@ -9,7 +9,8 @@ import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { closing, createTenant, startReplica } from '../support/service.ts';
+import { closing, startReplica } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { countRows, post } from './support.ts';
 
 let scene: Scene;

@@ -3,7 +3,8 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, createTenant, type Service, startReplica, startService } from '../support/service.ts';
+import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { countRows, post } from './support.ts';
 
 let service: Service;

@@ -5,7 +5,8 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { exchange, listen } from '../support/raw-http.ts';
-import { createTenant, type Service, startService, webhookSecret } from '../support/service.ts';
+import { type Service, startService, webhookSecret } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { post } from './support.ts';
 
 const mebibyte = 1024 * 1024;

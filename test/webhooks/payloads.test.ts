@@ -3,7 +3,8 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
-import { createTenant, type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { countRows, nothing, post } from './support.ts';
 
 let service: Service;

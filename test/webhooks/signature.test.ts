@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
-import { closing, createTenant, type Service, startReplica, startService, webhookSecret } from '../support/service.ts';
+import { closing, type Service, startReplica, startService, webhookSecret } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 import { countRows, nothing, post } from './support.ts';
 
 let service: Service;

@@ -8,8 +8,8 @@ import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PlanDocument } from '../../../src/commands/plan/document.ts';
 import { newId } from '../../../src/ids.ts';
-import { insertPullRequests } from '../../support/factories.ts';
-import { createTenant, type Service, startService, type Tenant } from '../../support/service.ts';
+import { type Service, startService } from '../../support/service.ts';
+import { createTenant, insertPullRequests, type Tenant } from '../../support/tenants.ts';
 import { complaintOf, type Environment, requireBuild, run, runHere, runJson, runWith } from '../support.ts';
 
 let service: Service;
