@@ -6,7 +6,7 @@ import {
   type Limits,
   type Points,
   saveReply,
-} from '../database/github-limits.ts';
+} from '../database/github-rate-limits.ts';
 import {
   countOrganisations,
   type GithubIdentity,

@@ -20,7 +20,7 @@ import { createExplainer } from '../scoring/explain/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub } from './ask-github.ts';
 import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
-import { planNextTry, reasonOf } from './deferral.ts';
+import { planNextTry, reasonOf } from './retries.ts';
 
 /** Check runs in one request. */
 const maxCheckRuns = 20;

@@ -1,5 +1,5 @@
 import { countSyncRequests } from '../database/backlog.ts';
-import { findLimits } from '../database/github-limits.ts';
+import { findLimits } from '../database/github-rate-limits.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -17,10 +17,10 @@ import {
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { askGithub, credentialOf, pointsLeft } from './ask-github.ts';
-import { deferRequests, maxSharedFailures } from './deferral.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { mayBeOfOne, type SyncResult, syncByNodeIds } from './pull-requests.ts';
+import { deferRequests, maxSharedFailures } from './retries.ts';
 
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { inspectServer } from '../../src/commands/doctor/inspection.ts';
-import { blockGithub } from '../../src/database/github-limits.ts';
+import { blockGithub } from '../../src/database/github-rate-limits.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';

@@ -152,7 +152,7 @@ export const changes: readonly Change[] = [
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
   ]),
 
-  ...of('Points', 'database/github-limits.ts', sync('ask-github'), [
+  ...of('Points', 'database/github-rate-limits.ts', sync('ask-github'), [
     ['and(eq(id, organisationId), isOfThisHour)', 'eq(id, organisationId)'],
     ['then ${pointsUsed} else 0 end', 'then ${pointsUsed} else ${pointsUsed} end'],
     ['${resetAt - toleranceSeconds}', '${resetAt}'],

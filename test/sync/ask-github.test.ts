@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-limits.ts';
+import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
 import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import { formatId, newId } from '../../src/ids.ts';

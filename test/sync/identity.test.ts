@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { members, repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { syncPullRequests } from '../../src/sync/pull-requests.ts';
-import { createRefresh } from '../../src/sync/refresh.ts';
+import { createRefresh } from '../../src/sync/put-sync.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { type Home, newHome, startWorld, type World } from '../support/world.ts';
 import { apply, fetchOf, rule, stored, storedPullRequests, sync } from './support.ts';

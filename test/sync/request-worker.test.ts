@@ -1,7 +1,7 @@
 import { eq, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
-import { countPoints } from '../../src/database/github-limits.ts';
+import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';

@@ -4,7 +4,7 @@ import { areChecksEnabled, countCheckRuns, listFailingCheckRuns } from '../../da
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
-import { findLimits } from '../../database/github-limits.ts';
+import { findLimits } from '../../database/github-rate-limits.ts';
 import { listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
