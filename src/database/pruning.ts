@@ -1,10 +1,12 @@
 import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
-import { keptChanges } from '../commands/explain/queries.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
 import { auditEvents, githubLimits, organisations, pullRequests, scoreChanges } from './schema.ts';
 import { isOneOf } from './statement.ts';
+
+/** How many changes of each pull request are kept individually; earlier ones are folded, one row a month. */
+export const keptChanges = 20;
 
 /*
  * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled

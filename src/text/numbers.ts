@@ -1,6 +1,4 @@
 /** Numbers and durations as commands print them. */
-import type { Bucket } from '../scoring/plan/distribution.ts';
-
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2, signDisplay: 'negative' });
 const fixed = new Intl.NumberFormat('en', {
@@ -34,13 +32,6 @@ export function percent(part: number, total: number): string {
   if (part > 0 && share < 0.1) return '<0.1%';
   if (part < total && share > 99.9) return '>99.9%';
   return `${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`;
-}
-
-/** `< 0`, `5`, `10 to 19`, `≥ 100` */
-export function bucketLabel({ from, to }: Bucket): string {
-  if (from === null) return `< ${formatInteger(to ?? 0)}`;
-  if (to === null) return `≥ ${formatInteger(from)}`;
-  return to - from === 1 ? formatInteger(from) : `${formatInteger(from)} to ${formatInteger(to - 1)}`;
 }
 
 /** `1 rule`, `2 rules` */

@@ -1,5 +1,6 @@
 import type { Executor } from '../../database/client.ts';
 import type { Organisation } from '../../database/organisations.ts';
+import { keptChanges } from '../../database/pruning.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { readSnapshot } from '../../database/snapshot.ts';
 import { formatId, parseId } from '../../ids.ts';
@@ -25,7 +26,6 @@ import {
   findPullRequestsById,
   findPullRequestsOfPage,
   isScoreStale,
-  keptChanges,
   listScoreChanges,
 } from './queries.ts';
 import { representRules, showExplanation } from './text.ts';

@@ -58,9 +58,6 @@ export async function isScoreStale(
   return (await executor.$count(rescoreRanges, and(eq(rescoreRanges.organisationId, organisationId), covers))) > 0;
 }
 
-/** How many changes of each pull request are kept individually; earlier ones are folded, one row a month. */
-export const keptChanges = 20;
-
 /** The changes of a pull request's score, earliest first. */
 export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
   return executor

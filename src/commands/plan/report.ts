@@ -2,13 +2,15 @@
  * A plan as a web page: one file that loads nothing else and runs no script. Titles, names and expressions are written
  * by other people; `html` escapes them.
  */
+
 import { createHash } from 'node:crypto';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
-import { bucketLabel, counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
+import { counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
 import { planStyle } from './style.ts';
 import {
+  bucketLabel,
   comparedWith,
   describeRankChanges,
   describeRuleChanges,

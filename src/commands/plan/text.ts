@@ -1,9 +1,11 @@
 /** A plan for the terminal. */
-import { bucketLabel, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
+
+import { decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';
 import { type ComparedWay, descriptions } from '../rules-audit.ts';
 import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedShare } from './document.ts';
 import {
+  bucketLabel,
   comparedWith,
   describeRankChanges,
   describeRuleChanges,

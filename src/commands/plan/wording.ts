@@ -1,5 +1,6 @@
 /** What the text and the page of a plan say in the same words. */
-import { counted } from '../../text/numbers.ts';
+import type { Bucket } from '../../scoring/plan/distribution.ts';
+import { counted, formatInteger } from '../../text/numbers.ts';
 import type { PlanDocument, PlannedRule } from './document.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
@@ -56,4 +57,11 @@ export function ruleNotes({ before, after, changes }: PlannedRule, total: number
 export function describeRankChanges({ members }: PlanDocument): string {
   const moved = members.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
   return moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
+}
+
+/** `< 0`, `5`, `10 to 19`, `≥ 100` */
+export function bucketLabel({ from, to }: Bucket): string {
+  if (from === null) return `< ${formatInteger(to ?? 0)}`;
+  if (to === null) return `≥ ${formatInteger(from)}`;
+  return to - from === 1 ? formatInteger(from) : `${formatInteger(from)} to ${formatInteger(to - 1)}`;
 }
