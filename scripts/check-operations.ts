@@ -26,6 +26,27 @@ for (const file of filesIn('.github/workflows', /\.yml$/)) {
 }
 parse(readFileSync('.github/dependabot.yml', 'utf8'));
 
+/** Validators pass over keys that they do not know: these are the keys that they never read. */
+function watch<Value extends object>(value: Value, path = ''): { watched: Value; unread(): string[] } {
+  const missing = new Map(Object.keys(value).map(key => [key, `${path}/${key}`]));
+  const inner: { unread(): string[] }[] = [];
+  const watchedValues = new Map<PropertyKey, unknown>();
+  const watched = new Proxy(value, {
+    get(target, key) {
+      if (typeof key === 'string') missing.delete(key);
+      const found: unknown = Reflect.get(target, key);
+      if (typeof found !== 'object' || found === null) return found;
+      if (!watchedValues.has(key)) {
+        const child = watch(found, `${path}/${String(key)}`);
+        watchedValues.set(key, child.watched);
+        inner.push(child);
+      }
+      return watchedValues.get(key);
+    },
+  });
+  return { watched, unread: () => [...missing.values(), ...inner.flatMap(child => child.unread())] };
+}
+
 interface Manifest {
   apiVersion: string;
   kind: string;
@@ -42,7 +63,9 @@ for (const file of filesIn('ops/kubernetes', /\.yaml$/)) {
       >;
       const Model = models[manifest.kind];
       if (Model === undefined) throw new Error(`there is no ${manifest.kind} in ${manifest.apiVersion}`);
-      new Model(manifest).validate();
+      const { watched, unread } = watch(new Model(manifest));
+      watched.validate();
+      for (const key of unread()) problems.push(`${file}: ${manifest.kind}: ${key} is not a known key`);
     } catch (error) {
       problems.push(`${file}: ${manifest.kind}: ${(error as Error).message}`);
     }
