@@ -20,6 +20,13 @@ test.each([
     'select id from organisations where id in (select organisation_id from sync_requests where due_at <= now())',
   ],
   [
+    'an outer join, or a subquery, by the organisation of a union',
+    `select 1 from (select organisation_id, id from a union select organisation_id, id from b) as candidates
+      join c on c.organisation_id = candidates.organisation_id left join d on d.organisation_id = candidates.organisation_id`,
+    `select 1 from (select organisation_id, id from a union select organisation_id, id from b) as candidates
+      join c on c.organisation_id = candidates.organisation_id left join d on d.organisation_id = c.organisation_id`,
+  ],
+  [
     'RETURNING with a function that is not immutable',
     'update members set left_at = now() where organisation_id = $1 returning left_at = now()',
     'update members set left_at = now() where organisation_id = $1 returning left_at',

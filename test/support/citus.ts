@@ -56,6 +56,12 @@ const refusals: readonly Refusal[] = [
     refused: /^\s*(?:alter table|create (?:unique )?index)\b/,
     reason: 'a change of a table in one message with others',
   },
+  {
+    // The union of src/database/check-runs.ts.
+    start: /\b(?:left join \w+ on|from \w+ as \w+ where) /g,
+    refused: /^\w+\.organisation_id = candidates\.organisation_id\b/,
+    reason: 'an outer join, or a subquery, by the organisation of a union',
+  },
   { start: /\bselect\b/g, refused: /^[^(]*pg_notify\([^)]*\)[^(]* from\b/, reason: 'a notification from any node' },
 ];
 
