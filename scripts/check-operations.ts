@@ -26,7 +26,7 @@ for (const file of filesIn('.github/workflows', /\.yml$/)) {
 }
 parse(readFileSync('.github/dependabot.yml', 'utf8'));
 
-/** Validators pass over keys that they do not know: these are the keys that they never read. */
+/** The validators ignore keys that they do not know. `unread` lists the keys that nobody has read. */
 function watch<Value extends object>(value: Value, path = ''): { watched: Value; unread(): string[] } {
   const missing = new Map(Object.keys(value).map(key => [key, `${path}/${key}`]));
   const inner: { unread(): string[] }[] = [];

@@ -129,7 +129,7 @@ export type Facts = {
 
 const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const satisfies FactValues;
 
-/** Each fact is absent, or else 0, false, or without characters or items. */
+/** Facts that can be absent are; the others are 0, false or empty. */
 export const emptyFacts = {
   ...Object.fromEntries(
     Object.entries(factTable).map(([name, { type, absence }]) => [

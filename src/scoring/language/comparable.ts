@@ -22,9 +22,10 @@ function textsOf(tree: TypedExpression): string[] {
  */
 export function checkTexts(tree: TypedExpression, texts: readonly (number | string)[]): void {
   if (tree.kind === 'defined') checkTexts(tree.definition.tree, texts);
-  const list = tree.kind === 'fact' ? factOf(tree.name)?.values : undefined;
+  if (tree.kind !== 'fact') return;
+  const list = factOf(tree.name)?.values;
   const wrong = texts.map(String).find(text => list?.includes(text) === false);
-  if (tree.kind !== 'fact' || list === undefined || wrong === undefined) return;
+  if (list === undefined || wrong === undefined) return;
   const nearest = nearestName(wrong, list);
   const known = list.map(text => `\`"${text}"\``).join(', ');
   const hint = nearest === undefined ? `its values are ${known}` : `did you mean \`"${nearest}"\`?`;
