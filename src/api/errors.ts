@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Type } from '@sinclair/typebox';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import createRouter from 'find-my-way';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import {
   badRequest,
@@ -100,13 +101,11 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
 
 /** Gives every error the Error body, also on unknown paths. Call it before adding routes. */
 export function handleErrors(app: FastifyInstance): void {
-  const known: { path: RegExp; methods: Set<string> }[] = [];
+  const paths = createRouter({ ...app.initialConfig.routerOptions });
   app.addHook('onRoute', ({ url, method }) => {
-    const pattern = url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[A-Za-z]+/g, '[^/]+');
-    const path = new RegExp(`^${pattern}$`);
-    const methods = known.find(route => route.path.source === path.source)?.methods ?? new Set();
+    const methods: Set<string> = paths.findRoute('GET', url)?.store ?? new Set();
+    if (methods.size === 0) paths.on('GET', url, () => undefined, methods);
     for (const name of [method].flat()) methods.add(name);
-    known.push({ path, methods });
   });
 
   app.setErrorHandler(sendError);
@@ -116,13 +115,9 @@ export function handleErrors(app: FastifyInstance): void {
       request.log.debug({ ...describeRequest(request), status, ms: Math.round(elapsedTime) }, 'answered');
   });
   app.setNotFoundHandler((request, reply) => {
-    // The router accepts absolute URLs, too.
-    const path = request.url.replace(/^https?:\/\/[^/]*|[?#].*$/gs, '');
-    const route = known.find(candidate => candidate.path.test(path));
-    if (route === undefined) {
-      throw notFound('There is nothing at this path.', 'See /openapi.json for the paths.');
-    }
-    const allowed = [...route.methods].join(', ');
+    const route = paths.find('GET', request.url);
+    if (route === null) throw notFound('There is nothing at this path.', 'See /openapi.json for the paths.');
+    const allowed = [...route.store].join(', ');
     reply.header('allow', allowed);
     throw methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);
   });

@@ -65,27 +65,30 @@ async function answerTo(bytes: string, { app } = failing()): Promise<string> {
 }
 
 describe('a failure that a caller is told', () => {
-  test('is ours if a plugin says so, and never quotes it', async () => {
+  test('an error of a plugin with the status 503 becomes 500, and its message is not quoted', async () => {
     const failure = Object.assign(new Error('What went on inside.'), { statusCode: 503 });
     const { status, body } = await replyTo(failure);
     expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
   });
 
-  test.each(Object.entries(errorStatuses) as [ErrorCode, number][])('%s has the status %d', async (code, status) => {
-    const { status: replied, body, headers } = await replyTo(new ServiceError(code, 'What to do.'));
-    expect([replied, body]).toEqual([status, { message: 'What to do.' }]);
-    expect(headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(headers['x-request-id']).toBe('request-1');
-    expect(headers['retry-after']).toBeUndefined();
-    expect(headers['www-authenticate']).toBe(code === 'unauthenticated' ? 'Bearer' : undefined);
-  });
+  test.each(Object.entries(errorStatuses) as [ErrorCode, number][])(
+    'the error %s has the status %d',
+    async (code, status) => {
+      const { status: replied, body, headers } = await replyTo(new ServiceError(code, 'What to do.'));
+      expect([replied, body]).toEqual([status, { message: 'What to do.' }]);
+      expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(headers['x-request-id']).toBe('request-1');
+      expect(headers['retry-after']).toBeUndefined();
+      expect(headers['www-authenticate']).toBe(code === 'unauthenticated' ? 'Bearer' : undefined);
+    },
+  );
 
   test.each([
     [0.2, '1'],
     [-5, '1'],
     [1.2, '2'],
     [60, '60'],
-  ])('says after how many whole seconds to try again: %d becomes %s', async (retryAfter, header) => {
+  ])('an error says after how many whole seconds to try again: %d becomes %s', async (retryAfter, header) => {
     const { headers } = await replyTo(new ServiceError('rate_limited', 'Slow down.', { retryAfter }));
     expect(headers['retry-after']).toBe(header);
   });
@@ -101,7 +104,7 @@ describe('the log', () => {
     ['internal', error],
     ['github_failed', warn],
     ['database_unavailable', warn],
-  ])('of %s has the level %s', async (code, level) => {
+  ])('the log line of the error %s has the level %s', async (code, level) => {
     const { lines } = await replyTo(new ServiceError(code, 'What to do.'));
     expect(lines).toMatchObject([
       { level, code, msg: 'What to do.', reqId: 'request-1', method: 'GET', status: errorStatuses[code] },
@@ -111,26 +114,26 @@ describe('the log', () => {
     expect(lines[0]).not.toHaveProperty('err');
   });
 
-  test('of a refused webhook has the level warn', async () => {
+  test('the log line of a refused webhook has the level warn', async () => {
     const { app, lines } = failing(new ServiceError('unauthenticated', 'The signature does not match.'));
     await app.inject('/webhooks/fails');
     expect(lines).toMatchObject([{ level: warn, status: 401, msg: 'The signature does not match.' }]);
   });
 
-  test('of what worked has the level debug, and never a query', async () => {
+  test('the log line of a request that worked has the level debug, and no query', async () => {
     const { app, lines } = failing();
     await app.inject('/works?token=secret');
     expect(lines).toMatchObject([{ level: 20, reqId: 'request-1', method: 'GET', path: '/works', status: 200 }]);
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  test('has the beginning of a long path', async () => {
+  test('the log has only the beginning of a long path', async () => {
     const { app, lines } = failing();
     await app.inject(`/${'x'.repeat(1_000)}`);
     expect(lines).toMatchObject([{ status: 404, path: `/${'x'.repeat(199)}` }]);
   });
 
-  test('names the cause rather than the message for the caller', async () => {
+  test('the log has the cause of an error and the message for the caller', async () => {
     const { lines } = await replyTo(
       new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }),
     );
@@ -148,18 +151,18 @@ describe('an error from a library', () => {
     [499, 400, 'As they say.'],
     [399, 500, 'Something went wrong on our side. It has been logged.'],
     [500, 500, 'Something went wrong on our side. It has been logged.'],
-  ])('with the status %d becomes %d', async (given, status, message) => {
+  ])('an error from a library with the status %d becomes %d', async (given, status, message) => {
     const reply = await replyTo(reported(given));
     expect([reply.status, reply.body]).toEqual([status, { message }]);
   });
 
-  test('without a status is a defect: the caller gets a fixed text, the log the details', async () => {
+  test('an error without a status is a defect: the caller gets a fixed text, the log the details', async () => {
     const { status, body, lines } = await replyTo(new Error('secret detail'));
     expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
     expect(lines).toMatchObject([{ level: 50, code: 'internal', err: { message: 'secret detail' } }]);
   });
 
-  test('about a failed database connection becomes 503, with a retry after a second', async () => {
+  test('an error about a failed database connection becomes 503, with a retry after a second', async () => {
     const lost = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', statusCode: 400 });
     const { status, body, headers, lines } = await replyTo(lost);
     expect([status, body]).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
@@ -178,8 +181,8 @@ describe('a path without a handler', () => {
     return app;
   }
 
-  test.each(['/', '/things', '/things/', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
-    'that does not exist is 404: %s',
+  test.each(['/', '/things', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
+    'a path that does not exist gets 404: %s',
     async url => {
       const reply = await routes().inject({ url, method: 'POST' });
       expect(reply.statusCode).toBe(404);
@@ -190,12 +193,13 @@ describe('a path without a handler', () => {
 
   test.each([
     ['/things/1', 'GET, HEAD, DELETE'],
+    ['/things/', 'GET, HEAD, DELETE'],
     ['/things/1?at=/a.b', 'GET, HEAD, DELETE'],
     ['/things/%20%2F?', 'GET, HEAD, DELETE'],
     ['/a.b', 'PUT, POST'],
     ['/a.b?at=/things/1', 'PUT, POST'],
     ['/a.b?#/things/1', 'PUT, POST'],
-  ])('that has other methods is 405 and names them: %s', async (url, allowed) => {
+  ])('a path that has other methods gets 405, which names them: %s', async (url, allowed) => {
     const reply = await routes().inject({ url, method: 'PATCH' });
     expect(reply.statusCode).toBe(405);
     expect(reply.headers.allow).toBe(allowed);
@@ -230,7 +234,7 @@ describe('what is not an HTTP request', () => {
       'The request headers are too large.',
     ],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n', '400 Bad Request', 'This is not a valid HTTP request.'],
-  ])('such as %s gets the Error body, and the connection closes', async (_, bytes, status, message) => {
+  ])('the reply to %s is the Error body, and the connection closes', async (_, bytes, status, message) => {
     const answer = await answerTo(bytes);
     const [head = '', body] = answer.split('\r\n\r\n');
     const [line, ...headers] = head.split('\r\n');
@@ -243,7 +247,7 @@ describe('what is not an HTTP request', () => {
     ]);
   });
 
-  test('an unknown expectation is ignored', async () => {
+  test('an unknown expectation in a request is ignored', async () => {
     const answer = await answerTo('GET /fails HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 500 /);
   });
@@ -251,14 +255,14 @@ describe('what is not an HTTP request', () => {
   test.each([
     ['cannot be written to', { writable: false }, new Error('late')],
     ['was reset', { writable: true }, Object.assign(new Error('gone'), { code: 'ECONNRESET' })],
-  ])('is not answered on a connection that %s, which is closed', (_, { writable }, error) => {
+  ])('a connection that %s is closed without an answer', (_, { writable }, error) => {
     const done: string[] = [];
     const socket = { writable, write: () => done.push('written'), destroySoon: () => done.push('destroyed') };
     handleClientError(error, socket as unknown as Parameters<typeof handleClientError>[1]);
     expect(done).toEqual(['destroyed']);
   });
 
-  test('such as a request that takes too long to arrive is 408', () => {
+  test('a request that takes too long to arrive gets 408', () => {
     const written: string[] = [];
     const socket = { writable: true, write: (text: string) => written.push(text), destroySoon: () => undefined };
     const error = Object.assign(new Error('slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });

@@ -38,7 +38,7 @@ describe('paths and methods', () => {
     '/constructor',
     '/__proto__',
     `/${'a'.repeat(5_000)}`,
-  ])('%s is 404, with a token or without', async url => {
+  ])('the path %s gets 404, with a token or without', async url => {
     for (const token of [tenant.token, undefined]) {
       const { status, body } = await client.get(url, token);
       expect([status, body.message]).toEqual([404, 'There is nothing at this path. See /openapi.json for the paths.']);
@@ -49,6 +49,7 @@ describe('paths and methods', () => {
     ['/2025-04/account', 'GET, HEAD'],
     ['/2025-04/members', 'GET, HEAD'],
     ['/2025-04/members/x', 'GET, HEAD'],
+    [`/2025-04/members/${'x'.repeat(1_000)}`, 'GET, HEAD'],
     ['/2025-04/members/x/pull-requests', 'GET, HEAD'],
     ['/2025-04/pull-requests?per_page=3', 'GET, HEAD'],
     [`/2025-04/pull-requests/${absent}`, 'DELETE'],
@@ -88,13 +89,13 @@ describe('paths and methods', () => {
     expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
   });
 
-  test('a path that cannot be decoded is 400 with the Error body, before authentication', async () => {
+  test('a path that cannot be decoded gets 400 with the Error body, before authentication', async () => {
     for (const url of ['/%', '/2025-04/%ff', '/2025-04/members/%E0%A4%A/pull-requests']) {
       expect((await client.get(url)).status).toBe(400);
     }
   });
 
-  test('no reply may be cached', async () => {
+  test('a reply without a tag may not be cached', async () => {
     const ofRoutes = ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0'];
     for (const url of [...ofRoutes, '/2025-04/nothing', '/2025-04/%ff']) {
       expect((await client.get(url, tenant.token)).headers['cache-control']).toBe('no-store');
@@ -116,7 +117,7 @@ describe('bodies', () => {
   const malformed = ['', 'nonsense', ';', 'a/b/c', 'text/\u00fcml'];
   const payloads = ['', '{}', '{', 'null', '\0', 'a=b', Buffer.alloc(1_000, 0xff)];
 
-  test('are ignored, whatever they are; only a malformed content type may be refused', async () => {
+  test('request bodies are ignored, whatever they are; only a malformed content type may be refused', async () => {
     for (const type of [...types, ...malformed]) {
       for (const payload of payloads) {
         for (const [method, url, expected] of [
@@ -135,7 +136,7 @@ describe('bodies', () => {
     }
   });
 
-  test('over 16 KiB are 413', async () => {
+  test('a request body over 16 KiB gets 413', async () => {
     const url = `/2025-04/pull-requests/${absent}/sync`;
     const fits = await client.put(url, tenant.token, { payload: 'a'.repeat(16 * 1024) });
     expect(fits.status).toBe(404);
@@ -146,7 +147,7 @@ describe('bodies', () => {
 
 describe("a request's id", () => {
   test.each(['a', '0af7651916cd43dd8448eb211c80319c', 'A-1_b.c:d', 'x'.repeat(64)])(
-    'that is short and plain is returned: %s',
+    'a request id that is short and plain is returned: %s',
     async id => {
       for (const url of ['/2025-04/account', '/nothing', '/%', '/healthz']) {
         const { headers } = await client.get(url, tenant.token, { headers: { 'x-request-id': id } }).catch(() => ({
@@ -158,7 +159,7 @@ describe("a request's id", () => {
   );
 
   test.each(['', ' ', 'x'.repeat(65), 'a b', 'a"b', '<b>', 'a,b', '\u00e9'])(
-    'that is not short and plain is replaced: "%s"',
+    'a request id that is not short and plain is replaced: "%s"',
     async id => {
       const { headers } = await client.get('/2025-04/account', tenant.token, { headers: { 'x-request-id': id } });
       expect(headers['x-request-id']).toMatch(/^[\w-]{3,40}$/);
@@ -166,7 +167,7 @@ describe("a request's id", () => {
     },
   );
 
-  test('is different for each request', async () => {
+  test('each request gets a different id', async () => {
     const replies = await Promise.all(Array.from({ length: 200 }, () => service.app.inject('/healthz')));
     expect(new Set(replies.map(({ headers }) => headers['x-request-id'])).size).toBe(200);
   });
@@ -187,7 +188,7 @@ describe('links', () => {
     return status === 200 ? body.meta.path : status;
   };
 
-  test("use the request's own host and ignore forwarded headers, unless TRUST_PROXY names their sender", async () => {
+  test("links use the request's own host, and forwarded headers only if TRUST_PROXY names their sender", async () => {
     expect(await pathOf(service, forwarded)).toBe('http://inside:3000/2025-04/users');
     const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8, ::1' }));
     expect(await pathOf(proxied, forwarded)).toBe('https://scores.example/2025-04/users');
@@ -201,12 +202,12 @@ describe('links', () => {
     { 'x-forwarded-proto': 'https://evil.example/' },
     { 'x-forwarded-host': 'evil.example/path' },
     { 'x-forwarded-host': 'a"b' },
-  ])('are not built from nonsense that a proxy passes on: %o', async nonsense => {
+  ])('links are not built from nonsense that a proxy passes on: %o', async nonsense => {
     const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
     expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
   });
 
-  test('begin with PUBLIC_URL if it is set, whatever the Host', async () => {
+  test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => {
     const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
     const published = closing(await startReplica(service.database.url, environment));
     const scores = await createClient(published);
@@ -232,7 +233,7 @@ describe('links', () => {
 });
 
 describe('the rate limit', () => {
-  test('counts each request of a token, also failed ones, and does not affect other tokens', async () => {
+  test('the rate limit counts each request of a token, also failed ones, and spares other tokens', async () => {
     const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
     const slow = await createClient(limited);
     const token = await createToken(service, tenant.user, ['read']);
@@ -261,7 +262,7 @@ describe('the rate limit', () => {
     expect((await slow.get('/2025-04/rules')).status).toBe(401);
   });
 
-  test('is exact, however many requests come at once', async () => {
+  test('the rate limit is exact, however many requests come at once', async () => {
     const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
     const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
     const send = () => limited.app.inject({ url: '/2025-04/account', headers });
@@ -272,7 +273,7 @@ describe('the rate limit', () => {
     expect(remaining.toSorted((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, ...Array(21).fill(0)]);
   });
 
-  test('is for a minute from the first request, whatever is refused in it', async () => {
+  test('the rate limit is for a minute from the first request, whatever is refused in it', async () => {
     const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '1' }));
     const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
     const send = async () => (await limited.app.inject({ url: '/2025-04/account', headers })).statusCode;
@@ -286,7 +287,7 @@ describe('the rate limit', () => {
     await expect.poll(send).toBe(200);
   });
 
-  test('of 0 is off', async () => {
+  test('a rate limit of 0 limits nothing', async () => {
     for (let index = 0; index < 700; index += 1) {
       const { statusCode } = await service.app.inject({
         url: '/2025-04/rules',
@@ -298,7 +299,7 @@ describe('the rate limit', () => {
 });
 
 describe('a defect', () => {
-  test('is 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
+  test('a defect gets 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
     const broken = closing(await startService());
     const { token } = await createTenant(broken);
     await broken.database.executor.execute('drop table rules; drop table members cascade');
@@ -326,7 +327,7 @@ function blockFor(milliseconds: number): void {
 }
 
 describe('a service that is overloaded', () => {
-  test('is not one that starts slowly', async () => {
+  test('a service that starts slowly does not count as overloaded', async () => {
     const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
     for (let turn = 0; turn < 3; turn += 1) {
       blockFor(400);
@@ -336,7 +337,7 @@ describe('a service that is overloaded', () => {
     expect((await client.get('/2025-04/account', tenant.token)).status).toBe(200);
   });
 
-  test('says so with 503 and Retry-After, and recovers by itself', async () => {
+  test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
     const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
     const busy = await createClient(replica);
     const until = Date.now() + 15_000;
@@ -369,7 +370,7 @@ describe('a browser', () => {
       },
     });
 
-  test('may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
+  test('a browser may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
     const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
     const asked = await preflight(app, origin);
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
@@ -383,14 +384,14 @@ describe('a browser', () => {
     expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
   });
 
-  test('from another origin may not', async () => {
+  test('a browser may not call the API from an origin that CORS_ORIGINS does not name', async () => {
     const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
     for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
       expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
     }
   });
 
-  test('may not from anywhere by default', async () => {
+  test('a browser may not call the API from anywhere by default', async () => {
     const asked = await preflight(service.app, origin);
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
   });
