@@ -132,7 +132,7 @@ test('trailing slashes, empty lists and explicit defaults change nothing', () =>
   expect(loadConfig({ PUBLIC_URL: 'https://scores.example/api//' }).publicUrl).toBe('https://scores.example/api');
 });
 
-test('a token is enough', () => {
+test('a token is enough to configure GitHub', () => {
   expect(loadConfig({ GITHUB_TOKEN: 'ghp_1' }).github).toEqual({
     apiUrl: 'https://api.github.com',
     token: 'ghp_1',
@@ -141,7 +141,7 @@ test('a token is enough', () => {
   });
 });
 
-test('the message lists each problem once, with its variable', () => {
+test('the message about a wrong configuration lists each problem once, with its variable', () => {
   expect(problemsOf({ PORT: 'x', PUBLIC_URL: '//x', RATE_LIMIT: 'true', LOG_LEVEL: 'true' })).toBe(
     'The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
       'PUBLIC_URL must be an http:// or https:// address; RATE_LIMIT must be a whole number from 0 to 1000000; ' +
@@ -160,7 +160,7 @@ test('the configuration cannot be changed', () => {
   }
 });
 
-test('every problem is reported at once, with its variable', () => {
+test('one message reports every problem of the configuration, with its variable', () => {
   const message = problemsOf({
     DATABASE_URL: 'mysql://db',
     PORT: '70000',
@@ -204,7 +204,7 @@ describe('the proxy for GitHub', () => {
   const proxy = 'http://proxy.example:3128';
   const proxyWith = (environment: Record<string, string>) => loadConfig(environment).github.proxy;
 
-  test('is HTTPS_PROXY, or HTTP_PROXY if GITHUB_API_URL is not https', () => {
+  test('the proxy for GitHub is HTTPS_PROXY, or HTTP_PROXY if GITHUB_API_URL is not https', () => {
     const both = { HTTPS_PROXY: proxy, HTTP_PROXY: 'http://other.example:80' };
     expect(proxyWith(both)).toEqual({ name: 'HTTPS_PROXY', url: proxy, place: proxy });
     const plain = { name: 'HTTP_PROXY', url: 'http://other.example:80', place: 'http://other.example' };
@@ -212,7 +212,7 @@ describe('the proxy for GitHub', () => {
     expect(proxyWith({ HTTP_PROXY: proxy })).toBeUndefined();
   });
 
-  test('may be named in small letters, which come first, and without a scheme', () => {
+  test('https_proxy comes before HTTPS_PROXY, no_proxy before NO_PROXY, and the scheme may be missing', () => {
     expect(proxyWith({ https_proxy: 'proxy.example:3128', HTTPS_PROXY: 'http://other.example' })?.url).toBe(proxy);
     expect(proxyWith({ https_proxy: '', HTTPS_PROXY: proxy })?.url).toBe(proxy);
     expect(proxyWith({ HTTPS_PROXY: proxy, no_proxy: 'github.com', NO_PROXY: 'x' })).toBeUndefined();
@@ -220,7 +220,7 @@ describe('the proxy for GitHub', () => {
     expect(variables).toEqual(['https_proxy', 'no_proxy', 'NO_PROXY']);
   });
 
-  test('is shown without its password', () => {
+  test('the proxy for GitHub is shown without its password', () => {
     const secret = 'http://me:hush@proxy.example:3128';
     expect(proxyWith({ HTTPS_PROXY: secret })).toMatchObject({ url: secret, place: proxy });
   });
@@ -238,16 +238,16 @@ describe('the proxy for GitHub', () => {
     ['api.github.com.example', true],
     [',', true],
     ['.', true],
-  ])('with NO_PROXY=%s is used: %s', (noProxy, isUsed) => {
+  ])('with NO_PROXY=%s, requests to GitHub use the proxy: %s', (noProxy, isUsed) => {
     expect(proxyWith({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }) !== undefined).toBe(isUsed);
   });
 
-  test('that is not used may be anything', () => {
+  test('a proxy that is not used may have any address', () => {
     expect(proxyWith({ HTTPS_PROXY: 'socks5://x', NO_PROXY: '*' })).toBeUndefined();
   });
 });
 
-describe('refused is', () => {
+describe('configurations that are refused', () => {
   test.each([
     ['PORT', '65536'],
     ['PORT', '1e3'],
@@ -287,13 +287,13 @@ describe('refused is', () => {
     ['CORS_ORIGINS', 'scores.example'],
     ['CORS_ORIGINS', 'https://scores.example/'],
     ['CORS_ORIGINS', 'https://scores.example/app'],
-  ])('%s=%s, by its name', (name, value) => {
+  ])('%s=%s is refused, and the message names the variable', (name, value) => {
     expect(
       problemsOf({ [name]: value, GITHUB_APP_PRIVATE_KEY: name === 'GITHUB_APP_ID' ? 'PRIVATE KEY' : '' }),
     ).toContain(name);
   });
 
-  test('a token and an App together', () => {
+  test('a token and an App together are refused', () => {
     expect(problemsOf({ GITHUB_TOKEN: 't', GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY: 'PRIVATE KEY' })).toContain(
       'GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one',
     );
@@ -312,35 +312,35 @@ describe('a secret', () => {
     ['GITHUB_APP_PRIVATE_KEY', '-----BEGIN PRIVATE KEY-----', ({ github }) => github.app?.privateKey],
     ['GITHUB_WEBHOOK_SECRET', 'a secret with spaces', ({ webhookSecrets }) => webhookSecrets[0]?.secret],
     ['METRICS_TOKEN', 'a-token-of-sixteen', ({ metricsToken }) => metricsToken],
-  ])('can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
+  ])('a secret can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
     const path = join(folder, name);
     writeFileSync(path, `  ${value}\n`);
     const others = name === 'GITHUB_APP_PRIVATE_KEY' ? { GITHUB_APP_ID: '1' } : {};
     expect(valueIn(loadConfig({ ...others, [`${name}_FILE`]: path }))).toBe(value);
   });
 
-  test('has the name of the variable that is set, for messages', () => {
+  test('the configuration knows which variable the GitHub token comes from, for messages', () => {
     expect(loadConfig({ GITHUB_TOKEN_FILE: file }).github.tokenName).toBe('GITHUB_TOKEN_FILE');
     expect(loadConfig({ GITHUB_TOKEN_FILE: ' ' }).github.tokenName).toBe('GITHUB_TOKEN');
   });
 
-  test('from a file is checked like any other', () => {
+  test('a secret from a file is checked like any other', () => {
     expect(problemsOf({ DATABASE_URL_FILE: file })).toContain('DATABASE_URL must be a postgres:// address');
   });
 
-  test('is either given or read from a file', () => {
+  test('a secret that is given and also read from a file is refused', () => {
     expect(problemsOf({ GITHUB_TOKEN_FILE: file, GITHUB_TOKEN: 'ghp_1' })).toContain(
       'GITHUB_TOKEN and GITHUB_TOKEN_FILE are both set: unset one',
     );
   });
 
-  test('whose file is missing is named with the reason', () => {
+  test('the message about a secret whose file is missing names the file and the reason', () => {
     expect(problemsOf({ GITHUB_TOKEN_FILE: join(folder, 'none') })).toContain(
       `GITHUB_TOKEN_FILE names ${folder}/none, which can't be read: ENOENT`,
     );
   });
 
-  test('that belongs to one organisation names its login first; other colons belong to the secret', () => {
+  test('a webhook secret of one organisation begins with its login; other colons belong to the secret', () => {
     const secretsOf = (text: string) => loadConfig({ GITHUB_WEBHOOK_SECRET: text }).webhookSecrets;
     expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
     expect(secretsOf('not_a_login:a long secret')).toEqual([{ login: undefined, secret: 'not_a_login:a long secret' }]);
@@ -382,7 +382,7 @@ test.each([
   if (url !== undefined && !expected) expect(isLoopback(new URL(url).hostname)).toBe(url.startsWith('http:'));
 });
 
-test('HOST may be a loopback address in any form', () => {
+test('a loopback HOST is recognised in any form, and no other is', () => {
   expect(['::1', '127.0.0.1', 'localhost'].map(isLoopback)).toEqual([true, true, true]);
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
 });
@@ -402,7 +402,7 @@ test('docker compose limits the memory and the rights of every container', () =>
   }
 });
 
-test('images are pinned by digest', () => {
+test('the images in Dockerfile and docker-compose.yml are pinned by digest', () => {
   const pinned = /^[a-z]+:\d+\.\d+(\.\d+)?-bookworm(-slim)?@sha256:[0-9a-f]{64}$/;
   const [, database = ''] = /^\$\{POSTGRES_IMAGE:-(.*)\}$/.exec(composeFile.services.database.image) ?? [];
   const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8');

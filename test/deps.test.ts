@@ -54,7 +54,7 @@ test('an idle connection that is lost is logged without the connection, which ho
   expect(JSON.parse(lines[0] ?? '').err).not.toHaveProperty('client');
 });
 
-test('a failed connection is logged in one line without a stack, because an outage repeats it with each request', async () => {
+test('a failed connection is logged in one line without a stack, because an outage repeats it often', async () => {
   const { lines, log } = logging();
   const database = connectDatabase('postgres://nobody@127.0.0.1:1/none', log);
   onTestFinished(() => database.close());
@@ -80,14 +80,14 @@ test('other errors are logged with their causes, and no authorization', () => {
   expect(JSON.parse(lines[0] ?? '').err).toMatchObject({ message: 'outer', cause: { message: 'inner' } });
 });
 
-test('nothing below the level is logged', () => {
+test('nothing below the log level is logged', () => {
   const { lines, log } = logging('error');
   log.warn('a warning');
   log.error('an error');
   expect(lines.map(line => JSON.parse(line).msg)).toEqual(['an error']);
 });
 
-test('an address of GitHub that is not encrypted is warned of', async () => {
+test('the log warns of an address of GitHub that is not encrypted', async () => {
   const { lines, log } = logging();
   const environment = {
     DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
@@ -97,7 +97,7 @@ test('an address of GitHub that is not encrypted is warned of', async () => {
   expect(lines.join()).toContain('GITHUB_API_URL is not https');
 });
 
-test('closing the dependencies leaves no connection', async () => {
+test('closing the dependencies leaves no database connection open', async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log, { create: true, upgrade: false });

@@ -100,7 +100,7 @@ const inForce = async () =>
   (await getOrganisation(scene.service.database.executor, scene.organisation.id)).rulesetVersion;
 
 describe('the action', () => {
-  test('comments with a plan, updates the comment, and applies what was planned once it is merged', async () => {
+  test('the action comments with a plan, updates the comment, and applies the plan once it is merged', async () => {
     const version = await inForce();
     expect(await plan(rules(2))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
     expect(await plan(rules(3))).toMatchObject({ code: 0 });
@@ -114,7 +114,7 @@ describe('the action', () => {
     expect([applied.code, await inForce()]).toEqual([0, version + 1]);
   });
 
-  test('applies nothing that was not planned, not even if somebody else comments that it was', async () => {
+  test('the action applies nothing that was not planned, even if somebody else comments that it was', async () => {
     const version = await inForce();
     expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
     await plan(rules(4));
@@ -124,7 +124,7 @@ describe('the action', () => {
     expect(await inForce()).toBe(version);
   });
 
-  test('applies nothing if other rules came into force after the plan', async () => {
+  test('the action applies nothing if other rules came into force after the plan', async () => {
     await plan(rules(6));
     await scene.applyRules([]);
     const version = await inForce();
@@ -132,7 +132,7 @@ describe('the action', () => {
     expect(await inForce()).toBe(version);
   });
 
-  test('only checks the file of a fork, which has no token', async () => {
+  test('the action only checks the file of a fork, which has no token', async () => {
     expect(await plan(rules(7), { PULLSCORE_TOKEN: '' })).toMatchObject({
       code: 0,
       output: expect.stringContaining('was only checked'),
@@ -140,7 +140,7 @@ describe('the action', () => {
     expect(asked).toEqual([]);
   });
 
-  test('refuses a file with mistakes before anything else, and shows no secret', async () => {
+  test('the action refuses a file with mistakes before anything else, and shows no secret', async () => {
     const { code, output } = await plan(rules(8).replace("'true'", "'nope(##[error])'"));
     expect([code, asked]).toEqual([1, []]);
     expect(output).toContain('rules.yaml:4');
@@ -149,7 +149,7 @@ describe('the action', () => {
   });
 });
 
-test('inputs reach the shell as variables only, and the workflows have no more rights than they need', () => {
+test('inputs of the action reach the shell as variables only, and its workflows have few rights', () => {
   const action = parse(readFileSync('action/action.yml', 'utf8')) as { runs: { steps: { run: string }[] } };
   for (const { run: command } of action.runs.steps) expect(command).not.toContain('${{');
   const page = readFileSync('action/README.md', 'utf8');

@@ -35,8 +35,8 @@ const unknown = endpoints(formatId('pr', newId()), formatId('mem', newId()));
 const unauthenticated = { message: 'Unauthenticated.' };
 const forbidden = { message: 'This action is unauthorized.' };
 
-describe('without a valid token', () => {
-  test.each(unknown)('%s %s gets 401 and a challenge', async (method, url) => {
+describe('requests without a valid token', () => {
+  test.each(unknown)('without a token, %s %s gets 401 and a challenge', async (method, url) => {
     const { status, body, headers } = await client.send(method, url, undefined);
     expect([status, body, headers['www-authenticate']]).toEqual([401, unauthenticated, 'Bearer']);
   });
@@ -45,7 +45,7 @@ describe('without a valid token', () => {
     [101, 1_000, 15_000]
       .flatMap(length => endpoints('x'.repeat(length), 'x'.repeat(length)))
       .filter(([, url]) => url.includes('xxx')),
-  )('an id of any length gets 401, and with a token 404', async (method, url) => {
+  )('an id of any length gets 401 without a token, and 404 with one', async (method, url) => {
     expect((await client.send(method, url, undefined)).status).toBe(401);
     expect((await client.send(method, url, tenant.token)).status).toBe(404);
   });
@@ -70,7 +70,7 @@ describe('without a valid token', () => {
     ['SQL', () => "Bearer ' or true --"],
     ['an unknown token', () => `Bearer ${generateAccessToken()}`],
   ];
-  test.each(credentials)('%s in the header is 401', async (_, header) => {
+  test.each(credentials)('an Authorization header with %s gets 401', async (_, header) => {
     const { status, body } = await client.get('/2025-04/account', undefined, {
       headers: { authorization: header(tenant.token) },
     });
@@ -102,20 +102,23 @@ describe('without a valid token', () => {
   });
 });
 
-describe('with a valid token', () => {
-  test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme may be written %s', async scheme => {
-    const headers = { authorization: `${scheme}  ${tenant.token}` };
-    expect((await client.get('/2025-04/account', undefined, { headers })).status).toBe(200);
-  });
+describe('requests with a valid token', () => {
+  test.each(['bearer', 'BEARER', 'bEaReR'])(
+    'the scheme in the Authorization header may be written %s',
+    async scheme => {
+      const headers = { authorization: `${scheme}  ${tenant.token}` };
+      expect((await client.get('/2025-04/account', undefined, { headers })).status).toBe(200);
+    },
+  );
 
-  test('it is valid until it expires', async () => {
+  test('a token is valid until it expires', async () => {
     const token = await createToken(service, tenant.user, ['read'], new Date(Date.now() + 60_000));
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
     await service.database.executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
     expect((await client.get('/2025-04/account', token)).status).toBe(401);
   });
 
-  test('it is refused on every replica from the next request after it is revoked', async () => {
+  test('a token is refused on every replica from the next request after it is revoked', async () => {
     const replica = closing(await startReplica(service.database.url));
     const other = await createClient(replica);
     const token = await createToken(service, tenant.user);
@@ -144,7 +147,7 @@ describe('with a valid token', () => {
     expect(replies).toEqual(replies.map((_, index) => expected[index % 4]));
   });
 
-  test('its last use is written at most every ten minutes', async () => {
+  test('the last use of a token is written at most every ten minutes', async () => {
     const { database } = service;
     const token = await createToken(service, tenant.user);
     const hash = createHash('sha256').update(token).digest('hex');
@@ -174,7 +177,7 @@ describe('with a valid token', () => {
     expect(await lastUse()).toBeGreaterThan(500);
   });
 
-  test('a last use that cannot be written is logged, and the request is answered', async () => {
+  test('if the last use of a token cannot be written, that is logged and the request is answered', async () => {
     const { executor } = service.database;
     await executor.execute(`create function refuse() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
       create trigger refuse before update on access_tokens execute function refuse()`);
@@ -191,7 +194,7 @@ describe('a missing scope', () => {
   const scopes = ['read', 'sync', 'delete'] as const;
 
   test.each(scopes)(
-    'with only %s, whatever needs another scope is 403, before the object is looked up',
+    'with only the scope %s, whatever needs another gets 403 before the object is looked up',
     async scope => {
       const token = await createToken(service, tenant.user, [scope]);
       const hostile = endpoints('nonsense', '%00');
@@ -206,7 +209,7 @@ describe('a missing scope', () => {
     },
   );
 
-  test('is checked before the parameters and the size of the body', async () => {
+  test('the scope is checked before the parameters and the size of the body', async () => {
     const token = await createToken(service, tenant.user, ['sync']);
     expect((await client.get('/2025-04/pull-requests?per_page=0', token)).status).toBe(403);
     const payload = 'a'.repeat(17 * 1024);
@@ -215,7 +218,7 @@ describe('a missing scope', () => {
 });
 
 describe("another organisation's object", () => {
-  test('is 403 on all four endpoints, and stays unchanged', async () => {
+  test("another organisation's object gets 403 on all four endpoints, and stays unchanged", async () => {
     const owner = await createTenant(service);
     const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
     const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);
@@ -229,7 +232,7 @@ describe("another organisation's object", () => {
     expect(list.body.data.map(({ id }) => id)).toEqual([formatId('pr', uuid)]);
   });
 
-  test('depends on the organisation, not on the user: colleagues share everything', async () => {
+  test('access depends on the organisation, not on the user: colleagues share everything', async () => {
     const { organisation } = tenant;
     const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
     const bob = await addUser(service.database.executor, values);
@@ -240,8 +243,8 @@ describe("another organisation's object", () => {
   });
 });
 
-describe('while the database is down', () => {
-  test('a well-formed token gets 503 with Retry-After; a wrong checksum gets 401, which needs no query', async () => {
+describe('requests while the database is down', () => {
+  test('without a database, a well-formed token gets 503 with Retry-After, and a mistyped one 401', async () => {
     const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     const orphan = await createClient(replica);
     for (const [method, url] of unknown) {
@@ -258,7 +261,7 @@ describe('while the database is down', () => {
 });
 
 describe('access tokens', () => {
-  test('are ps_, 32 base62 characters and a checksum that catches any changed character', () => {
+  test('access tokens are ps_, 32 base62 characters and a checksum that catches any changed character', () => {
     for (let index = 0; index < 100; index += 1) {
       const token = generateAccessToken();
       expect(token).toMatch(/^ps_[0-9A-Za-z]{38}$/);
@@ -269,7 +272,7 @@ describe('access tokens', () => {
     }
   });
 
-  test('are not stored in the database', async () => {
+  test('the database does not store the access tokens themselves', async () => {
     const { rows } = await service.database.executor.execute<{ text: string }>(
       sql`select access_tokens::text as text from access_tokens`,
     );

@@ -30,7 +30,7 @@ function expectError(reply: RawReply, status: number) {
   expect(JSON.parse(reply.body)).toEqual({ message: expect.stringMatching(/./) });
 }
 
-describe('what is not an HTTP request gets the Error body', () => {
+describe('what is not an HTTP request', () => {
   const requests: [string, number, string | Buffer][] = [
     ['TLS', 400, Buffer.from('16030102000100', 'hex')],
     ['a line of text', 400, 'hello\r\n\r\n'],
@@ -56,17 +56,17 @@ describe('what is not an HTTP request gets the Error body', () => {
     ['a path of 1 MB', 431, `GET /${'a'.repeat(1_000_000)} HTTP/1.1\r\nHost: a\r\n${close}\r\n`],
     ['10,000 headers', 431, `GET / HTTP/1.1\r\nHost: a\r\n${'a: 1\r\n'.repeat(10_000)}${close}\r\n`],
   ];
-  test.each(requests)('%s: %i', async (_, status, bytes) => {
+  test.each(requests)('the reply to %s is the Error body with %i', async (_, status, bytes) => {
     expectError(await exchange(port, bytes), status);
   });
 
-  test('chunks that are not valid', async () => {
+  test('the reply to chunks that are not valid is the Error body with 400', async () => {
     const head = `PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${authorization}`;
     expectError(await exchange(port, `${head}${close}\r\nZZ\r\n`), 400);
   });
 });
 
-describe('odd but valid HTTP is served', () => {
+describe('odd but valid HTTP', () => {
   const get = async (line: string, headers = 'Host: a.example:81\r\n') => {
     const reply = await exchange(port, `${line}\r\n${headers}${authorization}${close}\r\n`);
     if (reply.status === 200 && !line.includes('healthz')) {
@@ -75,13 +75,13 @@ describe('odd but valid HTTP is served', () => {
     return reply;
   };
 
-  test('an HTTP/1.0 request, which needs a Host only if the reply has links', async () => {
+  test('an HTTP/1.0 request is served, and needs a Host only if the reply has links', async () => {
     expect((await get('GET /2025-04/users HTTP/1.0')).status).toBe(200);
     expect((await get('GET /healthz HTTP/1.0', '')).status).toBe(200);
     expectError(await get('GET /2025-04/users HTTP/1.0', ''), 400);
   });
 
-  test('an absolute URL; the links still have the Host of the request', async () => {
+  test('a request with an absolute URL is served, and the links still have its Host', async () => {
     const reply = await get('GET http://b.example/2025-04/users?per_page=5 HTTP/1.1');
     expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
     const wrong = await get('POST http://b.example/2025-04/users HTTP/1.1');
@@ -89,16 +89,16 @@ describe('odd but valid HTTP is served', () => {
     expect(wrong.headers.allow).toBe('GET, HEAD');
   });
 
-  test('a percent-encoded path gives the same list, with links to the plain path', async () => {
+  test('a percent-encoded path gives the same list as the plain path, and links to the plain one', async () => {
     const reply = await get('GET /2025-04/%75sers HTTP/1.1');
     expect(JSON.parse(reply.body).meta.path).toBe('http://a.example:81/2025-04/users');
   });
 
-  test('an unknown expectation', async () => {
+  test('a request with an unknown expectation is served', async () => {
     expect((await get('GET /2025-04/users HTTP/1.1', 'Host: a\r\nExpect: the-unexpected\r\n')).status).toBe(200);
   });
 
-  test('an Upgrade, which is ignored', async () => {
+  test('a request with an Upgrade is served, and the Upgrade is ignored', async () => {
     const upgrade = 'Host: a\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
     expect((await get('GET /2025-04/users HTTP/1.1', upgrade)).status).toBe(200);
   });
@@ -129,24 +129,24 @@ describe('a Host', () => {
     '[::1',
     '%61',
     '',
-  ])('of "%s" gets 400, not a link', async host => {
+  ])('a Host of "%s" gets 400, not a link', async host => {
     expectError(await users(host), 400);
   });
 
   test.each(['a', 'a.example', 'A-1.example:8080', '127.0.0.1', '[::1]:3000'])(
-    'of %s is the host of the links',
+    'a Host of %s is the host of the links',
     async host => {
       expect(JSON.parse((await users(host)).body).meta.path).toBe(`http://${host}/2025-04/users`);
     },
   );
 
-  test('given twice gets 400, as nobody knows which one was meant', async () => {
+  test('a Host given twice gets 400, as nobody knows which one was meant', async () => {
     expectError(await users('a\r\nHost: b'), 400);
   });
 });
 
 describe('two Authorization headers', () => {
-  test('are 401, whichever is valid', async () => {
+  test('two Authorization headers get 401, whichever is valid', async () => {
     const bad = 'Authorization: Bearer x\r\n';
     for (const both of [authorization + authorization, authorization + bad, bad + authorization]) {
       const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${both}${close}\r\n`);
@@ -156,7 +156,7 @@ describe('two Authorization headers', () => {
 });
 
 describe('a connection', () => {
-  test('that is silent, or slow with its headers or body, is closed', async () => {
+  test('a connection that is silent, or slow with its headers or body, is closed', async () => {
     const { headersTimeout, requestTimeout } = service.app.server;
     // The configured limits are too long for a test.
     Object.assign(service.app.server, { headersTimeout: 300, requestTimeout: 600 });
@@ -177,7 +177,7 @@ describe('a connection', () => {
     expect([headersTimeout, requestTimeout]).toEqual([10_000, 30_000]);
   });
 
-  test('that breaks off in the middle of a request harms no other', async () => {
+  test('a connection that breaks off in the middle of a request harms no other', async () => {
     const { complaints } = service;
     const before = complaints.length;
     await Promise.all(
@@ -199,7 +199,7 @@ describe('a connection', () => {
     expect(complaints.slice(before).filter(({ level }) => level >= 50)).toEqual([]);
   });
 
-  test('of a thousand silent ones leaves the service answering', async () => {
+  test('a thousand silent connections leave the service answering', async () => {
     const sockets = Array.from({ length: 1_000 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
     try {
       const reply = await exchange(port, `GET /2025-04/account HTTP/1.1\r\nHost: a\r\n${authorization}${close}\r\n`);
@@ -211,7 +211,7 @@ describe('a connection', () => {
   });
 });
 
-describe('a connection that is reset, at once or on the answer, leaves the service answering', () => {
+describe('a connection that is reset, at once or on the answer', () => {
   const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n';
   const upgrade = 'GET /healthz HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n';
   const put = 'PUT /2025-04/pull-requests/x/sync HTTP/1.1\r\nHost: a\r\n';
@@ -238,7 +238,7 @@ describe('a connection that is reset, at once or on the answer, leaves the servi
     ],
   ];
 
-  test.each(requests)('after %s', async (_, bytes) => {
+  test.each(requests)('the service still answers if connections are reset after %s', async (_, bytes) => {
     const { server } = service.app;
     const { headersTimeout, requestTimeout } = server;
     Object.assign(server, { headersTimeout: 300, requestTimeout: 600 });

@@ -40,7 +40,7 @@ async function deliver(event: { event: string; payload: object }) {
 }
 
 describe('DELETE', () => {
-  test('returns what was deleted; a second call gets 404', async () => {
+  test('DELETE returns what was deleted; a second call gets 404', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};
@@ -52,7 +52,7 @@ describe('DELETE', () => {
     }
   });
 
-  test('called ten times at once deletes once', async () => {
+  test('DELETE called ten times at once deletes once', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};
@@ -60,13 +60,13 @@ describe('DELETE', () => {
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
   });
 
-  test('of an unknown id is 404', async () => {
+  test('DELETE of an unknown id gets 404', async () => {
     expect((await remove(formatId('pr', newId()))).status).toBe(404);
   });
 });
 
 describe('a deleted pull request', () => {
-  test('stays deleted while it does not change on GitHub, whatever fetches it', async () => {
+  test('a deleted pull request stays deleted while it does not change on GitHub, whatever fetches it', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     await remove((await find(source))?.id);
@@ -79,7 +79,7 @@ describe('a deleted pull request', () => {
     expect(await find(source)).toBeUndefined();
   });
 
-  test('comes back complete, under a new id, after an update on GitHub', async () => {
+  test('a deleted pull request comes back complete, under a new id, after an update on GitHub', async () => {
     const source = scene.web.addPullRequest({ title: 'Before' });
     await scene.import();
     const before = await find(source);
@@ -96,7 +96,7 @@ describe('a deleted pull request', () => {
     expect(await find(source)).toBeUndefined();
   });
 
-  test('stays deleted if a sync was under way, and that sync gets 404', async () => {
+  test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
     const source = scene.web.addPullRequest();
     await scene.import();
     const { id } = (await find(source)) ?? {};

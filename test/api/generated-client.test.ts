@@ -59,7 +59,7 @@ async function walk<Item>(
 
 const numberOf = ({ number }: Schemas['PullRequest']) => number;
 
-test('walks every page of every list', async () => {
+test('the generated client walks every page of every list', async () => {
   const { GET } = client();
   const all = await walk(query => GET('/2025-04/pull-requests', { params: { query } }));
   expect(new Set(all.map(numberOf)).size).toBe(8);
@@ -81,7 +81,7 @@ test('walks every page of every list', async () => {
   expect(rules?.data.map(({ name }) => name)).toEqual(['Any']);
 });
 
-test('reads, syncs and deletes one, and gets errors as values', async () => {
+test('the generated client reads, syncs and deletes a pull request, and gets errors as values', async () => {
   const { GET, PUT, DELETE } = client();
   const { data: account } = await GET('/2025-04/account');
   expect(account?.data.name).toBe('Ada Lovelace');

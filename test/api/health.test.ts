@@ -29,7 +29,7 @@ afterAll(() => service.close());
 const nowhere = 'postgres://nobody@127.0.0.1:1/none';
 
 describe('/healthz', () => {
-  test('answers without a database and without a token', async () => {
+  test('/healthz answers without a database and without a token', async () => {
     const orphan = closing(await startReplica(nowhere));
     for (const { app } of [service, orphan]) {
       const reply = await app.inject('/healthz');
@@ -46,16 +46,16 @@ describe('/readyz', () => {
     return [statusCode, json()];
   };
 
-  test('is 200 if the database is reachable and migrated', async () => {
+  test('/readyz answers 200 if the database is reachable and migrated', async () => {
     expect(await ready(service)).toEqual([200, { status: 'ready' }]);
   });
 
-  test('is 503 without a database', async () => {
+  test('/readyz answers 503 without a database', async () => {
     const orphan = closing(await startReplica(nowhere));
     expect(await ready(orphan)).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
   });
 
-  test('is 503 while migrations are missing', async () => {
+  test('/readyz answers 503 while migrations are missing', async () => {
     const fresh = closing(await startService());
     const client = new pg.Client({ connectionString: fresh.database.url });
     await client.connect();
@@ -73,7 +73,7 @@ describe('/readyz', () => {
     }
   });
 
-  test('is 503 once the service is stopping, while requests are still served and connections closed', async () => {
+  test('/readyz answers 503 once the service stops, which still serves requests and closes connections', async () => {
     const stopping = closing(await startReplica(service.database.url));
     stopping.app.drain();
     expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
@@ -83,7 +83,7 @@ describe('/readyz', () => {
     expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
   });
 
-  test('answers what still arrives on an open connection', async () => {
+  test('a service that stops answers what still arrives on an open connection', async () => {
     const stopping = closing(await startReplica(service.database.url));
     const socket = connect(await listen(stopping.app), '127.0.0.1');
     const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -97,7 +97,7 @@ describe('/readyz', () => {
     await closed;
   });
 
-  test('sends the rest of a reply that is under way', async () => {
+  test('a service that stops sends the rest of a reply that is under way', async () => {
     const stopping = closing(await startReplica(service.database.url));
     const slow = await createTenant(service);
     // Pages end below a megabyte, which connections take at once.
@@ -116,7 +116,7 @@ describe('/readyz', () => {
 });
 
 describe('/metrics', () => {
-  test('counts requests by route, not by path, and shows no tokens or ids', async () => {
+  test('/metrics counts requests by route, not by path, and shows no tokens or ids', async () => {
     const replica = closing(await startReplica(service.database.url));
     const headers = { authorization: `Bearer ${tenant.token}` };
     const urls = [
@@ -143,7 +143,7 @@ describe('/metrics', () => {
     expect(body).not.toMatch(/mem_1|ps_|nothing/);
   });
 
-  test('reads the database once for scrapes at the same time', async () => {
+  test('/metrics reads the database once for scrapes at the same time', async () => {
     const reads = vi.spyOn(service.database.executor, '$count');
     await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
     expect(reads).toHaveBeenCalledTimes(1);
@@ -162,7 +162,7 @@ test('/metrics with METRICS_TOKEN is only for who has it', async () => {
   }
 });
 
-describe('/metrics, about GitHub and pending work,', () => {
+describe('/metrics about GitHub and pending work', () => {
   let github: GithubStandIn;
   let identity: GithubIdentity;
   beforeAll(async () => {
@@ -186,7 +186,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     return Object.fromEntries(lines.map(line => [line.replace(/ .*/, ''), Number(line.replace(/.* /, ''))]));
   };
 
-  test('counts requests by operation and outcome, their time and points, and shows the points left', async () => {
+  test('/metrics counts GitHub requests by operation and outcome, their time and points, and points left', async () => {
     const replica = await start();
     expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
     await replica.github.findOrganisation({ login: 'acme' });
@@ -210,7 +210,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     });
   });
 
-  test("shows an App's points by organisation", async () => {
+  test("/metrics shows an App's points by organisation", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -231,7 +231,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     });
   });
 
-  test('shows the pull requests to fetch by state, stale scores, and until when GitHub must not be called', async () => {
+  test('/metrics shows pull requests to fetch, stale scores, and until when GitHub must not be called', async () => {
     const replica = await start();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
@@ -296,7 +296,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     expect(await ofDatabase()).toEqual(empty);
   });
 
-  test('shows how long ago the last comparison of any organisation was, and how many fail', async () => {
+  test('/metrics shows the longest time without a comparison, and how many comparisons fail', async () => {
     const replica = await start();
     const { executor } = replica.database;
     const of = async (service: Service) => {
@@ -322,7 +322,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     expect(await of(unasked)).toEqual({ age: undefined, failing: 2 });
   });
 
-  test('counts pull requests that GitHub never showed, or showed only in an older state', async () => {
+  test('/metrics counts pull requests that GitHub never showed, or showed only in an older state', async () => {
     const replica = await start();
     const acme = github.organisation('acme');
     await createTenant(replica, identity);
@@ -355,7 +355,7 @@ describe('/metrics, about GitHub and pending work,', () => {
     expect(await counted()).toEqual({ gone: 1, stale: 1 });
   });
 
-  test('leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
+  test('/metrics leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
     const fresh = await start();
     const proxy = await startProxy(fresh.database.url);
     const replica = await startReplica(proxy.through(fresh.database.url), {
@@ -393,7 +393,7 @@ describe('/openapi.json', () => {
       Object.entries(methods).map(([method, operation]) => ({ key: `${method.toUpperCase()} ${path}`, operation })),
     );
 
-  test('describes the nine endpoints of the specification and no other', () => {
+  test('/openapi.json describes the nine endpoints of the specification and no other', () => {
     expect(
       operations()
         .map(({ key }) => key)
@@ -413,7 +413,7 @@ describe('/openapi.json', () => {
     expect(document.security).toEqual([{ bearer: [] }]);
   });
 
-  test('has closed schemas whose properties are all required', () => {
+  test('/openapi.json has closed schemas whose properties are all required', () => {
     const open: string[] = [];
     let objects = 0;
     const visit = (schema: unknown, place: string): void => {
@@ -433,7 +433,7 @@ describe('/openapi.json', () => {
     expect(objects).toBeGreaterThan(20);
   });
 
-  test('names the scope that each operation needs', () => {
+  test('/openapi.json names the scope that each operation needs', () => {
     const scopes = operations().map(({ key, operation }) => [
       key.split(' ')[0],
       /Scope: `(\w+)`\.$/.exec(operation.description)?.[1],
@@ -443,7 +443,7 @@ describe('/openapi.json', () => {
     for (const [method, scope] of scopes) expect(scope).toBe(needed[method as keyof typeof needed]);
   });
 
-  test('gives each operation its error replies, all with the Error body', () => {
+  test('/openapi.json gives each operation its error replies, all with the Error body', () => {
     for (const { key, operation } of operations()) {
       const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;
       expect(Object.keys(errors), key).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503', 'default']));
@@ -489,7 +489,7 @@ describe('/docs', () => {
 });
 
 describe('every other reply', () => {
-  test('forbids loading, framing and type guessing', async () => {
+  test('every reply other than /docs forbids loading, framing and type guessing', async () => {
     for (const url of ['/healthz', '/2025-04/account', '/nothing', '/openapi.json']) {
       const { headers } = await service.app.inject(url);
       expect(headers).toMatchObject({

@@ -24,7 +24,7 @@ const list = async (token = scene.token) => {
 };
 
 describe('members', () => {
-  test('have every field of the specification, with the login as name if GitHub has none', async () => {
+  test('members have every field of the specification, with the login as name if GitHub has none', async () => {
     const { acme, service, organisation, client, token } = scene;
     const before = Math.floor(Date.now() / 1000);
     acme.member('ada', { name: 'Ada "Λ" Lovelace' });
@@ -47,7 +47,7 @@ describe('members', () => {
     }
   });
 
-  test('are listed latest first, ties by id, without an envelope', async () => {
+  test('members are listed latest first, ties by id, without an envelope', async () => {
     const { acme, service, organisation, client, token } = scene;
     for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
     await syncMembers(service, organisation);
@@ -68,7 +68,7 @@ describe('members', () => {
     return tenant;
   }
 
-  test.each([99, 100, 101, 1_201])('of an organisation with %i are each listed once', async count => {
+  test.each([99, 100, 101, 1_201])('the members of an organisation with %i are each listed once', async count => {
     const { client } = scene;
     const { token } = await newHome(count);
     const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
@@ -79,7 +79,7 @@ describe('members', () => {
     expect(places).toEqual(places.toSorted((a, b) => b - a));
   });
 
-  test('are read in steps of a hundred, each of which is sent before the next is read', async () => {
+  test('members are read in steps of a hundred, each of which is sent before the next is read', async () => {
     const { token } = await newHome(250);
     const { database } = scene.service;
     const [asked, answered] = [createLatch(), createLatch()];
@@ -110,12 +110,12 @@ describe('members', () => {
     expect(steps).toEqual([100, 100, 50]);
   });
 
-  test('have a creation time that is rounded down to the second', async () => {
+  test('the creation time of a member is rounded down to the second', async () => {
     await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });
 
-  test('who have left are no longer listed, but their pull requests still link to them', async () => {
+  test('a member who has left is no longer listed, but can still be retrieved', async () => {
     const { acme, service, organisation, client, token } = scene;
     const leaver = acme.member('leaver', { name: 'Leah Verne' });
     await syncMembers(service, organisation);
@@ -128,7 +128,7 @@ describe('members', () => {
     expect((await client.get(`/2025-04/members/${before?.id}/pull-requests`, token)).status).toBe(200);
   });
 
-  test('of another organisation are not listed, and retrieving one is forbidden', async () => {
+  test('members of another organisation are not listed, and retrieving one is forbidden', async () => {
     const { client, token } = scene;
     const other = await createTenant(scene.service);
     expect(await list(other.token)).toEqual([]);

@@ -59,7 +59,7 @@ const setTitle = (title: string) =>
   scene.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
 describe('a page of pull requests', () => {
-  test('has a tag, and is 304 without a body for whoever has it, until something changes', async () => {
+  test('a page of pull requests has a tag, and whoever sends it gets 304 without a body', async () => {
     const first = await read();
     expect([first.status, first.cacheControl]).toEqual([200, 'private, no-cache']);
     for (const given of [first.tag, `W/${first.tag}`, `"other", ${first.tag}`]) {
@@ -70,7 +70,7 @@ describe('a page of pull requests', () => {
     }
   });
 
-  test('is built for the first two requests, and again after a change', async () => {
+  test('a page is built for the first two requests, and again after a change', async () => {
     await read();
     await setTitle('Seen by the second request');
     const before = await read();
@@ -83,7 +83,7 @@ describe('a page of pull requests', () => {
     expect(after.body).toContain('Nobody said so');
   });
 
-  test('is built again after a while, although nobody said that it has changed, and has another tag then', async () => {
+  test('a page is built again after a while even without a known change, with another tag if it differs', async () => {
     const send = createPageCache(20);
     const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
     let status = 200;
@@ -114,7 +114,7 @@ describe('a page of pull requests', () => {
     await expect.poll(async () => (await ask(String(first))).slice(0, 2)).toEqual([304, undefined]);
   });
 
-  test('has a tag of its own for each address and host', async () => {
+  test('a page has a tag of its own for each address and host', async () => {
     const { app } = scene.service;
     const headers = { authorization: `Bearer ${scene.token}` };
     const tags = await Promise.all(
@@ -131,7 +131,7 @@ describe('a page of pull requests', () => {
     expect(new Set(tags).size).toBe(5);
   });
 
-  test('has another tag in another release, which may show the same content in another way', async () => {
+  test('a page has another tag in another release, which may show the same content in another way', async () => {
     const hash = hashAccessToken(scene.token);
     const caller = (await findCallers(scene.service.database, [hash])).get(hash);
     const identity = `${version} ${caller?.contentVersion} http://localhost:80${all}`;
@@ -139,7 +139,7 @@ describe('a page of pull requests', () => {
     expect(tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}.${crc32(body).toString(36)}"`);
   });
 
-  test('is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {
+  test('a page is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {
     const send = createPageCache();
     const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
     const reply = { type() {}, headers() {} } as unknown as FastifyReply;
@@ -163,7 +163,7 @@ describe('a page of pull requests', () => {
     expect([await isKept('/1'), await isKept('/0')]).toEqual([true, false]);
   });
 
-  test('is not the one of another organisation', async () => {
+  test("an organisation does not get another organisation's page, not even with its tag", async () => {
     const other = await createTenant(scene.service, { login: `other-${authors}` });
     await renewContentVersion(scene.service.database.executor, other.organisation.id);
     const own = await read();
@@ -172,7 +172,7 @@ describe('a page of pull requests', () => {
     expect(theirs.tag).not.toBe(own.tag);
   });
 
-  test('is an error for whoever sends any tag with a request that is not valid', async () => {
+  test('a request that is not valid gets an error without a tag, even if it sends one', async () => {
     const { tag } = await read();
     for (const [url, status] of [
       ['/2025-04/pull-requests?cursor=x', 400],
@@ -184,7 +184,7 @@ describe('a page of pull requests', () => {
     }
   });
 
-  test('of an organisation without pull requests has no tag', async () => {
+  test('the page of an organisation without pull requests has no tag', async () => {
     const empty = await createTenant(scene.service, { login: `empty-${authors}` });
     expect(await read(all, undefined, empty.token)).toMatchObject({ tag: 'undefined', cacheControl: 'no-store' });
   });
@@ -218,7 +218,7 @@ describe('a page of pull requests', () => {
       await eraseMembers(database, scene.organisation.id, people, async () => undefined);
     },
   };
-  test.each(Object.entries(changes))('is built again on every replica after %s', async (_name, change) => {
+  test.each(Object.entries(changes))('a page is built again on every replica after %s', async (_name, change) => {
     const url = await listOf();
     const replica = await startReplica(scene.service.database.url);
     try {
@@ -250,20 +250,23 @@ describe('a page of pull requests', () => {
     await changing;
   }
 
-  test.each(Object.entries(changes))('shows the same as any other until the commit of %s', async (_name, change) => {
-    await read();
-    const { body } = await read();
-    const versions = sql`select from content_versions where organisation_id = ${scene.organisation.id} for update`;
-    await during(change, versions, async () => {
-      expect((await read()).body).toBe(body);
-      const notKept = await read('/2025-04/pull-requests?per_page=99');
-      expect(JSON.parse(notKept.body).data).toEqual(JSON.parse(body).data);
-    });
-    expect((await read()).body).not.toBe(body);
-  });
+  test.each(Object.entries(changes))(
+    'a kept page shows the same as any other until the commit of %s',
+    async (_name, change) => {
+      await read();
+      const { body } = await read();
+      const versions = sql`select from content_versions where organisation_id = ${scene.organisation.id} for update`;
+      await during(change, versions, async () => {
+        expect((await read()).body).toBe(body);
+        const notKept = await read('/2025-04/pull-requests?per_page=99');
+        expect(JSON.parse(notKept.body).data).toEqual(JSON.parse(body).data);
+      });
+      expect((await read()).body).not.toBe(body);
+    },
+  );
 
   test.each(Object.entries(changes))(
-    'that was kept before the commit of %s is not shown after it',
+    'a page that was kept before the commit of %s is not shown after it',
     async (_name, change) => {
       const { executor } = scene.service.database;
       await executor.execute(sql`
@@ -284,7 +287,7 @@ describe('a page of pull requests', () => {
     },
   );
 
-  test('of an erased member is empty before the member is gone, and not found afterwards', async () => {
+  test('the page of an erased member is empty before the member is gone, and not found afterwards', async () => {
     const { database } = scene.service;
     const url = await listOf();
     const people = await findMembersByLogin(database.executor, scene.organisation.id, author);

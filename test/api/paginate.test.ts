@@ -53,7 +53,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
 
 describe('a page', () => {
-  test('has 15 rows by default, and a link to the next page', async () => {
+  test('a page has 15 rows by default, and a link to the next page', async () => {
     const get = serve(rowsTo(20));
     const page = await get('/rows');
     expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
@@ -72,7 +72,7 @@ describe('a page', () => {
     });
   });
 
-  test('between others links both ways and keeps the page size', async () => {
+  test('a page between others links both ways and keeps the page size', async () => {
     const get = serve(rowsTo(9));
     const first = await get('/rows?per_page=3');
     const page = await get(first.links.next ?? '');
@@ -85,7 +85,7 @@ describe('a page', () => {
     expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
   });
 
-  test('without rows has no links', async () => {
+  test('a page without rows has no links', async () => {
     const page = await serve([])('/rows');
     expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
     const pastTheEnd = await serve(rowsTo(2))(
@@ -98,7 +98,7 @@ describe('a page', () => {
     expect([beforeTheStart.data, beforeTheStart.links.prev, beforeTheStart.links.next]).toEqual([[], null, null]);
   });
 
-  test('after page, forwards and backwards, has each row once and in order', async () => {
+  test('the pages together have each row once and in order, forwards and backwards', async () => {
     const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), name: fc.constantFrom(...'abcdefgh') }), {
       selector: ({ rank, name }) => `${rank}${name}`,
       minLength: 1,
@@ -131,7 +131,7 @@ describe('a cursor', () => {
   const place = { rank: 1, name: '1', _pointsToNextItems: true };
   const good = encode(place);
 
-  test('of a place without a row still works', async () => {
+  test('a cursor of a place without a row still works', async () => {
     const get = serve(rowsTo(4));
     const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
     expect(namesOf(page)).toEqual(['2', '3']);
@@ -153,7 +153,7 @@ describe('a cursor', () => {
     ['with a column of another type', encode({ ...place, rank: 'one' })],
     ['with an extra key', encode({ ...place, more: 1 })],
     ['of an id that is not valid', encode({ ...place, name: 'nobody' })],
-  ])('that is %s is refused', async (_, cursor) => {
+  ])('a cursor that is not valid is refused: %s', async (_, cursor) => {
     await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
       code: 'bad_request',
       text: 'The cursor does not belong to this list. Leave it out to start from the first page.',

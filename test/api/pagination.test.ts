@@ -55,7 +55,7 @@ async function insert(tenant: Tenant, createdAt: readonly number[]) {
 }
 
 describe('a page', () => {
-  test('has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
+  test('a page has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
     const tenant = await createTenant(service);
     const rows = await insert(
       tenant,
@@ -99,7 +99,7 @@ describe('a page', () => {
     expect(decode(back.meta.next_cursor)).toEqual(decode(first.meta.next_cursor));
   });
 
-  test('that holds the last item has no next page', async () => {
+  test('a page that holds the last item has no next page', async () => {
     const tenant = await createTenant(service);
     await insert(
       tenant,
@@ -109,7 +109,7 @@ describe('a page', () => {
     expect((await getPage(tenant, `${listUrl}?per_page=14`)).links.next).not.toBeNull();
   });
 
-  test('of a given size links to pages of that size, without unknown parameters', async () => {
+  test('a page of a given size links to pages of that size, without unknown parameters', async () => {
     const tenant = await createTenant(service);
     await insert(
       tenant,
@@ -125,7 +125,7 @@ describe('a page', () => {
     );
   });
 
-  test('may have another size than the page that its cursor is from', async () => {
+  test('a page may have another size than the page that its cursor is from', async () => {
     const tenant = await createTenant(service);
     const all = listed(
       await insert(
@@ -138,7 +138,7 @@ describe('a page', () => {
     expect(page.data.map(({ id }) => id)).toEqual(all.slice(3));
   });
 
-  test('continues after the place of an item that is gone', async () => {
+  test('a page continues after the place of an item that is gone', async () => {
     const tenant = await createTenant(service);
     const rows = await insert(
       tenant,
@@ -158,7 +158,7 @@ describe('a page', () => {
 });
 
 describe('paging', () => {
-  test('through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
+  test('paging through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
     const tenant = await createTenant(service);
     const all = listed(
       await insert(
@@ -178,7 +178,7 @@ describe('paging', () => {
   const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
   const size = fc.integer({ min: 1, max: 12 });
 
-  test('through rows of very different sizes shows each once, in pages below a megabyte or of one row', async () => {
+  test('paging through rows of very different sizes shows each once, in pages below 1 MB or of one row', async () => {
     const tenant = await createTenant(service);
     const rows = await insert(
       tenant,
@@ -213,7 +213,7 @@ describe('paging', () => {
     }
   });
 
-  test('shows what a sorted array shows, forwards and backwards', async () => {
+  test('paging shows what a sorted array shows, forwards and backwards', async () => {
     await fc.assert(
       fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
         const tenant = await createTenant(service);
@@ -232,7 +232,7 @@ describe('paging', () => {
     );
   });
 
-  test('shows each item exactly once that exists throughout, while others come and go', async () => {
+  test('paging shows each item that exists throughout exactly once, while others come and go', async () => {
     const changes = fc.array(
       fc.record({
         add: fc.array(fc.integer({ min: 1_699_999_999, max: 1_700_000_004 }), { maxLength: 4 }),
@@ -275,7 +275,7 @@ describe('paging', () => {
     );
   });
 
-  test('through users with equal names shows each once, forwards and backwards', async () => {
+  test('paging through users with equal names shows each once, forwards and backwards', async () => {
     const tenant = await createTenant(service);
     const { organisation } = tenant;
     const names = Array.from(
@@ -299,7 +299,7 @@ describe('paging', () => {
   });
 });
 
-describe('refused with 400 and the reason', () => {
+describe('cursors and page sizes that are refused', () => {
   const id = 'pr_01h455vb4pex5vsknk084sn02q';
   const whole = { created_at: 1_700_000_000, id, _pointsToNextItems: true };
   const valid = encode(whole);
@@ -352,7 +352,7 @@ describe('refused with 400 and the reason', () => {
     ['percent signs', '%25%00'],
     ['broken percent signs', '%E0%A4%A'],
   ];
-  test.each(cursors)('a cursor that is %s', async (_, cursor) => {
+  test.each(cursors)('a cursor that is not valid gets 400 and the reason: %s', async (_, cursor) => {
     const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, tenant.token);
     expect([status, body.message]).toEqual([
       400,
@@ -360,12 +360,12 @@ describe('refused with 400 and the reason', () => {
     ]);
   });
 
-  test('a cursor given twice', async () => {
+  test('a cursor given twice gets 400 and the reason', async () => {
     const { status, body } = await client.get(`${listUrl}?cursor=${valid}&cursor=${valid}`, tenant.token);
     expect([status, body.message]).toEqual([400, 'cursor may be given only once.']);
   });
 
-  test('a cursor of another list of pull requests', async () => {
+  test('a cursor of another list of pull requests gets 400', async () => {
     await insertPullRequests(service, tenant, [1, 2, 3]);
     const { executor } = service.database;
     const profiles = ['grace', 'ada'].map((login, index) => ({
@@ -391,7 +391,7 @@ describe('refused with 400 and the reason', () => {
     }
   });
 
-  test("a pull request's cursor for the users, and a name with NUL", async () => {
+  test("the list of users refuses a pull request's cursor and a name with NUL, but no odd name", async () => {
     const names = ['a\u0000b', 5, null].map(name =>
       encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true }),
     );
@@ -406,7 +406,7 @@ describe('refused with 400 and the reason', () => {
     }
   });
 
-  test('every cursor with a changed byte, unless it is a valid position again', async () => {
+  test('a cursor with a changed byte gets 400, or 200 if it is a valid position again', async () => {
     const bytes = fc.record({ at: fc.nat(JSON.stringify(whole).length - 1), to: fc.integer({ min: 0, max: 255 }) });
     await fc.assert(
       fc.asyncProperty(bytes, async ({ at, to }) => {
@@ -437,14 +437,14 @@ describe('refused with 400 and the reason', () => {
     '99999999999999999999',
     '15%00',
   ];
-  test.each(sizes)('per_page=%s', async text => {
+  test.each(sizes)('per_page=%s gets 400 and the reason', async text => {
     for (const path of [listUrl, '/2025-04/users']) {
       const { status, body } = await client.get(`${path}?per_page=${text}`, tenant.token);
       expect([status, body.message]).toEqual([400, 'per_page must be a whole number from 1 to 100.']);
     }
   });
 
-  test('per_page given twice', async () => {
+  test('per_page given twice gets 400 and the reason', async () => {
     const { status, body } = await client.get(`${listUrl}?per_page=5&per_page=5`, tenant.token);
     expect([status, body.message]).toEqual([400, 'per_page may be given only once.']);
   });

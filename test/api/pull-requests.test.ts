@@ -25,7 +25,7 @@ const oneOf = async (title: string) => {
 };
 
 describe('a pull request', () => {
-  test('has every field of the specification, with the values from GitHub', async () => {
+  test('a pull request has every field of the specification, with the values from GitHub', async () => {
     const { github, acme, web, client, token } = scene;
     await scene.applyRules([
       {
@@ -92,7 +92,7 @@ describe('a pull request', () => {
     expect(member.body.data.name).toBe('Ada Lovelace');
   });
 
-  test('is merged, else closed, else a draft, else open', async () => {
+  test('a pull request is merged, else closed, else a draft, else open', async () => {
     const { web } = scene;
     web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
     web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
@@ -106,20 +106,20 @@ describe('a pull request', () => {
     expect(states.get('plain')).toBe('open');
   });
 
-  test('has an empty body if GitHub has none, and a score of 0 without entries', async () => {
+  test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
     scene.web.addPullRequest({ title: 'Bare', body: '' });
     await scene.import();
     expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
   });
 
-  test('keeps hostile text: JSON, HTML and SQL syntax, bidirectional and 4-byte characters', async () => {
+  test('a pull request keeps hostile text: JSON, HTML and SQL, bidirectional and 4-byte characters', async () => {
     const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
     scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
     await scene.import();
     expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
   });
 
-  test('has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
+  test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
     scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
     await scene.import();
     expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
@@ -127,7 +127,7 @@ describe('a pull request', () => {
 });
 
 describe('the lists of pull requests', () => {
-  test('are sorted by creation on GitHub, and within one second by id, latest first', async () => {
+  test('pull requests are listed by creation on GitHub, and within one second by id, latest first', async () => {
     const { acme } = scene;
     const docs = acme.repository('docs');
     const second = 1_600_000_000;
@@ -150,7 +150,7 @@ describe('the lists of pull requests', () => {
     expect(times).toEqual(times.toSorted((a, b) => b - a));
   });
 
-  test("of a member holds only that member's, in the same order", async () => {
+  test("a member's list holds only that member's pull requests, in the order of the whole list", async () => {
     const { acme, web, client, token } = scene;
     const grace = acme.member('grace', { name: 'Grace Hopper' });
     for (let index = 0; index < 3; index += 1) web.addPullRequest({ author: grace, title: `of Grace ${index}` });
@@ -165,7 +165,7 @@ describe('the lists of pull requests', () => {
     expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
   });
 
-  test('are empty for an organisation that has none, with a complete envelope', async () => {
+  test('the list of an organisation without pull requests is empty, with a complete envelope', async () => {
     const other = await createTenant(scene.service);
     const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
     expect(body).toEqual({
@@ -175,7 +175,7 @@ describe('the lists of pull requests', () => {
     });
   });
 
-  test('are 403 for a member of another organisation, and 404 for an unknown member', async () => {
+  test('the pull requests of a member get 403 in another organisation, and 404 if the member is unknown', async () => {
     const other = await createTenant(scene.service);
     const [first] = (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data;
     const foreign = await scene.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
@@ -209,7 +209,7 @@ describe('an id that is not valid', () => {
     'mem_00000000000000000000000000%0a',
   ];
 
-  test.each(hostile)('%s gets 404, or 400 if it is not a valid path', async text => {
+  test.each(hostile)('the id %s gets 404, or 400 if it is not a valid path', async text => {
     for (const [method, path] of [
       ['GET', `/2025-04/members/${text}`],
       ['GET', `/2025-04/members/${text}/pull-requests`],
@@ -221,13 +221,13 @@ describe('an id that is not valid', () => {
     }
   });
 
-  test.each(['%E0%A4%A', '%', '%zz'])('%s gets 400', async text => {
+  test.each(['%E0%A4%A', '%', '%zz'])('the id %s, which cannot be decoded, gets 400', async text => {
     for (const path of [`/2025-04/members/${text}`, `/2025-04/members/${text}/pull-requests`]) {
       expect((await scene.client.get(path, scene.token)).status).toBe(400);
     }
   });
 
-  test('has the prefix of another kind, capitals, or letters outside the alphabet', async () => {
+  test('an id with the prefix of another kind, capitals or letters outside the alphabet gets 404', async () => {
     const [pullRequest] = await list();
     const suffix = pullRequest?.id.slice(3) ?? '';
     const member = pullRequest?.links.member.split('/').at(-1)?.slice(4) ?? '';

@@ -44,11 +44,11 @@ const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinitio
 });
 
 describe('rules', () => {
-  test('are an empty list before the first are applied', async () => {
+  test('the list of rules is empty before the first are applied', async () => {
     expect(await list()).toEqual([]);
   });
 
-  test('have every field of the specification, and keep their text as written', async () => {
+  test('rules have every field of the specification, and keep their text as written', async () => {
     const before = Math.floor(Date.now() / 1000);
     const logic: RuleDefinition['logic'] = [
       { expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } },
@@ -68,7 +68,7 @@ describe('rules', () => {
     expect(only?.created_at).toBeGreaterThanOrEqual(before);
   });
 
-  test('show the whole condition that is evaluated, and the names of definitions as written', async () => {
+  test('rules show the whole condition that is evaluated, and the names of definitions as written', async () => {
     const logic: RuleDefinition['logic'] = [
       { expression: 'small || draft', effect: { action: 'ADD', value: 'points' } },
       { expression: 'true', effect: { action: 'SUBTRACT', value: '1' } },
@@ -94,19 +94,19 @@ describe('rules', () => {
     expect((await list()).map(({ id, logic }) => ({ id, logic }))).toEqual([{ id: only?.id, logic }]);
   });
 
-  test("applied at one moment are listed in the reverse of the file's order", async () => {
+  test("rules applied at one moment are listed in the reverse of the file's order", async () => {
     const names = Array.from({ length: 12 }, (_, index) => `rule ${(index * 7) % 12}`);
     await apply(names.map(name => rule(name)));
     expect((await list()).map(({ name }) => name)).toEqual(names.toReversed());
   });
 
-  test('have a creation time that is rounded down to the second', async () => {
+  test('the creation time of a rule is rounded down to the second', async () => {
     await apply([rule('timed')]);
     await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });
 
-  test('that a new file keeps stay the same rules, listed after those that it adds', async () => {
+  test('rules that a new file keeps stay the same rules, listed after those that it adds', async () => {
     await apply([rule('kept'), rule('dropped')]);
     const kept = (await list()).find(({ name }) => name === 'kept');
     await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000)');
@@ -116,7 +116,7 @@ describe('rules', () => {
     expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: 1_700_000_000 });
   });
 
-  test('are those of one version, even if another comes into force while they are read', async () => {
+  test('rules are read from one version, even if another comes into force meanwhile', async () => {
     const { database } = service;
     const version = (name: string, count: number) =>
       Array.from({ length: count }, (_, index) => rule(`${name} ${index}`));
@@ -145,7 +145,7 @@ describe('rules', () => {
     }
   });
 
-  test('of another organisation are not listed', async () => {
+  test('rules of another organisation are not listed', async () => {
     const other = await createTenant(service);
     expect(await list(other.token)).toEqual([]);
     expect(await list()).not.toEqual([]);

@@ -54,7 +54,7 @@ const url = () => `/2025-04/pull-requests/${id}/sync`;
 const sync = <Body = { message: string }>() => scene.client.put<Body>(url(), scene.token);
 
 describe('PUT sync', () => {
-  test('returns the pull request as GitHub has it now, with its new score, using one request', async () => {
+  test('PUT sync returns the pull request as GitHub has it now, with its new score, using one request', async () => {
     scene.github.clock.advance(60);
     source.edit({ title: 'Second' });
     source.push({ additions: 40, deletions: 2, commits: 3 });
@@ -79,12 +79,12 @@ describe('PUT sync', () => {
     expect(scene.github.count()).toBe(asked + 1);
   });
 
-  test('called twice changes nothing the second time', async () => {
+  test('a second PUT sync in a row gives the same reply', async () => {
     const first = await sync();
     expect(await sync()).toEqual({ ...first, headers: expect.anything() });
   });
 
-  test('called thirty times at once gives all the same answer, using at most two requests', async () => {
+  test('thirty PUT syncs at once get the same answer, with at most two requests to GitHub', async () => {
     scene.github.clock.advance(1);
     source.edit({ title: 'Many' });
     const asked = scene.github.count();
@@ -95,7 +95,7 @@ describe('PUT sync', () => {
     expect(scene.github.count() - asked).toBeLessThanOrEqual(2);
   });
 
-  test('finds the pull request by its id after its repository was renamed', async () => {
+  test('PUT sync finds the pull request by its id after its repository was renamed', async () => {
     scene.github.clock.advance(1);
     scene.web.rename('site');
     const { status, body } = await sync<{ data: PullRequestBody }>();
@@ -107,7 +107,7 @@ describe('PUT sync', () => {
   });
 });
 
-describe('while GitHub', () => {
+describe('a sync while GitHub fails', () => {
   const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
   const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
   const failures: [string, Fault, number, RegExp][] = [
@@ -145,20 +145,23 @@ describe('while GitHub', () => {
       /GITHUB_TOKEN/,
     ],
   ];
-  test.each(failures)('%s, the row stays unchanged and the reply says why', async (_, fault, status, message) => {
-    const before = await stored();
-    scene.github.clock.advance(1);
-    source.edit({ title: `Unseen ${scene.github.clock.now()}` });
-    scene.github.fault(fault, { times: Number.POSITIVE_INFINITY });
-    const reply = await sync();
-    expect(reply.status).toBe(status);
-    expect(reply.body.message).toMatch(message);
-    expect(reply.body.message).not.toContain(scene.github.token);
-    expect(await stored()).toEqual(before);
-    scene.github.clearFaults();
-    expect((await sync()).status).toBe(200);
-    expect((await stored()).title).toMatch(/^Unseen/);
-  });
+  test.each(failures)(
+    'if GitHub %s, a sync leaves the row unchanged and says why',
+    async (_, fault, status, message) => {
+      const before = await stored();
+      scene.github.clock.advance(1);
+      source.edit({ title: `Unseen ${scene.github.clock.now()}` });
+      scene.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+      const reply = await sync();
+      expect(reply.status).toBe(status);
+      expect(reply.body.message).toMatch(message);
+      expect(reply.body.message).not.toContain(scene.github.token);
+      expect(await stored()).toEqual(before);
+      scene.github.clearFaults();
+      expect((await sync()).status).toBe(200);
+      expect((await stored()).title).toMatch(/^Unseen/);
+    },
+  );
 
   const limits: [string, Fault, number, number][] = [
     ['for 90 seconds', secondaryLimit('90'), 90, 90],
@@ -168,7 +171,7 @@ describe('while GitHub', () => {
     ['for an hour, in a reply of 200', pointsUsedUp(inAnHour), 3_500, 3_601],
   ];
   test.each(limits)(
-    'limits its rate %s: 503 with that Retry-After, and no earlier call',
+    'if GitHub limits its rate %s, a sync gets 503 with that Retry-After and calls no earlier',
     async (_, fault, min, max) => {
       const before = await stored();
       scene.github.fault(fault);
@@ -185,7 +188,7 @@ describe('while GitHub', () => {
     },
   );
 
-  test('does not answer, or only byte by byte: 504 within 10 s', async () => {
+  test('if GitHub does not answer, or only byte by byte, a sync gets 504 within 10 s', async () => {
     const before = await stored();
     scene.github.fault({ kind: 'hang' });
     scene.github.fault({ kind: 'trickle' });
@@ -203,7 +206,7 @@ describe('while GitHub', () => {
     expect(await stored()).toEqual(before);
   });
 
-  test('is unreachable, or does not speak HTTP: 502', async () => {
+  test('if GitHub is unreachable, or does not speak HTTP, a sync gets 502', async () => {
     const nonsense = createServer(socket =>
       socket
         .resume()
@@ -223,7 +226,7 @@ describe('while GitHub', () => {
     }
   });
 
-  test('is not configured: 503 that says what to set', async () => {
+  test('if GitHub is not configured, a sync gets a 503 that says what to set', async () => {
     const replica = closing(await startReplica(scene.service.database.url));
     const { status, body } = await (await createClient(replica)).put(url(), scene.token);
     expect(status).toBe(503);
@@ -231,14 +234,14 @@ describe('while GitHub', () => {
   });
 });
 
-describe("of GitHub's points", () => {
+describe("GitHub's points", () => {
   const webhook = async (edited = source.edit({ title: `Edited ${scene.github.clock.now()}` })) => {
     expect((await post(scene.service, edited)).status).toBe(202);
     await scene.workOff();
   };
   const refusal = (why: RegExp) => ({ status: 503, body: { message: expect.stringMatching(why) } });
 
-  test('a single organisation may use all by PUT syncs but a twentieth, which is for webhooks', async () => {
+  test("the syncs of a single organisation may use all of GitHub's points but a twentieth for webhooks", async () => {
     setPoints(scene.github, 40);
     for (let used = 0; used < 38; used += 1) expect((await sync()).status).toBe(200);
     const reply = await sync();
@@ -253,7 +256,7 @@ describe("of GitHub's points", () => {
     expect((await stored()).title).toBe(`Edited ${scene.github.clock.now()}`);
   });
 
-  test('an organisation that shares them gets by PUT syncs as many as it leaves, on all replicas, and harms no other', async () => {
+  test("of shared GitHub points, an organisation's syncs get half, on all replicas, and harm no other", async () => {
     const beta = scene.github.organisation('beta');
     beta.member('bob');
     const other = await createTenant(scene.service, { login: 'beta', githubId: beta.id, nodeId: beta.nodeId });
@@ -297,7 +300,7 @@ describe('a pull request that GitHub no longer shows', () => {
   const gone =
     'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged. If the pull request still exists on GitHub, give the credentials access to its repository.';
 
-  test('gets a 404 that says so, and stays unchanged', async () => {
+  test('a sync of a pull request that GitHub no longer shows gets a 404 that says so, and changes nothing', async () => {
     const extra = scene.web.addPullRequest({ title: 'Extra' });
     await scene.import();
     const list = async () =>
@@ -310,7 +313,7 @@ describe('a pull request that GitHub no longer shows', () => {
     expect(await list()).toEqual(before);
   });
 
-  test('because its repository is gone, gets the same', async () => {
+  test('a sync of a pull request whose repository is gone gets a 404 that says so, and changes nothing', async () => {
     const before = await stored();
     scene.web.remove();
     const reply = await sync();

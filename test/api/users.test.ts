@@ -48,7 +48,7 @@ test('without a photo a user has the one of the organisation', async () => {
 });
 
 describe('the account', () => {
-  test('is the user who holds the token', async () => {
+  test('the account is the user who holds the token', async () => {
     const { user, token } = tenant;
     expect((await client.get('/2025-04/account', token)).body).toEqual({
       data: {
@@ -63,7 +63,7 @@ describe('the account', () => {
     expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob' });
   });
 
-  test('of a removed user is 401, like every other request with the token', async () => {
+  test('the token of a removed user gets 401, for the account as for the users', async () => {
     const gone = await add(tenant.organisation.id, 'Gone');
     const token = await createToken(service, gone);
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
@@ -75,7 +75,7 @@ describe('the account', () => {
 });
 
 describe('users', () => {
-  test('have every field of the specification', async () => {
+  test('users have every field of the specification', async () => {
     const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', tenant.token);
     expect(body.data.find(({ name }) => name === 'Ada Lovelace')).toEqual({
       id: formatId('usr', tenant.user.id),
@@ -86,7 +86,7 @@ describe('users', () => {
     });
   });
 
-  test('sort as people sort names, in any alphabet and case, and equal names by id', async () => {
+  test('users sort as people sort names, in any alphabet and case, and equal names by id', async () => {
     const names = [
       ...['adam', 'Adam', 'Ádam', 'ADA', 'Zoë', 'Zoe', 'zoé', 'Émile', 'Emil', 'émile', 'Øystein', 'Oz', "O'Neil"],
       ...[
@@ -125,7 +125,7 @@ describe('users', () => {
     expect(listed.map(({ id }) => id)).toEqual(expected.map(({ id }) => formatId('usr', id)));
   });
 
-  test('of another organisation are not listed', async () => {
+  test('users of another organisation are not listed', async () => {
     const other = await createTenant(service);
     const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', other.token);
     expect(body.data.map(({ id }) => id)).toEqual([formatId('usr', other.user.id)]);

@@ -71,7 +71,7 @@ async function newHome(login: string) {
 }
 
 describe('organisation remove', () => {
-  test('deletes all that is stored for it, and nothing of others', async () => {
+  test('organisation remove deletes all that is stored for the organisation, and nothing of others', async () => {
     const [{ organisation, token, user }, other] = [await newHome('leaving'), await newHome('staying')];
     const before = await countRows(other.organisation.id);
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
@@ -96,7 +96,7 @@ describe('organisation remove', () => {
     ]);
   });
 
-  test('that fails midway has locked out its users and workers, and can be repeated', async () => {
+  test('a removal that fails midway locks out users and workers of the organisation, and can be repeated', async () => {
     const { organisation, token } = await newHome('stuck');
     const { executor } = scene.service.database;
     await executor.execute(
@@ -124,7 +124,7 @@ describe('organisation remove', () => {
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
   });
 
-  test('during a sync leaves it with 404', async () => {
+  test('a sync ends with 404 if its organisation is removed meanwhile', async () => {
     const { token } = await newHome('going');
     const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
     const reply = createLatch();
@@ -137,7 +137,7 @@ describe('organisation remove', () => {
     expect(await syncing).toMatchObject({ status: 404, body: { message: 'The organisation has been removed.' } });
   });
 
-  test('without --yes and without a terminal removes nothing', async () => {
+  test('organisation remove without --yes and without a terminal removes nothing', async () => {
     const { organisation } = await newHome('kept');
     const ended = await runHere(environment, 'organisation', 'remove', 'kept');
     expect([ended.code, complaintOf(ended)]).toEqual([
@@ -149,7 +149,7 @@ describe('organisation remove', () => {
 });
 
 describe('member export', () => {
-  test('prints all that erasing would delete, and what names the person elsewhere', async () => {
+  test('member export prints all that erasing would delete, and what names the person elsewhere', async () => {
     const { organisation, ada, bert } = await newHome('exporting');
     const { executor } = scene.service.database;
     await executor.execute(
@@ -193,7 +193,7 @@ describe('member export', () => {
     });
   });
 
-  test('says if nobody has the login', async () => {
+  test('member export says if nobody has the login', async () => {
     const failed = await runHere(environment, 'member', 'export', 'nobody', '--organisation', 'exporting');
     expect(failed.code).toBe(1);
     expect(complaintOf(failed)).toContain('No member of exporting has the login nobody.');
@@ -201,7 +201,7 @@ describe('member export', () => {
 });
 
 describe('member erase', () => {
-  test('deletes the person, who comes back only with a change on GitHub', async () => {
+  test('member erase deletes the person, who comes back only after --allow', async () => {
     const { organisation, github, ada } = await newHome('erasing');
     const { executor } = scene.service.database;
     await executor.execute(
@@ -251,7 +251,7 @@ describe('member erase', () => {
     expect(await countRows(organisation.id)).toMatchObject({ members: 2 });
   });
 
-  test('applies the deliveries about what it deletes, which nothing else would', async () => {
+  test('member erase marks the deliveries about what it deletes as applied', async () => {
     const { organisation, github, ada } = await newHome('pending');
     const { executor } = scene.service.database;
     const isOfOrganisation = eq(webhookDeliveries.organisationId, organisation.id);
@@ -275,7 +275,7 @@ describe('member erase', () => {
     );
   });
 
-  test('that is interrupted is finished by the service; what is fetched meanwhile is not saved', async () => {
+  test('the service finishes an interrupted erasure, and saves nothing that an import fetches meanwhile', async () => {
     const { organisation, github, ada } = await newHome('halfway');
     const { database } = scene.service;
     const people = await findMembersByLogin(database.executor, organisation.id, 'ada');
@@ -296,7 +296,7 @@ describe('member erase', () => {
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
   });
 
-  test('finds a person by a former login, and deletes all logins that they had', async () => {
+  test('member erase finds a person by a former login, and deletes all logins that they had', async () => {
     const { organisation, ada } = await newHome('renaming');
     ada.login = 'countess';
     onTestFinished(() => {
@@ -311,7 +311,7 @@ describe('member erase', () => {
     expect(await logins()).not.toMatch(/"ada"|countess/);
   });
 
-  test('without --yes and without a terminal erases nothing', async () => {
+  test('member erase without --yes and without a terminal erases nothing', async () => {
     const { organisation } = await newHome('unconfirmed');
     const before = await countRows(organisation.id);
     const ended = await runHere(environment, 'member', 'erase', 'ada', '--organisation', 'unconfirmed');
@@ -322,7 +322,7 @@ describe('member erase', () => {
     expect(await countRows(organisation.id)).toEqual(before);
   });
 
-  test('says if nobody has the login', async () => {
+  test('member erase says if nobody has the login', async () => {
     const ended = await runHere(environment, 'member', 'erase', 'nobody', '--organisation', 'acme');
     expect([ended.code, complaintOf(ended)]).toEqual([
       1,
@@ -342,7 +342,7 @@ describe('deleted pull requests', () => {
     return home;
   }
 
-  test('are counted by an import, and brought back by one with --restore-deleted', async () => {
+  test('an import counts deleted pull requests, and --restore-deleted brings them back', async () => {
     const { organisation } = await newDeletions('restoring');
     const home = ['--organisation', 'restoring'];
     expect(await runJson(environment, 'import', ...home)).toMatchObject({
@@ -363,7 +363,7 @@ describe('deleted pull requests', () => {
     expect(log.at(-2)?.subject).toBe('restoring with deleted ones');
   });
 
-  test('are brought back from repositories that an interrupted import has finished, too', async () => {
+  test('import --restore-deleted includes repositories that an interrupted import has finished', async () => {
     const { organisation } = await newDeletions('interrupted');
     await scene.service.database.executor.execute(sql`
       update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
@@ -386,7 +386,7 @@ describe('token rotate', () => {
       ...['token', 'create', '--user', scene.user.email, '--scopes', 'read,sync', ...options],
     );
 
-  test('gives a new token with the same name and scopes, and ends the old one after a day', async () => {
+  test('token rotate gives a new token with the same name and scopes, and ends the old one after a day', async () => {
     const old = await newToken('--name', 'for CI');
     const rotated = await rotate(old.id);
     expect(rotated).toMatchObject({ scopes: ['read', 'sync'], expires_at: null });
@@ -397,7 +397,7 @@ describe('token rotate', () => {
     expect(Math.abs(end - (Date.now() / 1000 + 86_400))).toBeLessThan(60);
   });
 
-  test('says the new id and when the old token ends, beside the new token', async () => {
+  test('token rotate says the new id and when the old token ends, beside the new token', async () => {
     const old = await newToken();
     const { stdout, stderr } = await runHere(environment, 'token', 'rotate', old.id);
     expect(stdout).toMatch(/^ps_\w{38}\n$/);
@@ -413,14 +413,14 @@ describe('token rotate', () => {
     expect(Math.abs(replaced.ends_at - Date.now() / 1000)).toBeLessThan(60);
   });
 
-  test('with --grace 0 ends the old one at once, and keeps the lifetime', async () => {
+  test('token rotate --grace 0 ends the old token at once, and keeps the lifetime', async () => {
     const old = await newToken('--expires', '90d');
     const rotated = await rotate(old.id, '--grace', '0');
     expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([401, 200]);
     expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
   });
 
-  test('a second time gives the same lifetime again, and ends the old one no later', async () => {
+  test('a second token rotate gives the same lifetime again, and ends the old token no later', async () => {
     const [endless, old] = [await newToken(), await newToken('--expires', '90d')];
     const grace = 86_400;
     for (const { id, expires_at: end } of [endless, old]) {
@@ -435,21 +435,21 @@ describe('token rotate', () => {
     }
   });
 
-  test('leaves a token that can be revoked during its grace', async () => {
+  test('an old token can be revoked during its grace after token rotate', async () => {
     const old = await newToken();
     await rotate(old.id);
     await runJson(environment, 'token', 'revoke', old.id);
     expect(await statusWith(old.token)).toBe(401);
   });
 
-  test('does not prolong an old token that expires sooner', async () => {
+  test('token rotate does not prolong an old token that expires sooner', async () => {
     const old = await newToken('--expires', '1h');
     await rotate(old.id, '--grace', '1w');
     const list = await runJson<{ id: string; expires_at: number }[]>(environment, 'token', 'list');
     expect(list.find(({ id }) => id === old.id)?.expires_at).toBe(old.expires_at);
   });
 
-  test.each(['revoked', 'expired', 'unknown'])('refuses a token that is %s', async kind => {
+  test.each(['revoked', 'expired', 'unknown'])('token rotate refuses a token that is %s', async kind => {
     const { id } = await newToken();
     if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
     if (kind === 'expired') {
@@ -465,7 +465,7 @@ describe('token rotate', () => {
     expect(list.find(each => each.id === given)?.state).toBe(kind === 'unknown' ? undefined : kind);
   });
 
-  test.each(['1', '1x', 'never', '-1d', ''])('refuses the grace %j', async grace => {
+  test.each(['1', '1x', 'never', '-1d', ''])('token rotate refuses the grace %j', async grace => {
     expect((await runHere(environment, 'token', 'rotate', 'tok_1', '--grace', grace)).code).toBe(2);
   });
 });

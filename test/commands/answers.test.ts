@@ -41,7 +41,7 @@ const createToken = (...options: string[]) =>
   runJson(environment, 'token', 'create', '--user', 'ada@acme.example', ...options);
 
 describe('an empty database', () => {
-  test('has empty lists, which say what to do', async () => {
+  test('an empty database has empty lists, which say what to do', async () => {
     const [organisations, users, tokens, json] = await Promise.all([
       runHere(environment, 'organisation', 'list'),
       runHere(environment, 'user', 'list'),
@@ -157,7 +157,7 @@ describe('a token', () => {
     await addAda();
   });
 
-  test('is shown once, with its id, scopes and expiry', async () => {
+  test('a token is shown once, with its id, scopes and expiry', async () => {
     const created = await runJson<{ id: string; token: string }>(
       environment,
       ...['token', 'create', '--user', 'Ada@acme.example', '--name', 'ci'],
@@ -188,13 +188,13 @@ describe('a token', () => {
     ]);
   });
 
-  test('can only read and does not expire by default, and is the whole output without --json', async () => {
+  test('a token can only read and does not expire by default, and is the whole output without --json', async () => {
     expect(await createToken()).toMatchObject({ scopes: ['read'], expires_at: null });
     const text = await runHere(environment, 'token', 'create', '--user', 'ada@acme.example');
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
-  test('can expire after a time or at the end of a day, also of today', async () => {
+  test('a token can expire after a time or at the end of a day, also of today', async () => {
     const today = new Date().toISOString().slice(0, 10);
     const [weeks, day] = await Promise.all([createToken('--expires', '4w'), createToken('--expires', '2099-01-31')]);
     expect(Number((await createToken('--expires', today)).expires_at) * 1000).toBeGreaterThan(Date.now());
@@ -202,7 +202,7 @@ describe('a token', () => {
     expect(day.expires_at).toBe(Date.parse('2099-02-01T00:00:00Z') / 1000);
   });
 
-  test('is revoked by its id, and stays in the list with the time of its first revocation', async () => {
+  test('a token is revoked by its id, and stays in the list with the time of its first revocation', async () => {
     const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
     await query(environment.DATABASE_URL ?? '', 'update access_tokens set revoked_at = to_timestamp(1)');
@@ -234,7 +234,7 @@ tests:
     score: 10
 `;
 
-  test('are checked and tested without a database or a configuration', async () => {
+  test('rules check needs neither a database nor a configuration', async () => {
     const path = file('good.yaml', good);
     const broken = { DATABASE_URL: 'nonsense', PORT: 'x' };
     const [json, text] = await Promise.all([
@@ -245,7 +245,7 @@ tests:
     expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
   });
 
-  test('are applied, exported, and applied again without a change', async () => {
+  test('rules are applied, exported, and applied again without a change', async () => {
     await addAcme();
     const path = file('good.yaml', good);
     expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toEqual({
@@ -277,7 +277,7 @@ tests:
     });
   });
 
-  test('with mistakes are refused with line numbers, and change nothing', async () => {
+  test('rules with mistakes are refused with line numbers, and change nothing', async () => {
     await addAcme();
     const path = file(
       'bad.yaml',
@@ -301,7 +301,7 @@ tests:
     expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 0 }]);
   });
 
-  test('are refused with the entries that counted if one of their tests fails', async () => {
+  test('rules are refused with the entries that counted if one of their tests fails', async () => {
     await addAcme();
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
     const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;
@@ -334,7 +334,7 @@ pullscore: ${path}:8: ${message}
     ]);
   });
 
-  test('are refused with each test that fails, and how its score was calculated', async () => {
+  test('rules check shows each test that fails, and how its score was calculated', async () => {
     const more = '      - { expression: draft, effect: { action: SUBTRACT, value: 3 } }\n';
     const path = file(
       'failing.yaml',
@@ -369,7 +369,7 @@ pullscore: ${path} has 2 problems. Fix them and check it again.
     ]);
   });
 
-  test('explain a failing test by the entries that counted or could make up the difference, and with --all by every one', async () => {
+  test('rules check shows the entries that explain a failing test, and with --all every one', async () => {
     const path = file(
       'many.yaml',
       `rules:
@@ -406,7 +406,7 @@ tests:
     expect(explanation.map(({ entries }: { entries: unknown[] }) => entries.length)).toEqual([4, 1, 1, 1]);
   });
 
-  test('show their warnings if they are checked and applied, and fail for them with --strict only', async () => {
+  test('rules check and rules apply show warnings, and only check --strict fails for them', async () => {
     await addAcme();
     const path = file(
       'odd.yaml',
@@ -454,7 +454,7 @@ tests:
     expect(applied.stdout).toMatch(/^Version 1 is in force/);
   });
 
-  test('of which many count in a failing test are not all in its line', async () => {
+  test('the line of a failing test does not name all entries if many count', async () => {
     const entry = '      - { expression: "true", effect: { action: ADD, value: 1 } }\n';
     const path = file('many.yaml', good.replace('tests:', `${entry.repeat(10)}tests:`));
     const { stderr } = await runHere({}, 'rules', 'check', path, '--json');
@@ -561,7 +561,7 @@ test('an import says that GitHub failed to list a repository, and ends with 1; a
   expect(code).toBe(1);
 });
 
-test('members are listed, and with --left those who have left', async () => {
+test('members list shows the members, and with --left also those who have left', async () => {
   await addAcme();
   const empty = await runHere(environment, 'members', 'list', ...acme);
   expect(empty.stdout).toBe(

@@ -20,7 +20,7 @@ async function ask(typed: string) {
   }
 }
 
-test('the command goes on if the login is typed, in upper or lower case', async () => {
+test('a removal goes on if the operator types the login, in upper or lower case', async () => {
   const { refusal, shown } = await ask(' ACME\r');
   expect(refusal).toBeUndefined();
   expect(shown).toContain("Remove acme? This can't be undone. Type acme to go on: ");
@@ -31,7 +31,7 @@ test.each([
   ['an empty line', '\r'],
   ['Ctrl-C', 'ac\u0003'],
   ['Ctrl-D', '\u0004'],
-])('%s removes nothing, and the command ends on a new line', async (_name, typed) => {
+])('%s instead of the login removes nothing, and the command ends on a new line', async (_name, typed) => {
   const { refusal, shown } = await ask(typed);
   expect(refusal).toBe('Nothing was changed.');
   expect(shown).toMatch(/[^\n]\r?\n$/);

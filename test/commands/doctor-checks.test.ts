@@ -86,20 +86,20 @@ describe('the database server', () => {
   };
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
-  test('is ok with the schema of this release', () => {
+  test('the database server is ok with the schema of this release', () => {
     expect(linesOf(checkServer(server, scope))).toEqual([
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
   });
 
-  test('with the schema of a later release is a problem: nothing would start', () => {
+  test('the schema of a later release is a problem, because nothing would start', () => {
     expect(linesOf(checkServer({ ...server, isLater: true }, scope))).toContainEqual(
       expect.stringMatching(/^problem: The database schema is newer .*Start that release/),
     );
   });
 
-  test('has too few connections for another replica if eleven are left', () => {
+  test('the database server has too few connections for another replica if eleven are left', () => {
     expect(linesOf(checkServer({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
     expect(linesOf(checkServer({ ...server, usedConnections: 86 }, scope))).toContainEqual(
       expect.stringMatching(/^warning: 86 of the server's 97 connections are in use/),
@@ -124,7 +124,7 @@ describe('the processes of the service', () => {
   const everywhere = 'Set the same value for all processes, and restart them.';
   const here = 'Run doctor in the environment of the service, or set the same value here.';
 
-  test('that set the same variables are one line, and those that do not are named by their place', () => {
+  test('processes that set the same variables are one line, and others are named by their place', () => {
     const lines = (...reports: ServiceReport[]) => linesOf(checkService({ reports, hashes: {} }, scopeWith()));
     const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00).';
     expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
@@ -140,7 +140,7 @@ describe('the processes of the service', () => {
     ]);
   });
 
-  test('with other values of a setting are named, with what differs', () => {
+  test('processes with other values of a setting are named, with what differs', () => {
     const [one, two] = [{ GITHUB_TOKEN: 'a', RATE_LIMIT: 'x' }, { GITHUB_TOKEN: 'b' }].map(hashes => ({ hashes }));
     expect(complaints([reportOf('serve', one), reportOf('serve', one)])).toEqual([]);
     expect(complaints([reportOf('serve', one), reportOf('serve', one), reportOf('serve', two)])).toEqual([
@@ -153,7 +153,7 @@ describe('the processes of the service', () => {
     ]);
   });
 
-  test('are compared with this shell in what is set here, and in what doctor uses the default of', () => {
+  test('doctor compares processes with this shell in what is set here, and in what it has a default for', () => {
     const hashes = { GITHUB_API_URL: 'a', GITHUB_TOKEN: 'b', PUBLIC_URL: 'c', RECONCILE_INTERVAL: 'd' };
     const doubt = (what: string, place: string) =>
       `warning: ${what} between this shell and ${place}: what is checked with it here may not hold there. → ${here}`;
@@ -190,7 +190,7 @@ test.each([
   },
 );
 
-test('a rule that this release refuses is named', () => {
+test('doctor names a rule that this release refuses', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
   expect(linesOf(checkRules({ definitions: [], rules: [{ ...rule, logic }] }, scopeWith()))).toEqual([
@@ -222,7 +222,7 @@ describe('a comparison that failed', () => {
   const found = (status: string) =>
     expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → It is tried again`);
 
-  test('is a warning for an hour or two intervals after one that succeeded, and a problem after that', () => {
+  test('a failed comparison is a warning for an hour or two intervals after a success, then a problem', () => {
     expect(complaints(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);
     expect(complaints(minutesAgo(61), minutesAgo(1))).toEqual([found('problem')]);
     expect(complaints(minutesAgo(119), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('warning')]);
@@ -230,13 +230,13 @@ describe('a comparison that failed', () => {
     expect(complaints(null, minutesAgo(1))).toEqual([found('problem')]);
   });
 
-  test('in part is a warning, and is over once a later one succeeds', () => {
+  test('a comparison that failed in part is a warning until a later one succeeds', () => {
     const moment = minutesAgo(1);
     expect(complaints(moment, moment)).toEqual([found('warning')]);
     expect(complaints(minutesAgo(1), minutesAgo(2))).toEqual([]);
   });
 
-  test('is also reported while only webhooks ask for comparisons', () => {
+  test('doctor also reports a failed comparison while only webhooks ask for comparisons', () => {
     expect(complaints(minutesAgo(59), minutesAgo(1), { RECONCILE_INTERVAL: '0' })).toEqual([
       'skipped: Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.',
       found('warning'),
@@ -259,7 +259,7 @@ test('a tenth of the points is enough, and a GitHub without a rate limit needs n
   expect(lines(4)).toEqual([expect.stringMatching(/^warning: Only 4 of 50 points .* → Wait/)]);
 });
 
-test('a suspended installation is a problem', () => {
+test('a suspended installation of the App is a problem', () => {
   expect(linesOf(checkInstallation({ id: 1, suspended_at: '2026-01-01T00:00:00Z' }))).toEqual([
     "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation on GitHub.",
   ]);
@@ -272,13 +272,13 @@ test('an organisation that has taken the login of the tracked one is a problem',
   expect(lines(2)).toEqual(['ok: GitHub shows the organisation, with 1 repository.']);
 });
 
-test('an organisation can have no repositories, or none with a pull request', () => {
+test('an organisation without repositories is a warning, and one without pull requests is ok', () => {
   const lines = (repositories: number) => linesOf(checkPullRequests({ repositories, latest: undefined }));
   expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repositories\. → /)]);
   expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None has a pull request yet.']);
 });
 
-test('three lost repositories are named, and more may be lost', () => {
+test('doctor names three lost repositories, and says that more may be lost', () => {
   const lost = ['a', 'b', 'c'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
   expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
@@ -329,14 +329,14 @@ describe('the webhook', () => {
     );
   const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
 
-  test('is ok if it goes here, even if others may be hidden', () => {
+  test('the webhook is ok if it goes here, even if others may be hidden', () => {
     expect(linesFor({})).toEqual([
       'ok: GitHub delivers to https://scores.example/webhooks/github.',
       'ok: GitHub has made no deliveries in the last few days.',
     ]);
   });
 
-  test('is not ok if it goes to another port than the service has, unless PUBLIC_URL says so', () => {
+  test('the webhook is not ok if it goes to another port than the service has, unless PUBLIC_URL says so', () => {
     const url = 'http://127.0.0.1:4000/webhooks/github';
     const firstLine = (environment: Record<string, string>) =>
       linesFor({ hook: { ...hook, url } }, { PUBLIC_URL: '', ...environment })[0];
@@ -358,7 +358,7 @@ describe('the webhook', () => {
     [503, /Check that GITHUB_WEBHOOK_SECRET is set/],
     [504, /Make sure that GitHub can reach PUBLIC_URL/],
     [500, /See the answer at .*\/settings\/hooks\/7, tab Recent Deliveries\.$/],
-  ])('has an action for the answer %d to its last delivery', (statusCode, action) => {
+  ])('doctor has an action for the answer %d to the last delivery of the webhook', (statusCode, action) => {
     const [, answer] = linesFor({ deliveries: [delivery(statusCode), delivery(202)] });
     expect(answer).toMatch(/^problem: GitHub's latest delivery failed \(ping, 1 s ago: /);
     expect(answer).toMatch(action);

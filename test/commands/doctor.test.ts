@@ -130,7 +130,7 @@ async function complaints(change: Record<string, string | undefined> = {}, ...op
     );
 }
 
-test('a healthy service has no complaints in any area', async () => {
+test('doctor has no complaints about a healthy service in any area', async () => {
   await hook();
   acme.repository('web').openPullRequest();
   await github.delivered();
@@ -146,7 +146,7 @@ test('a healthy service has no complaints in any area', async () => {
   expect(text.trimEnd()).toMatch(/\nNo problems found\.$/);
 });
 
-test('the program prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
+test('doctor prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
   requireBuild();
   const [warned, broken, json] = await Promise.all([
     run(
@@ -186,7 +186,7 @@ describe('the configuration', () => {
     [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
     [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'warning environment: GITHUB_API_URL is not https'],
     [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
-  ])('has a warning for %o', async (change, expected) => {
+  ])('doctor has a warning for the configuration %o', async (change, expected) => {
     github.grants.scopes = [];
     const found = (await complaints(change)).filter(line => line.includes(' environment: '));
     expect(found).toEqual([expect.stringContaining(expected)]);
@@ -197,7 +197,7 @@ describe('the database', () => {
   const unchecked =
     "skipped organisations: Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
 
-  test('is unreachable: GitHub is still checked', async () => {
+  test('doctor still checks GitHub if the database is unreachable', async () => {
     const gone = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
     expect(await complaints(gone)).toEqual([
       "problem server: The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED. → Check DATABASE_URL and that the server runs.",
@@ -207,7 +207,7 @@ describe('the database', () => {
     expect(await show(gone)).toContain('✓ GitHub accepts GITHUB_TOKEN.');
   });
 
-  test('has an old schema, which the doctor reports but does not migrate', async () => {
+  test('doctor reports an old schema, but does not migrate it', async () => {
     const url = await createEmptyDatabase();
     const look = async () => await complaints({ DATABASE_URL: url });
     const expected = [
@@ -221,7 +221,7 @@ describe('the database', () => {
     expect(await look()).toEqual(expected);
   });
 
-  test('must have the encoding UTF-8', async () => {
+  test('doctor reports a database with an encoding other than UTF-8', async () => {
     const [first, second] = await complaints({
       DATABASE_URL: await createEmptyDatabase(`encoding 'SQL_ASCII' locale 'C' template template0`),
     });
@@ -231,7 +231,7 @@ describe('the database', () => {
     expect(second).toBe(unchecked);
   });
 
-  test('must let the user change the schema and write', async () => {
+  test('doctor reports a database that does not let its user change the schema or write', async () => {
     await query(database.url, 'create role doctor_guest');
     onTestFinished(async () => void (await query(database.url, 'drop role doctor_guest')));
     const as = (options: string) => {
@@ -251,14 +251,14 @@ describe('the database', () => {
 describe('GitHub', () => {
   const unchecked = (why: string) => `skipped rights: Permissions and webhooks on GitHub are not checked: ${why}.`;
 
-  test('needs credentials', async () => {
+  test('doctor reports missing credentials for GitHub', async () => {
     expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
       expect.stringMatching(/^problem credentials: There are no GitHub credentials\. → Set GITHUB_TOKEN,/),
       unchecked('GitHub accepts no credentials of this configuration'),
     ]);
   });
 
-  test('refuses a token, which the report does not show', async () => {
+  test('doctor reports a token that GitHub refuses, but does not show it', async () => {
     const wrong = { GITHUB_TOKEN: 'ghp_hush' };
     expect(await complaints(wrong)).toEqual([
       "problem credentials: GitHub refused the service's credentials. → Renew GITHUB_TOKEN.",
@@ -267,7 +267,7 @@ describe('GitHub', () => {
     expect(await show(wrong)).not.toContain('hush');
   });
 
-  test('is unreachable: the report names the cause', async () => {
+  test('doctor names the cause if GitHub is unreachable', async () => {
     const closed = createServer();
     const port = await new Promise<number>(resolve =>
       closed.listen(0, '127.0.0.1', () => resolve((closed.address() as { port: number }).port)),
@@ -291,13 +291,13 @@ describe('GitHub', () => {
     }
   });
 
-  test('does not answer at an address where something else does', async () => {
+  test('doctor reports an address of GitHub at which something else answers', async () => {
     expect((await complaints({ GITHUB_API_URL: `${github.apiUrl}/not/here` }))[0]).toBe(
       'problem credentials: There is no GitHub API at this address. → Check GITHUB_API_URL.',
     );
   });
 
-  test('shows that the clock of this machine is wrong', async () => {
+  test('doctor reports that the clock of this machine is wrong', async () => {
     const date = new Date(Date.now() - 600_000).toUTCString();
     github.fault(
       { kind: 'reply', status: 200, headers: { date }, body: {} },
@@ -308,7 +308,7 @@ describe('GitHub', () => {
     );
   });
 
-  test('shows that few points are left and that the token expires soon', async () => {
+  test('doctor reports that few points are left and that the token expires soon', async () => {
     const ends = new Date(Date.now() + 5 * 86_400_000).toISOString();
     github.fault(
       {
@@ -325,7 +325,7 @@ describe('GitHub', () => {
     ]);
   });
 
-  test('is not called while its rate limit blocks requests', async () => {
+  test('doctor does not call GitHub while its rate limit blocks requests', async () => {
     const { executor } = service.database;
     await blockGithub(executor, credentialOf(service.config, tenant.organisation), 600);
     onTestFinished(async () => {
@@ -338,7 +338,7 @@ describe('GitHub', () => {
     expect(github.requests).toHaveLength(asked);
   });
 
-  test('sets a rate limit, which all replicas then keep to', async () => {
+  test('doctor saves a rate limit that GitHub sets, and its next run keeps to it', async () => {
     onTestFinished(async () => {
       await service.database.executor.execute(sql`delete from github_limits`);
     });
@@ -353,7 +353,7 @@ describe('GitHub', () => {
     expect(await complaints()).toEqual(blocked);
   });
 
-  test('refuses to show something: the report names the missing permission', async () => {
+  test('doctor names the missing permission if GitHub refuses to show something', async () => {
     await hook();
     const refuse = (operation: string, path: string) =>
       github.fault(
@@ -379,14 +379,14 @@ describe('GitHub', () => {
     ]);
   });
 
-  test('hides members from the token of a non-member', async () => {
+  test('doctor reports that GitHub hides members from the token of a non-member', async () => {
     github.grants.viewerIsMember = false;
     expect(await complaints()).toContain(
       'warning members: GitHub shows only 0 public members, so nobody is marked as having left. → Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.',
     );
   });
 
-  test('does not show an organisation', async () => {
+  test('doctor reports an organisation that GitHub does not show', async () => {
     await addOrganisation(service.database.executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
     onTestFinished(async () => {
       await service.database.executor.execute(sql`delete from organisations where login = 'nobodys'`);
@@ -401,7 +401,7 @@ describe('GitHub', () => {
     }
   });
 
-  test('shows a renamed organisation and its webhook under the new login', async () => {
+  test('doctor finds a renamed organisation and its webhook under the new login', async () => {
     acme.rename('apex');
     const newcomer = github.organisation('acme');
     onTestFinished(() => {
@@ -417,7 +417,7 @@ describe('GitHub', () => {
     ]);
   });
 
-  test('no longer shows repositories: they are named, and nothing is deleted', async () => {
+  test('doctor names repositories that GitHub no longer shows, and deletes nothing', async () => {
     await hook();
     const { executor } = service.database;
     const { id } = tenant.organisation;
@@ -454,7 +454,7 @@ describe('GitHub', () => {
     );
   });
 
-  test('gives one senseless answer: everything else is still checked', async () => {
+  test('doctor still checks everything else if GitHub gives one senseless answer', async () => {
     await hook();
     github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });
     expect(await complaints()).toEqual([
@@ -466,7 +466,7 @@ describe('GitHub', () => {
 describe('an App', () => {
   const app = () => ({ GITHUB_TOKEN: undefined, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey });
 
-  test('with a webhook of its own has no complaints', async () => {
+  test('doctor has no complaints about an App with a webhook of its own', async () => {
     github.installApp(acme);
     await hook({ ofApp: true });
     expect(await complaints(app())).toEqual([]);
@@ -475,13 +475,13 @@ describe('an App', () => {
     expect(text).toContain('✓ acme: The App is installed and has all permissions that it needs.');
   });
 
-  test("with the organisation's webhook has no complaints", async () => {
+  test("doctor has no complaints about an App with the organisation's webhook", async () => {
     github.installApp(acme);
     await hook();
     expect(await complaints(app())).toEqual([]);
   });
 
-  test('is another one, or not installed', async () => {
+  test('doctor reports an App with a wrong id, or one that is not installed', async () => {
     expect((await complaints({ ...app(), GITHUB_APP_ID: '4712' }))[0]).toMatch(
       /^problem credentials: .* → Renew GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY\.$/,
     );
@@ -491,7 +491,7 @@ describe('an App', () => {
     ]);
   });
 
-  test('lacks a permission, which is named', async () => {
+  test('doctor names the permission that an App lacks', async () => {
     github.installApp(acme);
     await hook();
     delete github.grants.permissions.members;
@@ -507,7 +507,7 @@ describe('the webhook on GitHub', () => {
   const page = () => `${github.apiUrl}/organizations/acme/settings/hooks`;
   const here = () => `${environment.PUBLIC_URL}/webhooks/github`;
 
-  test('is missing: the report says how to add it', async () => {
+  test('doctor says how to add a missing webhook', async () => {
     expect(await complaints()).toEqual([
       `problem hook: No webhook on GitHub goes to ${here()}. → Add one at ${page()}/new: ${here()}, content type ` +
         'application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events Pull requests, Pull request reviews, ' +
@@ -516,19 +516,19 @@ describe('the webhook on GitHub', () => {
     ]);
   });
 
-  test('may be set up a second time if the first one is not active', async () => {
+  test('doctor accepts a second webhook if the first one is not active', async () => {
     await hook({ active: false });
     await hook();
     expect(await complaints()).toEqual([]);
   });
 
-  test('is found by its path if PUBLIC_URL is not set', async () => {
+  test('doctor finds the webhook by its path if PUBLIC_URL is not set', async () => {
     await hook();
     const { output } = await doctor({ PUBLIC_URL: undefined, PORT: new URL(here()).port }, '--json');
     expect(output).toContain('(check the address: PUBLIC_URL is not set)');
   });
 
-  test('goes to another address', async () => {
+  test('doctor reports a webhook that goes to another address', async () => {
     await hook({ url: 'http://127.0.0.1:1/webhooks/github' });
     expect(await complaints()).toEqual([
       `problem hook: No webhook on GitHub goes to ${here()}; one goes to http://127.0.0.1:1/webhooks/github. → ` +
@@ -568,12 +568,12 @@ describe('the webhook on GitHub', () => {
       { secret: 'another' },
       /^problem hook: GitHub's latest delivery failed \(ping, \d+ s ago: 401, .*\)\. → Set the same secret/,
     ],
-  ])('%s', async (_, settings, expected) => {
+  ])('doctor reports a webhook that %s', async (_, settings, expected) => {
     await hook(settings);
     expect((await complaints())[0]).toMatch(expected);
   });
 
-  test('can not reach the service', async () => {
+  test('doctor reports a webhook that can not reach the service', async () => {
     const proxy = createServer(socket => socket.destroy());
     const port = await new Promise<number>(resolve =>
       proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port)),
@@ -588,7 +588,7 @@ describe('the webhook on GitHub', () => {
     );
   });
 
-  test('failed once, but works again', async () => {
+  test('doctor reports a webhook that failed once, but works again', async () => {
     await hook();
     acme.repository('web').openPullRequest();
     await github.delivered();
@@ -604,7 +604,7 @@ describe('the webhook on GitHub', () => {
     ]);
   });
 
-  test('may be hidden from the credentials: the report says what to check', async () => {
+  test('doctor says what to check if the credentials can not see the webhook', async () => {
     github.grants.scopes = ['repo', 'read:org'];
     const found = await complaints();
     expect(found).toEqual([
@@ -616,7 +616,7 @@ describe('the webhook on GitHub', () => {
     expect(await show()).toContain('No problems found.');
   });
 
-  test('is not checked if webhooks are disabled', async () => {
+  test('doctor does not check the webhook if webhooks are disabled', async () => {
     const { executor } = service.database;
     await setWebhooksEnabled(executor, tenant.organisation.id, false);
     onTestFinished(() => setWebhooksEnabled(executor, tenant.organisation.id, true));
@@ -626,7 +626,7 @@ describe('the webhook on GitHub', () => {
     ]);
   });
 
-  test('has answers that can not control the terminal', async () => {
+  test('answers to deliveries can not control the terminal of doctor', async () => {
     await hook();
     const evil = 'evil\u001b[2J\u0007\u202e\nnext line';
     github.fault(
@@ -671,7 +671,7 @@ describe('the background work', () => {
   const failing = `($acme, 2, 'PR_2', 1, now() + interval '1 hour', 3, 'Something went wrong.')`;
   const parked = `($acme, 3, 'PR_3', 1, null, 8, 'Nothing helps.')`;
 
-  test('has failing and parked pull requests: the report says how to retry them', async () => {
+  test('doctor says how to retry failing and parked pull requests', async () => {
     await hook();
     await requests(failing);
     const retry = 'After fixing the cause: pullscore webhooks retry --organisation acme';
@@ -686,7 +686,7 @@ describe('the background work', () => {
     ]);
   });
 
-  test('has failing pull requests, which webhooks status shows and webhooks retry retries', async () => {
+  test('webhooks status shows failing pull requests, and webhooks retry retries them', async () => {
     requireBuild();
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
@@ -718,7 +718,7 @@ describe('the background work', () => {
       .toMatchObject({ waiting: 0 });
   });
 
-  test('may wait for GitHub to show what a webhook announced, without a complaint', async () => {
+  test('doctor has no complaint while a pull request waits for GitHub to show what a webhook announced', async () => {
     await hook();
     await requests(`($acme, 5, 'PR_5', 1, now() + interval '5 minutes', 0, null)`);
     const { executor } = service.database;
@@ -736,7 +736,7 @@ describe('the background work', () => {
     ]);
   });
 
-  test('never found the pull requests of some deliveries, which webhooks status explains', async () => {
+  test('doctor and webhooks status explain deliveries whose pull requests GitHub never showed', async () => {
     requireBuild();
     await hook();
     await deliveries('gone', '6 days', 6);
@@ -759,7 +759,7 @@ describe('the background work', () => {
     expect(json.deliveries.filter(({ state }) => state === 'gone')).toHaveLength(2);
   });
 
-  test('found the pull request of a delivery by a later fetch, without a complaint', async () => {
+  test('doctor has no complaint if a later fetch found the pull request of a delivery', async () => {
     await hook();
     const { executor } = service.database;
     const { rows } = await executor.execute<{ id: string }>(sql`select github_id as id from pull_requests limit 1`);
@@ -769,7 +769,7 @@ describe('the background work', () => {
     expect(await complaints()).toEqual([expect.stringMatching(/^warning deliveries: .* GitHub never showed/)]);
   });
 
-  test('refetches pull requests much later than docs/rules.md promises', async () => {
+  test('doctor reports refetches that come much later than docs/rules.md promises', async () => {
     await hook();
     const { executor } = service.database;
     const { id } = tenant.organisation;
@@ -788,7 +788,7 @@ describe('the background work', () => {
     ]);
   });
 
-  test('is done by no process: pull requests wait, and the comparison is overdue', async () => {
+  test('doctor reports waiting pull requests and an overdue comparison if no process works', async () => {
     await hook();
     await loops.stop();
     const { executor } = service.database;
@@ -814,7 +814,7 @@ describe('the background work', () => {
       ]);
   });
 
-  test('needs an organisation', async () => {
+  test('doctor reports an unknown organisation, and that none is tracked yet', async () => {
     expect(await complaints({}, '--organisation', 'emca')).toEqual([
       'problem organisations: There is no organisation emca here. → Add it: pullscore organisation add emca',
     ]);

@@ -73,7 +73,7 @@ beforeEach(async () => {
 /** The text without its id and times. */
 const stable = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
 
-test('each entry shows the value of every part, and why it counts or does not', async () => {
+test('explain shows the value of every part of each entry, and why it counts or does not', async () => {
   expect(stable(await explain(id))).toBe(`acme/web#1  Answer 404 for unknown members
 merged, by grace  https://github.com/acme/web/pull/1  pr_1
 
@@ -115,7 +115,7 @@ TIME  4     33  version 2 of the rules
 `);
 });
 
-test('the value of each definition and the whole condition of a rule are shown', async () => {
+test('explain shows the value of each definition and the whole condition of a rule', async () => {
   await scene.applyRules(
     [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
     [
@@ -154,7 +154,7 @@ test('the value of each definition and the whole condition of a rule are shown',
   ]);
 });
 
-test('--json has the same facts', async () => {
+test('explain --json has the same facts as the text', async () => {
   const answer = await explainJson(id);
   expect(answer).toMatchObject({
     id,
@@ -198,7 +198,7 @@ test('--json has the same facts', async () => {
 });
 
 describe('a pull request', () => {
-  test('can be named by the address of its page', async () => {
+  test('explain finds a pull request by the address of its page', async () => {
     const addresses = [
       'https://github.com/acme/web/pull/1',
       'https://github.com/Acme/WEB/pull/1/',
@@ -209,7 +209,7 @@ describe('a pull request', () => {
     for (const url of addresses) expect((await explainJson(url)).id).toBe(id);
   });
 
-  test('can not be named by anything else', async () => {
+  test('explain refuses an unknown pull request, and what is neither an id nor an address', async () => {
     const names: [name: string, message: string][] = [
       ['pr_01jz8k3v5xe2ksn5q0w4g7h9ab', 'There is no pull request pr_01jz8k3v5xe2ksn5q0w4g7h9ab here'],
       ['pr_no', 'There is no pull request pr_no here'],
@@ -231,14 +231,14 @@ describe('a pull request', () => {
     for (const [name, message] of names) await expect(explain(name)).rejects.toThrow(message);
   });
 
-  test('can be named by the new address of a renamed repository', async () => {
+  test('explain finds a pull request by the new address of a renamed repository', async () => {
     const { executor } = scene.service.database;
     await executor.update(repositories).set({ name: 'acme/website' });
     expect((await explainJson('https://github.com/acme/website/pull/1')).id).toBe(id);
     await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow('There is no pull request');
   });
 
-  test('must be named by its id if two organisations have one with the same address', async () => {
+  test('explain needs the id of a pull request if two organisations have one with its address', async () => {
     const other = await createTenant(scene.service, { login: 'other' });
     const [added] = await insertPullRequests(scene.service, other, [1_700_000_000]);
     const otherId = formatId('pr', added ?? '');
@@ -254,7 +254,7 @@ describe('a pull request', () => {
 });
 
 describe('a score', () => {
-  test('that is out of date is explained by its own version, with the score by the version in force', async () => {
+  test('explain uses the version of an outdated score, and gives the score by the version in force', async () => {
     await scene.applyRules([rule('Merged', ['merged', '7'])]);
     expect(await explain(id)).toContain(
       'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7. No service is running. To update the scores: pullscore rescore --organisation acme',
@@ -271,14 +271,14 @@ describe('a score', () => {
     expect(await explainJson(id)).toMatchObject({ score: 33, ruleset_version: 4, outdated: false });
   });
 
-  test('that is out of date says so if the version in force gives the same', async () => {
+  test('explain says that the version in force gives the same as an outdated score', async () => {
     await scene.applyRules([rule('Thirty-three', ['merged', '33'])]);
     expect(await explain(id)).toContain(
       '\nScore 33 under version 2 of the rules; version 3, in force, gives the same.\n',
     );
   });
 
-  test('by a rules file is explained with --rules, and nothing is saved', async () => {
+  test('explain --rules explains the score by a rules file, and saves nothing', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pullscore-explain-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, 'next.yaml');
@@ -303,7 +303,7 @@ describe('a score', () => {
     await expect(explain(id, '--rules', file)).rejects.toThrow('next.yaml:1: ');
   });
 
-  test('by another release is compared with what this release calculates', async () => {
+  test('explain compares a score by another release with what this release calculates', async () => {
     const { executor } = scene.service.database;
     await executor.update(pullRequests).set({ score: 34 });
     expect(await explain(id)).toContain(
@@ -311,7 +311,7 @@ describe('a score', () => {
     );
   });
 
-  test('is limited to 32 bits, and its explanation names rules that are no longer valid', async () => {
+  test('a score is limited to 32 bits, and its explanation names rules that are no longer valid', async () => {
     const max = '2147483647';
     await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Max', ['merged', max], ['merged', max])]);
     const text = await explain(id);
@@ -320,7 +320,7 @@ describe('a score', () => {
     expect(text).toContain('\n2,147,483,647  total: the sum 4,294,967,294, limited to 32 bits\n');
   });
 
-  test('shows its latest changes, and counts the earlier ones', async () => {
+  test('explain shows the latest changes of a score, and counts the earlier ones', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
     const { history } = await explainJson(id);
     expect(history.length).toBeGreaterThan(21);
@@ -328,7 +328,7 @@ describe('a score', () => {
     expect(await explain(id)).toContain(`… and ${history.length - 20} earlier changes; --json shows all`);
   });
 
-  test('shows earlier changes by month after these were folded', async () => {
+  test('explain shows earlier changes of a score by month once these are folded', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
     await scene.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
     const before = (await explainJson(id)).history;
@@ -342,7 +342,7 @@ describe('a score', () => {
   });
 });
 
-test('only the beginning of a long body is shown', async () => {
+test('explain shows only the beginning of a long body', async () => {
   const { executor } = scene.service.database;
   await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
   await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
@@ -380,7 +380,7 @@ describe('the page of a repository that was transferred away', () => {
     return { url: present.url, ids: stored.map(row => formatId('pr', row?.id ?? '')) };
   }
 
-  test('is the one that took its name, before a comparison and after it', async () => {
+  test('the address of a transferred repository leads to its successor, before and after a comparison', async () => {
     const { url, ids } = await takeName();
     for (const compare of [() => compareOrganisation(scene.service), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
@@ -388,7 +388,7 @@ describe('the page of a repository that was transferred away', () => {
     }
   });
 
-  test('says that the repository has left, once a comparison has found that', async () => {
+  test('explain says that a repository has left, once a comparison has found that', async () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();

@@ -64,7 +64,7 @@ function helpTexts(): Map<string, string> {
 }
 
 describe('help', () => {
-  test('has an example for every command', () => {
+  test('the help of every command has an example', () => {
     const texts = helpTexts();
     expect(texts.size).toBeGreaterThanOrEqual(20);
     for (const [command, text] of texts) {
@@ -73,7 +73,7 @@ describe('help', () => {
     }
   });
 
-  test('needs no valid configuration, and lists --json', async () => {
+  test('help needs no valid configuration, and lists --json', async () => {
     await each([['import'], ['token', 'create'], ['serve']], async command => {
       const help = await runHere({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
       expect(help).toMatchObject({ code: 0, stderr: '' });
@@ -129,21 +129,21 @@ test('a reader that closes the pipe early, as `head` does, does not change the e
   expect((await complaining.ended).code).toBe(2);
 });
 
-describe('a failure ends with 1 and one line, on standard error', () => {
+describe('a failure that ends with 1 and one line on standard error', () => {
   async function complaint(env: Environment, ...operands: string[]): Promise<string> {
     const ended = await runHere(env, ...operands);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     return complaintOf(ended);
   }
 
-  test('that names all variables that are not valid', async () => {
+  test('a failure names all variables that are not valid in one line', async () => {
     expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
       'pullscore: The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
         'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
     );
   });
 
-  test('that names the database server and the cause, but never the password', async () => {
+  test('a failure names the database server and the cause, but never the password', async () => {
     const mute = createServer(socket => socket.resume());
     const port = await listen(mute);
     const elsewhere = (change: (url: URL) => void) => {
@@ -188,7 +188,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
     await new Promise(resolve => mute.close(resolve));
   });
 
-  test('that says how to add a missing organisation', async () => {
+  test('a failure says how to add a missing organisation', async () => {
     const expected = 'pullscore: There is no organisation emca here. Add it: pullscore organisation add emca';
     await each(
       [
@@ -200,13 +200,13 @@ describe('a failure ends with 1 and one line, on standard error', () => {
     );
   });
 
-  test('that says how to add a missing user', async () => {
+  test('a failure says how to add a missing user', async () => {
     expect(await complaint(environment, 'token', 'create', '--user', 'x@acme.example')).toBe(
       'pullscore: There is no user x@acme.example. Add one: pullscore user add --organisation LOGIN --name NAME --email x@acme.example',
     );
   });
 
-  test('that names the variables of missing or wrong credentials', async () => {
+  test('a failure names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
     const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
@@ -238,7 +238,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
     expect((await runHere(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
   });
 
-  test.skipIf(!existsSync('/dev/full'))('that says why the answer could not be written', () => {
+  test.skipIf(!existsSync('/dev/full'))('a failure says why the answer could not be written', () => {
     const full = openSync('/dev/full', 'w');
     const ended = runWith({ stdio: ['ignore', full, 'pipe'] }, {}, 'rules', 'check', exampleRules);
     closeSync(full);
@@ -248,7 +248,7 @@ describe('a failure ends with 1 and one line, on standard error', () => {
     );
   });
 
-  test('that says why a rules file could not be read', async () => {
+  test('a failure says why a rules file could not be read', async () => {
     const cases: [string, string][] = [
       ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT). Name a rules file"],
       ['/', "/ can't be read (EISDIR). Name a rules file"],

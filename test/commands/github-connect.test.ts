@@ -82,7 +82,7 @@ const variables = (text: string): Environment =>
   );
 
 describe('github connect', () => {
-  test('registers an App with what the service needs, and ends with what doctor says', async () => {
+  test('github connect registers an App with what the service needs, and ends with what doctor says', async () => {
     const setting = await prepare();
     const { github, output } = setting;
     const running = connect(setting, '--json');
@@ -123,7 +123,7 @@ describe('github connect', () => {
     expect(findings.ok).toBe(true);
   });
 
-  test.skipIf(!hasBrowser)('walks through GitHub in a browser, on a GitHub Enterprise Server, too', async () => {
+  test.skipIf(!hasBrowser)('github connect leads through GitHub in a browser, on Enterprise Server, too', async () => {
     for (const enterprise of [false, true]) {
       const setting = await prepare({ enterprise });
       const running = connect(setting);
@@ -146,7 +146,7 @@ describe('github connect', () => {
     }
   });
 
-  test('takes one answer, with its own state, from the browser that opened the page', async () => {
+  test('github connect takes one answer, with its own state, from the browser that opened the page', async () => {
     const setting = await prepare();
     const { github } = setting;
     const running = connect(setting);
@@ -170,7 +170,7 @@ describe('github connect', () => {
     expect((await running.ended).code).toBe(0);
   });
 
-  test('goes on after requests that are not valid, and after a browser that closes too early', async () => {
+  test('github connect goes on after requests that are not valid, and after a browser closes too early', async () => {
     const setting = await prepare();
     const { github, output } = setting;
     const running = connect(setting);
@@ -203,7 +203,7 @@ describe('github connect', () => {
     expect(variables(readFileSync(output, 'utf8'))).toHaveProperty('GITHUB_APP_ID');
   });
 
-  test('finishes with the code on a machine without a browser, once', async () => {
+  test('github connect finishes once with the code on a machine without a browser', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const running = connect(setting);
@@ -222,7 +222,7 @@ describe('github connect', () => {
     expect(complaintOf(again)).toContain('GitHub does not know this code: it has been used, or is over an hour old.');
   });
 
-  test('keeps what else is in the file, and asks before it replaces a value', async () => {
+  test('github connect keeps what else is in the file, and asks before it replaces a value', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const others =
@@ -245,7 +245,7 @@ describe('github connect', () => {
     expect(statSync(output).mode & 0o777).toBe(0o600);
   });
 
-  test('refuses a file that is a link, or that can not be written, before it begins', async () => {
+  test('github connect refuses a file that is a link or that it can not write, before it begins', async () => {
     const setting = await prepare();
     const { environment, folder } = setting;
     const elsewhere = join(folder, 'elsewhere');
@@ -268,7 +268,7 @@ describe('github connect', () => {
   test.each([
     [{ PUBLIC_URL: '' }, 'PUBLIC_URL is not set. Set it to the address'],
     [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
-  ])('says what is missing: %o', async (changes, message) => {
+  ])('github connect refuses the configuration %o, and says why', async (changes, message) => {
     const { environment, output } = await prepare();
     const refused = await runHere(
       { ...environment, ...changes },
@@ -283,7 +283,7 @@ describe('github connect', () => {
     expect(complaintOf(refused)).toContain(message);
   });
 
-  test('writes nothing if GitHub answers with something else, and never prints it', async () => {
+  test('github connect writes nothing if GitHub answers with something else, and never prints it', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
@@ -307,7 +307,7 @@ describe('github connect', () => {
 });
 
 describe('checks enable', () => {
-  test('needs an App that may write checks, and doctor and status say how it goes', async () => {
+  test('checks enable needs an App that may write checks, and doctor and status say how it goes', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const command = ['checks', 'enable', '--organisation', 'acme'];

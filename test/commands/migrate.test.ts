@@ -73,9 +73,9 @@ const tablesIn = (url: string) =>
 
 describe('a database without our schema', () => {
   test.each([
-    ['an empty one', ''],
-    ['one of another application', 'create table users (email text)'],
-  ])('is left as it is by commands that only read, which say what to do: %s', async (_name, statement) => {
+    ['an empty database', ''],
+    ['the database of another application', 'create table users (email text)'],
+  ])('commands that set up no database leave %s as it is, and say what to do', async (_name, statement) => {
     const url = await createEmptyDatabase();
     if (statement !== '') await query(url, statement);
     const before = await tablesIn(url);
@@ -97,7 +97,7 @@ describe('a database without our schema', () => {
     expect(await tablesIn(url)).toEqual(before);
   });
 
-  test('is refused by commands that set it up if it has tables of others', async () => {
+  test('commands that set up a database refuse one that has tables of others', async () => {
     const url = await createEmptyDatabase();
     // Another application that uses Drizzle is known by its migrations.
     await query(
@@ -119,7 +119,7 @@ describe('a database without our schema', () => {
     expect(await tablesIn(url)).toEqual(before);
   });
 
-  test('is set up if its only tables are those of an extension', async () => {
+  test('migrate sets up a database whose only tables are those of an extension', async () => {
     const url = await createEmptyDatabase();
     await query(url, 'create table of_extension (); alter extension plpgsql add table of_extension');
     expect(await runJson({ DATABASE_URL: url }, 'migrate')).toEqual({ applied: (await readJournal()).length });

@@ -50,7 +50,7 @@ const runPrinted = async (command: string) => {
 
 const addUser = ['user', 'add', '--name', 'Ada', '--email', 'ada@acme.example', '--organisation'];
 
-test('a start lists what is missing until it is there, and what it prints works', async () => {
+test('a start of the service lists what is missing until it is there, and what it prints works', async () => {
   await runJson(environment, 'organisation', 'add', 'acme');
   await runJson(environment, 'organisation', 'add', 'apex');
   for (const login of ['acme', 'apex']) {

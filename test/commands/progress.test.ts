@@ -21,8 +21,8 @@ function start(terminal: { isTTY?: boolean; columns?: number } = {}) {
   return { progress, lines: () => written.split('\n').filter(line => line !== ''), text: () => written };
 }
 
-describe('without a terminal', () => {
-  test('a line every ten seconds shows the progress, the rate and the time left', () => {
+describe('progress without a terminal', () => {
+  test('without a terminal a line every ten seconds shows the progress, the rate and the time left', () => {
     const { progress, lines } = start();
     progress.update(0, 1_000, 'acme/web');
     for (let done = 50; done <= 1_000; done += 50) {
@@ -38,7 +38,7 @@ describe('without a terminal', () => {
     expect(lines().at(-1)).toBe('950 of 1000 pull requests, 13/s, 4 s left');
   });
 
-  test('the rate is that of the last minute, without the work of earlier runs', () => {
+  test('the rate of progress is that of the last minute, without the work of earlier runs', () => {
     const { progress, lines } = start();
     progress.update(900, 2_000, '', 0);
     wait(9);
@@ -52,7 +52,7 @@ describe('without a terminal', () => {
     expect(lines().at(-1)).toBe('1219 of 2000 pull requests, 1.0/s, 13 min left');
   });
 
-  test('an unknown rate or total is left out', () => {
+  test('progress leaves out an unknown rate or total', () => {
     const { progress, lines } = start();
     progress.update(0, 0);
     wait(9);
@@ -66,7 +66,7 @@ describe('without a terminal', () => {
     ]);
   });
 
-  test('a line that has not changed is not repeated', () => {
+  test('progress does not repeat a line that has not changed', () => {
     const { progress, lines } = start();
     progress.update(0, 0, 'acme/web: waiting until 14:05 UTC');
     wait(60);
@@ -74,10 +74,10 @@ describe('without a terminal', () => {
   });
 });
 
-describe('on a terminal', () => {
+describe('progress on a terminal', () => {
   const clear = '\r\u001b[K';
 
-  test('a bar shows the rate and the time left, and ends as an empty line', () => {
+  test('on a terminal a bar shows the rate and the time left, and ends as an empty line', () => {
     const { progress, text } = start({ isTTY: true, columns: 200 });
     progress.update(0, 100, 'acme/web');
     wait(5);
@@ -91,14 +91,14 @@ describe('on a terminal', () => {
     );
   });
 
-  test('a line never wraps, and has no control characters of others', () => {
+  test('on a terminal a line of progress never wraps, and has no control characters of others', () => {
     const { progress, text } = start({ isTTY: true, columns: 30 });
     progress.update(0, 0, 'acme/a\u001b[31mweb and more');
     wait(1);
     expect(text()).toBe(`${clear}0 pull requests (acme/a [31m…\r`);
   });
 
-  test('work that ends at once shows nothing', () => {
+  test('on a terminal work that ends at once shows no progress', () => {
     const { progress, text } = start({ isTTY: true, columns: 200 });
     progress.update(0, 0);
     progress.stop();

@@ -36,7 +36,7 @@ function rulesFile(expression: string, value: string, name = 'Pays'): string {
 const audit = (file: string, ...options: string[]) =>
   runHere(environment, 'rules', 'audit', file, '--organisation', login, ...options);
 
-test('a flat reward for each pull request is reported for splitting', async () => {
+test('rules audit reports that splitting gains from a flat reward for each pull request', async () => {
   const file = rulesFile('true', '10');
   const document = await runJson<{ ways: { way: string }[] }>(
     environment,
@@ -60,7 +60,7 @@ test('a flat reward for each pull request is reported for splitting', async () =
   expect(document.ways.map(({ way }) => way).toSorted()).toEqual(ways.toSorted());
 });
 
-test('a reward for size is reported for padding, in words', async () => {
+test('rules audit reports in words that padding gains from a reward for size', async () => {
   const { code, stdout } = await audit(rulesFile('size > 0', 'per(size, 10)'));
   expect(code).toBe(0);
   expect(stdout).toMatch(/^How these rules can be gamed: all 4 pull requests of /);
@@ -69,14 +69,14 @@ test('a reward for size is reported for padding, in words', async () => {
   expect(stdout).toMatch(/No gain from: .*split into two/);
 });
 
-test('all of a long name of a rule that pays is shown in a narrow terminal, and when piped', async () => {
+test('rules audit shows all of a long name of a rule that pays', async () => {
   const name = 'A reward for pull requests of any size, also for large ones';
   const path = rulesFile('size > 0', 'per(size, 10)', name);
   const { stdout } = await audit(path);
   expect(stdout.replace(/\s+/g, ' ')).toContain(`paid by ${name} 100%`);
 });
 
-test('--max-share fails if a way gains on more', async () => {
+test('rules audit --max-share fails if a way gains on a larger share', async () => {
   const file = rulesFile('number <= 2', 'per(size, 10)');
   const over = await audit(file, '--max-share', '49.9%');
   expect([over.code, over.stderr]).toEqual([
@@ -86,7 +86,7 @@ test('--max-share fails if a way gains on more', async () => {
   expect((await audit(file, '--max-share', '50%')).code).toBe(0);
 });
 
-test('--max-share allows exactly that share, in spite of binary fractions', async () => {
+test('rules audit --max-share allows exactly that share, in spite of binary fractions', async () => {
   const tenant = await createTenant(service);
   await insertPullRequests(service, tenant, Array(1_000).fill(1));
   const file = rulesFile('number <= 7', 'per(size, 10)');
@@ -97,7 +97,7 @@ test('--max-share allows exactly that share, in spite of binary fractions', asyn
   expect(await Promise.all(codes)).toEqual([1, 0]);
 });
 
-test('a share, a file or an organisation that is not valid is refused', async () => {
+test('rules audit refuses a share, a file or an organisation that is not valid', async () => {
   const file = rulesFile('true', '1');
   for (const share of ['5', '101%', '-1%', 'few']) {
     const refused = await audit(file, `--max-share=${share}`);
@@ -111,7 +111,7 @@ test('a share, a file or an organisation that is not valid is refused', async ()
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There is no organisation nobody here.')]);
 });
 
-test('many pull requests are sampled, the same ones each time', async () => {
+test('rules audit samples many pull requests, the same ones each time', async () => {
   const tenant = await createTenant(service);
   await insertPullRequests(service, tenant, Array(14_000).fill(1));
   const file = rulesFile('true', '1');

@@ -32,7 +32,7 @@ beforeEach(async () => {
   };
 });
 
-test('the history shows when and by whom each version was applied, and what it changed', async () => {
+test('the history of rules shows when and by whom each version was applied, and what it changed', async () => {
   const history = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
   expect(history).toEqual([
     {
@@ -60,7 +60,7 @@ test('the history shows when and by whom each version was applied, and what it c
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
 
-test('a diff shows the lines in which two versions differ', async () => {
+test('a diff of rules shows the lines in which two versions differ', async () => {
   const { code, stdout } = await runHere(environment, 'rules', 'diff', '1', '2', ...acme);
   expect(code).toBe(0);
   expect(stdout).toContain('-          value: "5"');
@@ -76,7 +76,7 @@ test('a diff shows the lines in which two versions differ', async () => {
   });
 });
 
-test('a diff has nothing that a CI service would take for a command', async () => {
+test('a diff of rules has nothing that a CI service would take for a command', async () => {
   const text = '##[error]x\\n::error::y';
   const apply = (name: string, keys: string) => {
     const path = file(name, rules(7, 'Merged').replace('logic', `${keys}\n    logic`));
@@ -98,7 +98,7 @@ test('a diff has nothing that a CI service would take for a command', async () =
   expect(exported.stdout).toContain(text);
 });
 
-test('an earlier version can be exported', async () => {
+test('an earlier version of the rules can be exported', async () => {
   const exported = async (...options: string[]) =>
     (await runHere(environment, 'rules', 'export', ...acme, ...options)).stdout;
   expect(await exported('--version', '1')).toBe(rules(5, 'Merged', 'Old'));
@@ -110,14 +110,14 @@ test('an earlier version can be exported', async () => {
   ]);
 });
 
-test('an earlier version can be applied again, as a new version', async () => {
+test('an earlier version of the rules can be applied again, as a new version', async () => {
   const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
   const same = await runHere(environment, 'rules', 'diff', '1', '3', ...acme);
   expect(same.stdout).toBe('Versions 1 and 3 are the same.\n');
 });
 
-test('a version must be a number, and have been applied', async () => {
+test('a version of the rules must be a number, and have been applied', async () => {
   const invalid = await runHere(environment, 'rules', 'diff', 'x', '1', ...acme);
   expect(invalid.code).toBe(2);
   const never = await runHere(environment, 'rules', 'apply', '--version', '9', ...acme);
@@ -136,7 +136,7 @@ describe('the text of a rules file', () => {
   const apply = (text: string) => runHere(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
   const exported = () => runHere(environment, 'rules', 'export', ...acme);
 
-  test('is exported as it was applied, with comments and tests', async () => {
+  test('the text of a rules file is exported as it was applied, with comments and tests', async () => {
     const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
     expect((await apply(text)).stdout).toMatch(/^Version 3 is in force: 2 rules\./);
     expect(await exported()).toMatchObject({ code: 0, stdout: `${text}\n`, stderr: '' });
@@ -144,7 +144,7 @@ describe('the text of a rules file', () => {
     expect((await exported()).stdout).toBe(`${text}\n`);
   });
 
-  test('replaces that of the version in force if the rules are the same', async () => {
+  test('the text of a rules file replaces that of the version in force if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe(
       'Version 2, in force, has the same rules. Their comments and tests are now those of the file.\n',
@@ -162,7 +162,7 @@ describe('the text of a rules file', () => {
     ]);
   });
 
-  test('comes back with its version', async () => {
+  test('the text of a rules file comes back with its version', async () => {
     await apply(withTests('A reason'));
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
     expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
@@ -170,7 +170,7 @@ describe('the text of a rules file', () => {
     expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
   });
 
-  test('makes no difference between versions', async () => {
+  test('comments and tests of a rules file make no difference between versions', async () => {
     await apply(withTests('A reason', 7));
     const { stdout } = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
     expect(stdout).not.toMatch(/reason|tests/);
@@ -183,7 +183,7 @@ describe('definitions and conditions of rules', () => {
     `define:\n  zebra: "1"\n  small: ${small}\nrules:\n  - name: Small\n    when: ${when}\n    logic:\n      - expression: small\n        effect:\n          action: ADD\n          value: zebra\n  - name: Other\n    logic:\n      - expression: draft\n        effect:\n          action: ADD\n          value: "2"\n`;
   const apply = (name: string, text: string) => runJson(environment, 'rules', 'apply', file(name, text), ...acme);
 
-  test('are exported as they were written', async () => {
+  test('definitions and conditions of rules are exported as they were written', async () => {
     const text = defined('size < 5', 'merged');
     expect(await apply('3.yaml', text)).toMatchObject({ version: 3, changed: true });
     const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
@@ -194,7 +194,7 @@ describe('definitions and conditions of rules', () => {
     expect(exported.rules[0]).toMatchObject({ name: 'Small', when: 'merged', logic: [{ expression: 'small' }] });
   });
 
-  test('that change are in the history and in a diff, with the rules that use them', async () => {
+  test('the history and a diff show changed definitions and conditions, with the rules that use them', async () => {
     await apply('3.yaml', defined('size < 5', 'merged'));
     expect(await apply('4.yaml', defined('size < 6', 'merged'))).toMatchObject({ version: 4, changed: true });
     expect(await apply('5.yaml', defined('size < 6', 'draft'))).toMatchObject({ version: 5, changed: true });
@@ -217,7 +217,7 @@ describe('definitions and conditions of rules', () => {
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
 
-  test('come back with an earlier version', async () => {
+  test('definitions and conditions of rules come back with an earlier version', async () => {
     const text = defined('size < 5', 'merged');
     await apply('3.yaml', text);
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
@@ -227,7 +227,7 @@ describe('definitions and conditions of rules', () => {
     expect((await runHere(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
   });
 
-  test('are counted by a check, and a mistake in them changes nothing', async () => {
+  test('rules check counts definitions, and applying a mistake in them changes nothing', async () => {
     const valid = await runHere(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
     expect(valid.stdout).toMatch(/ is valid: 2 definitions, 2 rules; no tests\.\n$/);
     const cyclic = await runHere(

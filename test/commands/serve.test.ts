@@ -69,7 +69,7 @@ async function pullRequests(url: string): Promise<{ id: string; number: number; 
 }
 
 describe('an import', () => {
-  test('that is interrupted by Ctrl-C says how to continue, and then continues', async () => {
+  test('an import that Ctrl-C interrupts says how to continue, and then continues', async () => {
     const apex = github.organisation('apex');
     apex.member('ada');
     for (let index = 0; index < 120; index += 1)
@@ -95,7 +95,7 @@ describe('an import', () => {
 });
 
 describe('serve', () => {
-  test('prints its address when it is ready, and what to do next', async () => {
+  test('serve prints its address when it is ready, and what to do next', async () => {
     const empty = await createDatabase();
     const { child, shows, ended } = startForTest({ DATABASE_URL: empty.url, PORT: '0' }, 'serve');
     const [, url] = await shows(ready);
@@ -119,7 +119,7 @@ describe('serve', () => {
     }
   });
 
-  test('prints its address and the remaining steps as JSON', async () => {
+  test('serve --json prints its address and the remaining steps as JSON', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve', '--json');
     await shows(/\n/);
     child.kill('SIGTERM');
@@ -133,7 +133,7 @@ describe('serve', () => {
     });
   });
 
-  test('answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
+  test('serve answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [first] = await pullRequests(url);
@@ -155,7 +155,7 @@ describe('serve', () => {
     expect(code).toBe(0);
   });
 
-  test('saves the result of a slow fetch after SIGTERM', async () => {
+  test('serve saves the result of a slow fetch after SIGTERM', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
@@ -173,7 +173,7 @@ describe('serve', () => {
     expect(deliveries).toContainEqual(expect.objectContaining({ guid, state: 'applied' }));
   });
 
-  test('starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
+  test('serve starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
@@ -189,14 +189,14 @@ describe('serve', () => {
     expect(status).toMatchObject({ waiting: 1 });
   });
 
-  test('ends on SIGTERM during start-up', async () => {
+  test('serve ends on SIGTERM during start-up', async () => {
     const { child, ended } = startForTest(environment, 'serve');
     await delay(300);
     child.kill('SIGTERM');
     expect((await ended).milliseconds).toBeLessThan(10_000);
   });
 
-  test('survives the reset of an upgrade request on each address of localhost', async () => {
+  test('serve survives the reset of an upgrade request on each address of localhost', async () => {
     // This machine may have only one address for localhost.
     const twoAddresses = `import dns from 'node:dns';
       const { lookup } = dns;
@@ -230,7 +230,7 @@ describe('serve', () => {
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('unexpected error')]);
   });
 
-  test('ends with 1 if the database fails during start-up', async () => {
+  test('serve ends with 1 if the database fails during start-up', async () => {
     const proxy = closing(await startProxy(database.url));
     proxy.loseReplyTo('"hasToken"');
     const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
@@ -239,7 +239,7 @@ describe('serve', () => {
     expect(stderr).toContain('The database is not available');
   });
 
-  test('says why it can not listen on its address', async () => {
+  test('serve says why it can not listen on its address', async () => {
     const other = createServer();
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();
@@ -259,7 +259,7 @@ describe('serve', () => {
   });
 
   test.each(['ENOTFOUND', 'EAI_AGAIN'])(
-    'blames HOST, and not the database, if its lookup fails with %s',
+    'serve blames HOST, and not the database, if its lookup fails with %s',
     async code => {
       const looking = vi.spyOn(dns, 'lookup').mockRejectedValue(Object.assign(new Error(code), { code }));
       syncBuiltinESMExports();
@@ -273,7 +273,7 @@ describe('serve', () => {
   );
 });
 
-describe('SIGTERM to the process that a supervisor knows ends the service, if it was started by', () => {
+describe('SIGTERM to the process that a supervisor knows', () => {
   const unit = readFileSync(new URL('../../ops/pullscore.service', import.meta.url), 'utf8');
   const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
   const cases = [
@@ -282,7 +282,7 @@ describe('SIGTERM to the process that a supervisor knows ends the service, if it
     // It ends at once, by the signal; the service follows.
     ['npx', 'npx pullscore serve', null],
   ] as const;
-  test.each(cases)('%s', async (_way, line, expected) => {
+  test.each(cases)('SIGTERM ends the service if %s started it', async (_way, line, expected) => {
     const { child, shows, ended } = typeForTest(environment, line);
     const [, url = ''] = await shows(/ready at (http:\S+)/);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -293,9 +293,9 @@ describe('SIGTERM to the process that a supervisor knows ends the service, if it
   });
 });
 
-describe('in a checkout', () => {
+describe('a checkout', () => {
   test.each(['node dist/main.js', 'npx pullscore'])(
-    '%s suggests commands that need nothing but Node',
+    'in a checkout %s suggests commands that need nothing but Node',
     async program => {
       const { code, stderr } = await typeForTest(environment, `${program} token list --nope`).ended;
       expect([code, stderr]).toEqual([2, expect.stringContaining(' See: node dist/main.js token list --help\n')]);
@@ -304,7 +304,7 @@ describe('in a checkout', () => {
 });
 
 describe('worker', () => {
-  test('serves metrics and health on METRICS_PORT, and nothing else', async () => {
+  test('the worker serves metrics and health on METRICS_PORT, and nothing else', async () => {
     const port = await freePort();
     const working = startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker');
     await working.shows(/^The pullscore worker is ready\.\n$/);
@@ -323,7 +323,7 @@ describe('worker', () => {
     expect((await working.ended).code).toBe(0);
   });
 
-  test('does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
+  test('the worker does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
     const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
     const working = startForTest(environment, 'worker');
     const [[, url = '']] = await Promise.all([

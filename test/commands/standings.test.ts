@@ -114,7 +114,7 @@ const standings = (login: string, ...options: string[]) =>
 const rowsOf = (document: Standings) =>
   document.standings.map(({ login, name, pull_requests: count, score }) => `${login ?? name} ${count} ${score}`);
 
-describe('of members', () => {
+describe('standings of members', () => {
   let acme: Tenant & { login: string };
   beforeAll(async () => {
     const people = { ada: 'Ada Lovelace', eva: 'eva', zola: 'Émile Zola', grace: 'Grace Hopper', zoe: '', idle: 'I' };
@@ -133,7 +133,7 @@ describe('of members', () => {
     await newOrganisation({ ada: 'Ada Lovelace' }, [{ by: 'ada', lines: 7 }]);
   });
 
-  test('the highest total comes first, and equal ones share a rank and are sorted as people sort names', async () => {
+  test('in standings the highest total comes first; equal ones share a rank, sorted as people sort names', async () => {
     const row = (rank: number, login: string, name: string, count: number, score: number, mean: number) => ({
       rank,
       id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
@@ -166,7 +166,7 @@ describe('of members', () => {
     });
   });
 
-  test('the text is a table with a note at those who have left, and a last line for all', async () => {
+  test('standings are a table with a note at those who have left, and a last line for all', async () => {
     expect(
       (await standings(acme.login)).stdout,
     ).toBe(`${acme.login}: all pull requests, scored by version 1 of the rules
@@ -181,7 +181,7 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
 `);
   });
 
-  test('--csv has a header line and plain numbers', async () => {
+  test('standings --csv has a header line and plain numbers', async () => {
     const { stdout, stderr } = await standings(acme.login, '--csv');
     expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,score,mean
 1,ID,Ada Lovelace,ada,false,3,1234,411.33
@@ -194,7 +194,7 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
   });
 });
 
-test('in --csv, names are quoted if they must be, and none is taken for a formula', async () => {
+test('standings --csv quotes names if it must, and no name becomes a formula', async () => {
   const names = [
     ['Lovelace, Ada', '"Lovelace, Ada"'],
     ['Ada "Countess"', '"Ada ""Countess"""'],
@@ -254,14 +254,14 @@ describe('a period', () => {
       11,
       'pull requests merged from 2026-01-01 to 2026-01-31 (UTC)',
     ],
-  ])('%j counts both days, from midnight to midnight UTC', async (options, total, words) => {
+  ])('with %j standings count both days, from midnight to midnight UTC', async (options, total, words) => {
     expect((await standingsJson(login, ...options)).score).toBe(total);
     expect((await standings(login, ...options)).stdout).toMatch(`${login}: ${words}, scored by version 1`);
     const again = await standingsJson(login, ...options, '--rules', rulesFile('double.yaml', 'additions * 2'));
     expect(again.score).toBe(2 * total);
   });
 
-  test('without any pull request has no rows', async () => {
+  test('standings of a period without any pull request have no rows', async () => {
     const empty = ['--since', '2024-01-01', '--until', '2024-12-31'];
     expect(await standingsJson(login, ...empty)).toMatchObject({ pull_requests: 0, score: 0, standings: [] });
     expect((await standings(login, ...empty, '--csv')).stdout).toBe(
@@ -275,7 +275,7 @@ describe('a period', () => {
   });
 });
 
-describe('of repositories', () => {
+describe('standings of repositories', () => {
   let login: string;
   beforeAll(async () => {
     ({ login } = await newOrganisation({ ada: 'Ada', bert: 'Bert' }, [
@@ -291,7 +291,7 @@ describe('of repositories', () => {
       .where(eq(repositories.name, 'acme/gone'));
   });
 
-  test('equal totals are sorted by name, and one that has left is not listed', async () => {
+  test('repositories with equal totals are sorted by name, and one that has left is not listed', async () => {
     const document = await standingsJson(login, '--of', 'repositories');
     expect(document).toMatchObject({ pull_requests: 4, score: 67 });
     expect(document.standings[0]).toEqual({
@@ -320,13 +320,13 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
     );
   });
 
-  test('pull requests of one that has left do not count for their authors either', async () => {
+  test('pull requests of a repository that has left do not count for their authors either', async () => {
     expect(rowsOf(await standingsJson(login))).toEqual(['ada 2 40', 'bert 2 27']);
     const byFile = await standingsJson(login, '--rules', rulesFile('one.yaml', '1'));
     expect(rowsOf(byFile)).toEqual(['ada 2 2', 'bert 2 2']);
   });
 
-  test('totals by a file are those of each repository', async () => {
+  test('standings of repositories by a rules file give each repository its own total', async () => {
     const file = rulesFile('web.yaml', 'repository == "acme/web" ? 5 : 1');
     expect(rowsOf(await standingsJson(login, '--of', 'repositories', '--rules', file))).toEqual([
       'acme/web 2 10',
@@ -337,7 +337,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
 });
 
 describe('--by-rule', () => {
-  test('shows what each rule gave and took, of stored scores as of a file', async () => {
+  test('standings show what each rule gave and took, of stored scores as of a file', async () => {
     const entry = (expression: string, action: string, value: string) => ({ expression, effect: { action, value } });
     const path = join(folder, 'two.yaml');
     const rules = [
@@ -374,7 +374,7 @@ RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
 });
 
 describe('--rules', () => {
-  test('gives what applying the file then gives, and saves nothing', async () => {
+  test('standings --rules gives what applying the file then gives, and saves nothing', async () => {
     const { login, organisation } = await newOrganisation({ ada: 'Ada', bert: 'Bert' }, [
       { by: 'ada', lines: 10 },
       { by: 'bert', lines: 40 },
@@ -391,7 +391,7 @@ describe('--rules', () => {
     expect(await standingsJson(login)).toEqual({ ...planned, file: null, ruleset_version: 2 });
   });
 
-  test('fails like rules check if the file is not valid', async () => {
+  test('standings --rules fails like rules check if the file is not valid', async () => {
     const file = rulesFile('broken.yaml', 'aditions');
     const checked = await runHere(environment, 'rules', 'check', file, '--json');
     const refused = await runHere({}, 'standings', '--organisation', 'acme', '--rules', file, '--json');
@@ -401,7 +401,7 @@ describe('--rules', () => {
 });
 
 describe('a note', () => {
-  test('says that stored scores are not those of the rules in force, with --csv on standard error', async () => {
+  test('standings say that stored scores are outdated, with --csv on standard error', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [
       { by: 'ada', lines: 10 },
       { by: 'ada', lines: 20 },
@@ -418,7 +418,7 @@ describe('a note', () => {
     expect((await standings(login, '--rules', file)).stdout).not.toContain('recalculated');
   });
 
-  test('says that there are no rules yet', async () => {
+  test('standings say that there are no rules yet', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [{ by: 'ada', lines: 10 }], { rules: '' });
     const { stdout } = await standings(login);
     expect(stdout).toMatch(new RegExp(`^${login}: all pull requests\n`));
@@ -429,7 +429,7 @@ describe('a note', () => {
   });
 });
 
-test('wrong usage ends with 2 before anything is opened, and says what to write', async () => {
+test('wrong usage of standings ends with 2 before anything is opened, and says what to write', async () => {
   const cases: [options: string[], message: string][] = [
     [['--since', '2026-02-30'], '"2026-02-30" is not a valid day. Write it as 2026-01-31.'],
     [['--until', '31.1.2026'], '"31.1.2026" is not a valid day. Write it as 2026-01-31.'],

@@ -24,11 +24,11 @@ function rulesFile(text: string): string {
   return path;
 }
 
-describe('with --json a failure is a document on standard output, and one line on standard error', () => {
+describe('a failure with --json', () => {
   const organisation = ['--organisation', 'emca'];
   const cases: [string, object, string[], number, object][] = [
     [
-      'of something that is not there',
+      'an unknown organisation',
       {},
       ['webhooks', 'status', ...organisation],
       1,
@@ -39,7 +39,7 @@ describe('with --json a failure is a document on standard output, and one line o
       },
     ],
     [
-      'of the configuration',
+      'a wrong configuration',
       { PORT: 'x' },
       ['user', 'list'],
       1,
@@ -50,7 +50,7 @@ describe('with --json a failure is a document on standard output, and one line o
       },
     ],
     [
-      'of the database',
+      'an unreachable database',
       unreachable,
       ['user', 'list'],
       1,
@@ -61,14 +61,14 @@ describe('with --json a failure is a document on standard output, and one line o
       },
     ],
     [
-      'of an option that is not valid',
+      'an option that is not valid',
       unreachable,
       ['import', ...organisation, '--since', 'x'],
       2,
       { code: 'usage', message: '"x" is not a valid day.', action: 'Write it as 2026-01-31.' },
     ],
     [
-      'of an option that is missing',
+      'a missing option',
       unreachable,
       ['rules', 'export'],
       2,
@@ -79,7 +79,7 @@ describe('with --json a failure is a document on standard output, and one line o
       },
     ],
     [
-      'of the start of the service',
+      'a failed start of the service',
       unreachable,
       ['serve'],
       1,
@@ -90,14 +90,14 @@ describe('with --json a failure is a document on standard output, and one line o
       },
     ],
   ];
-  test.each(cases)('%s', async (_name, change, operands, code, error) => {
+  test.each(cases)('with --json %s gives an error document', async (_name, change, operands, code, error) => {
     const ended = await runHere({ ...environment, ...change }, ...operands, '--json');
     expect(JSON.parse(ended.stdout)).toEqual({ error });
     const { message, action } = error as { message: string; action: string | null };
     expect([ended.code, ended.stderr]).toEqual([code, `pullscore: ${message}${action === null ? '' : ` ${action}`}\n`]);
   });
 
-  test('of rules, which lists all problems', async () => {
+  test('with --json rules that are not valid give a list of all problems', async () => {
     const file = rulesFile(`rules:
   - name: Size
     logic:
@@ -141,7 +141,7 @@ tests:
     expect([check.code, apply.code]).toEqual([1, 1]);
   });
 
-  test('of definitions and conditions of rules', async () => {
+  test('with --json mistakes in definitions and conditions of rules have their line and part', async () => {
     const file = rulesFile(
       'define:\n  small: size <\nrules:\n  - name: A\n    when: sice > 1\n    logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]\n',
     );
@@ -152,7 +152,7 @@ tests:
     ]);
   });
 
-  test('of a test in a rules file, and of a file that is not YAML', async () => {
+  test('with --json a failing test and a file that is not YAML have the line of the problem', async () => {
     const failing = rulesFile('rules: []\ntests:\n  - name: zero is one\n    pull_request: {}\n    score: 1\n');
     const broken = rulesFile('rules: [\n');
     const [test, syntax] = await Promise.all([
@@ -174,7 +174,7 @@ tests:
 });
 
 describe('options', () => {
-  test('can be written --organization', async () => {
+  test('the option --organisation can also be written --organization', async () => {
     expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({
       rules: [],
       source: '# No rules have been applied yet.\nrules: []\n',
@@ -197,7 +197,7 @@ describe('options', () => {
     [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
     [['rules', 'plan'], "Missing required argument 'file'. See: pullscore rules plan --help"],
     [['rules', 'paln'], "Unknown command 'paln' (Did you mean plan?). See: pullscore rules --help"],
-  ])('%j: the mistake is named, with the help that shows the cure', async (operands, complaint) => {
+  ])('the complaint about %j names the mistake, and the help that shows the cure', async (operands, complaint) => {
     expect(await runHere(unreachable, ...operands)).toEqual({
       code: 2,
       stdout: '',
@@ -207,7 +207,7 @@ describe('options', () => {
 });
 
 describe('help', () => {
-  test('marks required options', async () => {
+  test('help marks required options', async () => {
     const { stdout } = await runHere({}, 'user', 'add', '--help');
     const required = stdout.split('\n').filter(line => line.endsWith('(required)'));
     expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--name', '--email', '--organisation']);
@@ -216,13 +216,13 @@ describe('help', () => {
   test.each([
     ['serve', /--json once it is ready, print its address and what to set up next as a line of JSON/],
     ['worker', /--json once it is ready, say so as a line of JSON/],
-  ])('says when %s --json answers', async (command, expected) => {
+  ])('help says when %s --json answers', async (command, expected) => {
     const { stdout } = await runHere({}, command, '--help');
     expect(stdout.replace(/\s+/g, ' ')).toMatch(expected);
     expect(stdout.match(/--json/g)).toHaveLength(1);
   });
 
-  test('names a command with all its words', async () => {
+  test('help takes a command with all its words', async () => {
     const [named, asked, all, unknown] = await Promise.all([
       runHere({}, 'help', 'rules', 'plan'),
       runHere({}, 'rules', 'plan', '--help'),

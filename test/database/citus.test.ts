@@ -87,7 +87,7 @@ test.each([
     'select * from access_tokens where organisation_id = $1 and id = $2 for update',
   ],
   ['a notification from any node', `select pg_notify('a', 'b') from requested`, `select pg_notify('a', 'b')`],
-])('a statement that Citus refuses is found: %s', (reason, refused, accepted) => {
+])('the check finds a statement that Citus refuses: %s (case %#)', (reason, refused, accepted) => {
   expect(refusalOf(refused)).toBe(reason);
   expect(refusalOf(accepted)).toBeUndefined();
 });

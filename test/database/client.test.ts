@@ -69,7 +69,7 @@ describe('a transaction', () => {
     ['a serialisation failure', '40001'],
     ['a deadlock', '40P01'],
     ['a row that appeared meanwhile', '23505'],
-  ])('is run again after %s, with one effect', async (_, code) => {
+  ])('a transaction runs again after %s, with one effect', async (_, code) => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -85,7 +85,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if another one has overtaken it', async () => {
+  test('a transaction is repeated if another one has overtaken it', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -99,7 +99,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is given up after four tries', async () => {
+  test('a transaction is given up after four tries', async () => {
     await withDatabase(async database => {
       let tried = 0;
       const { error } = await timed(
@@ -113,7 +113,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('that fails otherwise is rolled back, is not repeated, and its connection stays in use', async () => {
+  test('a transaction that fails by a defect is rolled back and not repeated, and keeps its connection', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -130,7 +130,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if its server process is terminated, with one effect', async () => {
+  test('a transaction is repeated if its server process is terminated, with one effect', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -144,7 +144,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if its connection breaks while it waits for an answer', async () => {
+  test('a transaction is repeated if its connection breaks while it waits for an answer', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -161,7 +161,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if its connection breaks between two statements', async () => {
+  test('a transaction is repeated if its connection breaks between two statements', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -182,7 +182,7 @@ describe('a transaction', () => {
     ['the reply to it was lost', proxy => proxy.loseReplyTo('commit\0'), 1],
     ['it did not arrive', proxy => proxy.cut(), 0],
     ['it did not arrive, although the server still waits for it', proxy => proxy.abandon(), 0],
-  ])('whose connection broke at the commit is not repeated and not called done: %s', async (_, disturb, saved) => {
+  ])('a transaction cut off at the commit is neither repeated nor called done: %s', async (_, disturb, saved) => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -199,7 +199,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('waits for the disk, unless it need not be durable', async () => {
+  test('a transaction waits for the disk, unless it need not be durable', async () => {
     await withDatabase(async database => {
       const mode = (executor: Executor) => executor.execute(sql`show synchronous_commit`).then(({ rows }) => rows);
       expect(await database.transaction(mode)).toEqual([{ synchronous_commit: 'on' }]);
@@ -207,7 +207,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated after a deadlock', async () => {
+  test('a transaction is repeated after a deadlock', async () => {
     await withDatabase(async database => {
       const [one, other] = [newName(), newName()];
       await database.executor.execute(sql`insert into marks values (${one}), (${other})`);
@@ -233,7 +233,7 @@ describe('a transaction', () => {
 });
 
 describe('a read', () => {
-  test('is repeated if the connection breaks', async () => {
+  test('a read is repeated if the connection breaks', async () => {
     await withDatabase(async (database, proxy) => {
       await database.read(now, {});
       const sleeping = database.read(selectionOf('sleep', 'select pg_sleep(0.2)'), {});
@@ -243,7 +243,7 @@ describe('a read', () => {
     });
   });
 
-  test('shares one connection with all other reads', async () => {
+  test('a read shares one connection with all other reads', async () => {
     await withDatabase(async (database, proxy) => {
       const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, {})));
       expect(all.every(rows => rows.length === 1)).toBe(true);
@@ -251,7 +251,7 @@ describe('a read', () => {
     });
   });
 
-  test('that fails does not disturb the reads around it', async () => {
+  test('a read that fails does not disturb the reads around it', async () => {
     await withDatabase(async (database, proxy) => {
       const wrong = selectionOf('wrong', 'select 1 / ($1::int - 1)', 'value');
       const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, { value })));
@@ -266,7 +266,7 @@ describe('a read', () => {
     });
   });
 
-  test('succeeds although another one, which should have prepared its statement, is cancelled', async () => {
+  test('a read succeeds although the one that was to prepare its statement is cancelled', async () => {
     await withDatabase(async database => {
       await database.read(now, {});
       const unprepared = selectionOf('unprepared', 'select count(*) from marks');
@@ -291,21 +291,21 @@ describe('a read', () => {
     });
   });
 
-  test("fails with the server's message as it is, also outside ASCII", async () => {
+  test("a read fails with the server's message as it is, also outside ASCII", async () => {
     await withDatabase(async database => {
       const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
       await expect(reading).rejects.toThrow('"größer"');
     });
   });
 
-  test('cannot write', async () => {
+  test('a read cannot write', async () => {
     await withDatabase(async database => {
       const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });
       await expect(writing).rejects.toMatchObject({ code: '25006' });
     });
   });
 
-  test('follows an index in its order, also over new rows that PostgreSQL has not analysed', async () => {
+  test('a read follows an index in its order, even over rows that PostgreSQL has not analysed', async () => {
     await query(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
     await query(url, 'create index on listed (list, place)');
     await query(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
@@ -319,7 +319,7 @@ describe('a read', () => {
     });
   });
 
-  test('waits for at most one step of all long lists', async () => {
+  test('a read waits for at most one step of all long lists', async () => {
     await withDatabase(async database => {
       const ended: string[] = [];
       const step = selectionOf('step', 'select pg_sleep(0.05)');
@@ -330,7 +330,7 @@ describe('a read', () => {
     });
   });
 
-  test('of a step of a list does not wait for the steps of another organisation', async () => {
+  test('a step of a list waits for at most one step of another organisation', async () => {
     await withDatabase(async database => {
       const ended: string[] = [];
       const step = selectionOf('step', 'select pg_sleep(0.05)');
@@ -341,7 +341,7 @@ describe('a read', () => {
     });
   });
 
-  test('of a step of a list is not held up by a failure of another', async () => {
+  test('a failed step of a list does not hold up another step', async () => {
     await withDatabase(async database => {
       const wrong = selectionOf('wrong', 'select 1 / 0');
       const results = await Promise.allSettled([wrong, now].map(selection => database.readStep(selection, {})));
@@ -350,8 +350,8 @@ describe('a read', () => {
   });
 });
 
-describe.concurrent('in time', () => {
-  test('the server itself ends a statement, and a transaction in which nothing happens', async () => {
+describe.concurrent('time limits', () => {
+  test('the server limits a statement to 4.5 seconds, and an idle transaction to ten', async () => {
     await withDatabase(async database => {
       const limits =
         "current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout')";
@@ -361,7 +361,7 @@ describe.concurrent('in time', () => {
     });
   });
 
-  test('a transaction fails within two seconds if the pool is exhausted', async () => {
+  test('a statement fails within two seconds if the pool is exhausted', async () => {
     await withDatabase(async database => {
       let release: () => void = () => undefined;
       const released = new Promise<void>(resolve => {
@@ -452,7 +452,7 @@ describe.concurrent('in time', () => {
   });
 });
 
-test('closing leaves no connection behind', async () => {
+test('closing the database leaves no connection behind', async () => {
   const database = connectDatabase(url, log);
   await Promise.all([
     database.read(now, {}),

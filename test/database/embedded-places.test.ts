@@ -43,12 +43,12 @@ cleanUpAfterTests();
 const oddName = `Ünïcode, "söme" $HOME's place 日本語`;
 
 describe('places', () => {
-  it('works in a folder with spaces, quotes and letters of other alphabets', async () => {
+  it('the database works in a folder with spaces, quotes and letters of other alphabets', async () => {
     const database = await joinAt(join(root, oddName));
     expect(await query(database.url, 'SELECT 1')).toBe(1);
   });
 
-  it("refuses another major version's data, and says what it is", async () => {
+  it("a start refuses another major version's data, and says what it is", async () => {
     const home = join(root, 'other version');
     const database = await joinAt(home);
     await leave(database);
@@ -60,7 +60,7 @@ describe('places', () => {
     expect(refusal).toContain('initialized by PostgreSQL version 11, which is not compatible with this version');
   });
 
-  it('refuses a home that is a file', async () => {
+  it('a start refuses a home that is a file', async () => {
     const file = join(root, 'file');
     writeFileSync(file, '');
     expect(await refusalOf(joinAt(file))).toContain('ENOTDIR');
@@ -76,7 +76,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
     return home;
   }
 
-  it('keeps everything in the home, to itself', async () => {
+  it('an ordinary user keeps everything in the home, closed to others', async () => {
     const home = join(createOwnHome(), oddName);
     const first = await joinInChild(home, ordinary);
     expect(first.dataDirectory).toBe(join(home, 'postgresql', 'data'));
@@ -87,7 +87,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
     expect(processesOf(first.dataDirectory)).toEqual([]);
   });
 
-  it('has the socket in a short folder of its own if the path of the home is long, and nobody can plant one', async () => {
+  it('a home with a long path has its socket in a short folder of its own, which nobody can plant', async () => {
     const home = join(createOwnHome(), `${oddName} ${'long'.repeat(30)}`, 'home');
     const first = await joinInChild(home, ordinary);
     const folder = new URL(first.url).searchParams.get('host') ?? '';
@@ -110,7 +110,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
     }
   });
 
-  it.runIf(isRoot)('has a database that root refuses', async () => {
+  it.runIf(isRoot)("root refuses an ordinary user's database", async () => {
     const home = createOwnHome();
     await leaveInChild(await joinInChild(home, ordinary));
     expect(await refusalOf(joinAt(home))).toContain('belongs to user 65534: run pullscore as that user');
@@ -118,7 +118,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
 });
 
 describe.runIf(isRoot)('root', () => {
-  it('keeps its data in one store, as a user of the system, also for a home that only root may enter', async () => {
+  it('root keeps its data in one store, as a user of the system, even for a home closed to others', async () => {
     const home = join(mkdtempSync(join(root, 'closed-')), 'home');
     const first = await joinAt(home);
     await query(first.url, 'CREATE TABLE mine AS SELECT 1 AS one');
@@ -130,7 +130,7 @@ describe.runIf(isRoot)('root', () => {
     expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
   });
 
-  it('starts with an empty database when the home was deleted, and keeps the old one', async () => {
+  it('root gets a new database when the home was deleted, and keeps the old one', async () => {
     const home = join(root, 'deleted');
     const first = await joinAt(home);
     await leave(first);
@@ -140,7 +140,7 @@ describe.runIf(isRoot)('root', () => {
     expect(existsSync(first.dataDirectory)).toBe(true);
   });
 
-  it('prefers a user pullscore to postgres, and refuses to run the server as nobody, whom others share', async () => {
+  it('root prefers a user pullscore to postgres, and refuses to run the server as nobody', async () => {
     const line = (name: string, id: number) => `${name}:x:${id}:${id + 1}::/:/bin/sh\n`;
     const others = `${line('root', 0)}${line('nobody', 65_534)}${line('notpostgres', 7)}`;
     expect(findServerUser(`${others}${line('postgres', 5)}`)).toEqual({ uid: 5, gid: 6 });
@@ -159,7 +159,7 @@ describe.runIf(isRoot)('root', () => {
     expect(await refusalOf(joinAt(home))).toContain(`chown -R pullscore ${dataDirectory}`);
   });
 
-  it('is told by doctor which databases have lost their home, and how to delete them', async () => {
+  it('doctor tells root which databases have lost their home, and how to delete them', async () => {
     const abandoned = async (folder: string) => (await findAbandonedDatabases()).find(each => each.folder === folder);
     const home = join(root, 'lost');
     const first = await joinAt(home);
@@ -187,7 +187,7 @@ describe.runIf(isRoot)('root', () => {
     expect(await findings()).toMatchObject([{ status: 'warning', message: `${left}: ${gone}`, action: remove }]);
   });
 
-  it('follows no link of another user, and none out of its store', async () => {
+  it('root follows no link of another user, and none out of its store', async () => {
     const home = join(root, 'linked');
     await leave(await joinAt(home));
     const link = join(home, 'postgresql');

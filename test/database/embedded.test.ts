@@ -44,7 +44,7 @@ function modes(folder: string): Set<string> {
 }
 
 describe('sharing', () => {
-  it('gives one server to processes that all join an empty home at once', async () => {
+  it('processes that all join an empty home at once share one server', async () => {
     const home = join(root, 'at once');
     const users = await Promise.all([
       ...Array.from({ length: 4 }, async () => (await joinAt(home)).url),
@@ -56,7 +56,7 @@ describe('sharing', () => {
     await Promise.all([...children].map(child => leaveInChild({ child })));
   });
 
-  it('keeps the data and the URL when all have left and one joins again', async () => {
+  it('a database keeps its data and its URL when all have left and one joins again', async () => {
     const first = await joinAt(shared);
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     await leave(first);
@@ -66,7 +66,7 @@ describe('sharing', () => {
     expect(second.url).toBe(first.url);
   });
 
-  it('keeps the server up for one that has no other connection just now, and ends it with the last', async () => {
+  it('the server stays up for a user without a connection just now, and ends with the last user', async () => {
     const [first, second] = [await joinAt(shared), await joinInChild(shared)];
     const started = await startOf(first.url);
     await leave(first);
@@ -75,14 +75,14 @@ describe('sharing', () => {
     expect(processesOf(first.dataDirectory)).toEqual([]);
   });
 
-  it('ends the server when the last two leave at once', async () => {
+  it('the server ends when the last two users leave at once', async () => {
     const { dataDirectory } = await joinAt(shared);
     await joinAt(shared);
     await Promise.all([...joined].map(leave));
     expect(processesOf(dataDirectory)).toEqual([]);
   });
 
-  it('ends the server of a program that cannot use its database', async () => {
+  it('the server ends if the program cannot use its database', async () => {
     const first = await joinAt(shared);
     await query(first.url, 'CREATE TABLE of_others ()');
     await leave(first);
@@ -94,7 +94,7 @@ describe('sharing', () => {
     await expect.poll(() => processesOf(first.dataDirectory)).toEqual([]);
   });
 
-  it('serves those who join while the last one leaves', { timeout: 10_000 }, async () => {
+  it('the server serves those who join while the last one leaves', { timeout: 10_000 }, async () => {
     let last = await joinAt(shared);
     for (let round = 0; round < 5; round += 1) {
       const [next] = await Promise.all([joinAt(shared), leave(last)]);
@@ -103,7 +103,7 @@ describe('sharing', () => {
     }
   });
 
-  it('hands the server of a process that was killed to the next one, which ends it', async () => {
+  it('the next process takes over the server of one that was killed, and ends it', async () => {
     const { child, url, dataDirectory } = await joinInChild(shared);
     const started = await startOf(url);
     child.kill('SIGKILL');
@@ -116,7 +116,7 @@ describe('sharing', () => {
 });
 
 describe('recovery', () => {
-  it('brings a killed server back at the same address, with all that was committed', async () => {
+  it('a killed server comes back at the same address, with all that was committed', async () => {
     const database = await joinAt(shared);
     await query(database.url, 'CREATE TABLE committed AS SELECT 1 AS one');
     const killed = serverOf(database);
@@ -125,7 +125,7 @@ describe('recovery', () => {
     expect(await eventually(database.url, 'SELECT one FROM committed')).toBe(1);
   });
 
-  it('brings a killed server back when its busy sessions have reached their timeouts', async () => {
+  it('a killed server comes back when its busy sessions have reached their timeouts', async () => {
     const database = await joinAt(shared);
     const busy = query(
       `${database.url}&statement_timeout=2000`,
@@ -139,7 +139,7 @@ describe('recovery', () => {
     expect(await eventually(database.url, 'SELECT 1')).toBe(1);
   });
 
-  it('starts after user and server were killed together', async () => {
+  it('the server starts after it was killed together with its user', async () => {
     const before = await joinInChild(shared);
     await query(before.url, 'CREATE TABLE survived AS SELECT 1 AS one');
     for (const id of [before.child.pid ?? 0, serverOf(before)]) process.kill(id, 'SIGKILL');
@@ -148,7 +148,7 @@ describe('recovery', () => {
     expect(await query(after.url, 'SELECT one FROM survived')).toBe(1);
   });
 
-  it('stays a user of the server when its connection is cut', async () => {
+  it('a process stays a user of the server when its connection is cut', async () => {
     const database = await joinAt(shared);
     const held = "pg_stat_activity WHERE application_name = 'pullscore embedded'";
     const id = await query(database.url, `SELECT pid FROM ${held}`);
@@ -158,7 +158,7 @@ describe('recovery', () => {
     expect(await query(database.url, 'SELECT 1')).toBe(1);
   });
 
-  it('makes a database after a process was killed while it made one, and removes the rest an hour later', async () => {
+  it('a half-made database of a killed process is replaced, and removed an hour later', async () => {
     const home = join(root, 'half-made');
     const maker = startChild(home);
     const find = () => {
@@ -177,7 +177,7 @@ describe('recovery', () => {
     expect(existsSync(unfinished)).toBe(false);
   });
 
-  it("is not held up by a stale postmaster.pid whose id another of the user's processes has now", async () => {
+  it('a stale postmaster.pid does not hold up a start, even if its id is of another process now', async () => {
     const first = await joinAt(shared);
     const stale = readFileSync(pidFile(first), 'utf8');
     await leave(first);
@@ -190,7 +190,7 @@ describe('recovery', () => {
     expect(stranger.exitCode).toBeNull();
   });
 
-  it('keeps what Ctrl-C sends to our process group from the server', async () => {
+  it('the server does not get what Ctrl-C sends to our process group', async () => {
     const database = await joinAt(shared);
     const groups = execFileSync('ps', ['-o', 'pgid=', '-p', `${serverOf(database)}`, '-p', `${process.pid}`]);
     expect(new Set(groups.toString().trim().split(/\s+/)).size).toBe(2);
@@ -198,7 +198,7 @@ describe('recovery', () => {
 });
 
 describe('access', () => {
-  it('listens on a socket only, in a folder that nobody else can enter', async () => {
+  it('the server listens on a socket only, in a folder that nobody else can enter', async () => {
     const { url, dataDirectory } = await joinAt(shared);
     expect(await query(url, 'SHOW listen_addresses')).toBe('');
     expect(new URL(url).searchParams.get('host')).toBe(dataDirectory);
@@ -207,14 +207,18 @@ describe('access', () => {
     expect(statSync(join(dirname(dataDirectory), 'postgresql.log')).mode & 0o777).toBe(0o600);
   });
 
-  it.runIf(existsSync('/proc/self/environ'))('shows the server none of our variables: some are secrets', async () => {
-    const variables = readFileSync(`/proc/${serverOf(await joinAt(shared))}/environ`, 'latin1').split('\0');
-    const names = new Set(variables.map(variable => variable.replace(/=.*/s, '')));
-    for (const allowed of ['PATH', 'LD_LIBRARY_PATH', 'LC_ALL', 'TZ', 'PG_GRANDPARENT_PID', '']) names.delete(allowed);
-    expect([...names]).toEqual([]);
-  });
+  it.runIf(existsSync('/proc/self/environ'))(
+    'the server gets none of our variables, some of which are secrets',
+    async () => {
+      const variables = readFileSync(`/proc/${serverOf(await joinAt(shared))}/environ`, 'latin1').split('\0');
+      const names = new Set(variables.map(variable => variable.replace(/=.*/s, '')));
+      for (const allowed of ['PATH', 'LD_LIBRARY_PATH', 'LC_ALL', 'TZ', 'PG_GRANDPARENT_PID', ''])
+        names.delete(allowed);
+      expect([...names]).toEqual([]);
+    },
+  );
 
-  it.runIf(isRoot)('refuses another user', async () => {
+  it.runIf(isRoot)('the socket of the server refuses another user', async () => {
     const { url } = await joinAt(shared);
     const path = join(new URL(url).searchParams.get('host') ?? '', '.s.PGSQL.5432');
     const program = `require('net').connect(${JSON.stringify(path)}).on('error', ({ code }) => console.log(code))`;
@@ -233,7 +237,7 @@ it('a start empties a log of more than 4 MiB', async () => {
 });
 
 describe('text', () => {
-  it('is UTF-8 that sorts by code points, with the ICU collations at hand', async () => {
+  it('text in the database is UTF-8 that sorts by code points, with the ICU collations at hand', async () => {
     const { url } = await joinAt(shared);
     expect(await query(url, 'SHOW server_encoding')).toBe('UTF8');
     expect(await query(url, `SELECT 'Z' < 'a' AND 'z' < 'ä'`)).toBe(true);

@@ -78,7 +78,7 @@ describe('facts', () => {
     await insertPullRequests(service, await createTenant(service), [1]);
   });
 
-  test('are the same as in the rest of the service, read one by one and all together', async () => {
+  test('facts are the same as in the rest of the service, read one by one and all together', async () => {
     const expected = await storedFacts(acme.organisation.id);
     expect(expected.size).toBe(3);
     for (const wanted of [names, ...names.map(name => [name])]) {
@@ -90,7 +90,7 @@ describe('facts', () => {
     }
   });
 
-  test('that no rule needs are not read', () => {
+  test('facts that no rule needs are not read', () => {
     const { id } = pullRequests;
     const selectOf = (...names: SourceName[]) => createFactsReader(names).select([id], undefined).text;
     expect(selectOf()).toBe('select "id" from "pull_requests"');
@@ -98,7 +98,7 @@ describe('facts', () => {
     expect(selectOf('repository')).toContain('inner join "repositories"');
   });
 
-  test('are known to be large if they have the body or the files', () => {
+  test('facts are known to be large if they have the body or the files', () => {
     expect(createFactsReader(['size', 'title']).isLarge).toBe(false);
     expect(createFactsReader(['body']).isLarge).toBe(true);
     expect(createFactsReader(['files']).isLarge).toBe(true);
@@ -107,13 +107,13 @@ describe('facts', () => {
 });
 
 describe('a snapshot', () => {
-  test('is ended by the server if a statement or a pause takes too long', async () => {
+  test('the server limits a statement of a snapshot to 30 seconds, and a pause to a minute', async () => {
     const limits = sql`select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as value`;
     const { rows } = await readSnapshot(service.database, ({ executor }) => executor.execute(limits));
     expect(rows).toEqual([{ value: '30s 1min' }]);
   });
 
-  test('whose connection is lost between two statements fails with the next one', async () => {
+  test('a snapshot whose connection is lost between two statements fails with the next one', async () => {
     const failed = readSnapshot(service.database, async ({ executor }) => {
       const { rows } = await executor.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       const isAlive = sql`select pg_terminate_backend(pid) from pg_stat_activity where pid = ${rows[0]?.pid}`;
@@ -123,7 +123,7 @@ describe('a snapshot', () => {
     await expect(failed).rejects.toThrow();
   });
 
-  test('reads every pull request once, in many batches', async () => {
+  test('a snapshot reads every pull request once, in many batches', async () => {
     const many = await createTenant(service);
     const ids = await insertPullRequests(
       service,
@@ -136,7 +136,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('does not see later changes, and writes nothing', async () => {
+  test('a snapshot does not see later changes, and writes nothing', async () => {
     const changing = await createTenant(service);
     await insertPullRequests(
       service,
@@ -165,7 +165,7 @@ describe('a snapshot', () => {
     expect(new Set(sizes)).toEqual(new Set([2]));
   });
 
-  test('that fails between two batches leaves nothing behind', async () => {
+  test('a snapshot that fails between two batches leaves nothing behind', async () => {
     const failing = await createTenant(service);
     await insertPullRequests(
       service,

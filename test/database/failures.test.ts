@@ -21,23 +21,26 @@ describe.each([
   ['as it is', (error: Error) => error],
   ['wrapped by drizzle', wrapped],
 ])('an error %s', (_, form) => {
-  test.each(['40001', '40P01', '23505'])('with SQLSTATE %s has the transaction repeated', code => {
+  test.each(['40001', '40P01', '23505'])('a transaction that fails with SQLSTATE %s is repeatable', code => {
     expect(isRepeatable(form(postgres(code)))).toBe(true);
     expect(isConnectionFailure(form(postgres(code)))).toBe(false);
   });
 
-  test('by which a transaction was overtaken has it repeated', () => {
+  test('a transaction that was overtaken is repeatable', () => {
     expect(isRepeatable(form(new TransactionOvertaken()))).toBe(true);
   });
 
-  test.each(['08006', '08P01', '57P01', '57P02', '57P03'])('with SQLSTATE %s is a connection failure', code => {
-    expect(isConnectionFailure(form(postgres(code)))).toBe(true);
-    expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
-    expect(isRepeatable(form(postgres(code)))).toBe(false);
-  });
+  test.each(['08006', '08P01', '57P01', '57P02', '57P03'])(
+    'an error with SQLSTATE %s is a connection failure',
+    code => {
+      expect(isConnectionFailure(form(postgres(code)))).toBe(true);
+      expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
+      expect(isRepeatable(form(postgres(code)))).toBe(false);
+    },
+  );
 
   test.each(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'])(
-    'with the code %s is one of the connection',
+    'an error with the code %s is a connection failure, but not a timeout',
     code => {
       expect(isConnectionFailure(form(system(code)))).toBe(true);
       expect(isTimeout(form(system(code)))).toBe(false);
@@ -45,17 +48,20 @@ describe.each([
   );
 
   test.each(['53100', '53200', '53300', '58030', '28P01', '28000', '3D000', '25006', '57014', '55P03', 'XX001'])(
-    'of SQLSTATE %s is the database at fault, with the connection in order',
+    'an error with SQLSTATE %s means a database at fault, but a connection in order',
     code => {
       expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
       expect(isConnectionFailure(form(postgres(code)))).toBe(false);
     },
   );
 
-  test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])('with SQLSTATE %s is a bug of ours', code => {
-    expect(isDatabaseUnavailable(form(postgres(code)))).toBe(false);
-    expect(isRepeatable(form(postgres(code)))).toBe(false);
-  });
+  test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])(
+    'an error with SQLSTATE %s is a bug of ours',
+    code => {
+      expect(isDatabaseUnavailable(form(postgres(code)))).toBe(false);
+      expect(isRepeatable(form(postgres(code)))).toBe(false);
+    },
+  );
 
   test.each([
     'Query read timeout',
@@ -68,7 +74,7 @@ describe.each([
     expect(isConnectionFailure(form(error))).toBe(true);
   });
 
-  test('of something else is neither', () => {
+  test('an error of something else is no failure of the database', () => {
     const error = form(new TypeError('x is not a function'));
     expect([isRepeatable(error), isConnectionFailure(error), isDatabaseUnavailable(error), isTimeout(error)]).toEqual([
       false,

@@ -55,7 +55,7 @@ describe('an index that is built concurrently', () => {
     return { url, folder: await createMigrationsFolder({ added: [statement] }) };
   }
 
-  test('is built once if three replicas start together', async () => {
+  test('a concurrent index is built once if three replicas start together', async () => {
     const { url, folder } = await prepare();
     const replicas = [1, 2, 3].map(() => migrateDatabase(url, { folder }));
     expect((await Promise.all(replicas)).toSorted()).toEqual([0, 0, 1]);
@@ -63,7 +63,7 @@ describe('an index that is built concurrently', () => {
     expect(await migrateDatabase(url, { folder })).toBe(0);
   });
 
-  test('lets others write the table, and waits for their transactions however long they take', async () => {
+  test('a concurrent index lets others write the table, and waits for their transactions', async () => {
     const { url, folder } = await prepare();
     const writer = new pg.Client({ connectionString: url });
     await writer.connect();
@@ -77,7 +77,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
-  test('that an interruption left invalid is dropped and built again', async () => {
+  test('a concurrent index that an interruption left invalid is dropped and built again', async () => {
     const { url, folder } = await prepare();
     await expect(query(url, statement.replace('index', 'unique index'))).rejects.toThrow('could not create unique');
     expect(await query(url, isValid)).toEqual([{ valid: false }]);
@@ -85,7 +85,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
-  test('that was built, but not recorded, is kept', async () => {
+  test('a concurrent index that was built, but not recorded, is kept', async () => {
     const { url, folder } = await prepare();
     await query(url, statement);
     const place = `select 'later'::regclass::oid::int as oid`;
@@ -94,7 +94,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, place)).toEqual(before);
   });
 
-  test('has a migration of its own', async () => {
+  test('a concurrent index needs a migration of its own', async () => {
     const { url } = await prepare();
     const folder = await createMigrationsFolder({ added: [statement, 'alter table later_release add column n int'] });
     await expect(migrateDatabase(url, { folder })).rejects.toThrow('does nothing else');
@@ -308,7 +308,7 @@ test("every organisation's table has a primary key that starts with the organisa
   expect(rows.length).toBeGreaterThan(10);
 });
 
-test('every foreign key between them starts with the organisation, on both sides', async () => {
+test("every foreign key between organisations' tables starts with the organisation, on both sides", async () => {
   const rows = await query<{ source: string; target: string; columns: string[]; targets: string[] }>(
     url,
     `select conrelid::regclass::text as source, confrelid::regclass::text as target,
@@ -331,7 +331,7 @@ test('every foreign key between them starts with the organisation, on both sides
   for (const { columns, targets } of toOrganisations) expect([columns, targets]).toEqual([['organisation_id'], ['id']]);
 });
 
-test('every unique index on them includes the organisation, so that they can be distributed by it', async () => {
+test("every unique index on an organisation's tables includes the organisation", async () => {
   const rows = await query<{ name: string; columns: string[] }>(
     url,
     `select indexrelid::regclass::text as name, array(

@@ -166,6 +166,6 @@ test.each([
   ['CREATE TABLE "members" ("id" int);--> statement-breakpoint\nCREATE INDEX "a" ON "members" ("id");', 0],
   ['CREATE INDEX CONCURRENTLY "a" ON "b" ("c");--> statement-breakpoint\nALTER TABLE "b" ADD COLUMN "d" int;', 1],
   ['ALTER TABLE "members" ADD CONSTRAINT "a" FOREIGN KEY ("id") REFERENCES "b"("id");', 0],
-])('the check of indexes finds in %s %i', (sql, count) => {
+])('the check of indexes finds in %s this many faults: %i', (sql, count) => {
   expect(findBlockingIndexes(sql)).toHaveLength(count);
 });

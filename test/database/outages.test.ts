@@ -36,7 +36,7 @@ const stored = async () =>
   (await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data;
 
 describe('a database', () => {
-  test('that became read-only, as after a failover, still serves reads; writes get 503 and change nothing', async () => {
+  test('a read-only database, as after a failover, serves reads; writes get 503 and change nothing', async () => {
     const name = new URL(scene.service.database.url).pathname.slice(1);
     const set = (value: string) => execute(`alter database ${name} set default_transaction_read_only = ${value}`);
     await set('on');
@@ -58,7 +58,7 @@ describe('a database', () => {
     });
   });
 
-  test('that takes no more connections means 503 for all, never 401, until it takes them again', async () => {
+  test('a database that takes no more connections means 503 for all, never 401, until it does again', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);
@@ -79,7 +79,7 @@ describe('a database', () => {
     expect((await client.put(`${path()}/sync`, scene.token)).status).toBe(200);
   });
 
-  test('with a full disk still serves reads; writes get 503 and change nothing', async () => {
+  test('a database with a full disk still serves reads; writes get 503 and change nothing', async () => {
     await execute(`create function fill() returns trigger language plpgsql as $$ begin
       raise exception 'could not extend file' using errcode = '53100'; end $$`);
     await execute(

@@ -39,7 +39,7 @@ const conditional = (when: string) =>
 const withTest = (facts: string, score = '1') =>
   `rules: []\ntests:\n- { name: t, pull_request: { ${facts} }, score: ${score} }`;
 
-describe('rules check and the schema accept', () => {
+describe('files that rules check and the schema accept', () => {
   test.each([
     ['values without quotes', rule('- { expression: true, effect: { action: ADD, value: 5 } }')],
     ['values with quotes', rule(`- { expression: "true", effect: { action: "ADD", value: '5' } }`)],
@@ -72,13 +72,13 @@ describe('rules check and the schema accept', () => {
     ['no definitions yet', 'define:\nrules: []'],
     ['a condition of a rule', conditional('merged')],
     ['a condition that looks like something else', conditional('true')],
-  ])('%s', async (_, file) => {
+  ])('`rules check` and the schema accept %s', async (_, file) => {
     expect(problemsOf(file)).toEqual([]);
     expect(await complaint(file)).toBeUndefined();
   });
 });
 
-describe('rules check and the schema refuse', () => {
+describe('files that rules check and the schema refuse', () => {
   test.each([
     ['a misspelt key', 'rule: []'],
     ['no rules at all', 'tests: []'],
@@ -139,13 +139,13 @@ describe('rules check and the schema refuse', () => {
     ['201 definitions', `define:\n${Array.from({ length: 201 }, (_, index) => `  d${index}: 1\n`).join('')}rules: []`],
     ['a condition that is a list', conditional('[merged]')],
     ['an empty condition', conditional('""')],
-  ])('%s', async (_, file) => {
+  ])('`rules check` and the schema refuse %s', async (_, file) => {
     expect(problemsOf(file)).not.toEqual([]);
     expect(await complaint(file)).toMatch(/^body/);
   });
 });
 
-test('every key has a description', () => {
+test('every key of the schema has a description', () => {
   const undescribed: string[] = [];
   const visit = (schema: Record<string, unknown>, path: string) => {
     for (const [name, inner] of Object.entries((schema.properties ?? {}) as Record<string, Record<string, unknown>>)) {

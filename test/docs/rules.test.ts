@@ -45,21 +45,21 @@ const sections: Record<string, (name: FactName) => boolean> = {
   Lists: name => factTable[name].type === 'list',
 };
 
-test('the tables list all facts by their types, and nothing else', () => {
+test('the tables of docs/rules.md list all facts by their types, and nothing else', () => {
   const listed = rowsWith('Fact').map(row => [row.section, uncoded(row.Fact)]);
   expect(listed).toEqual(
     Object.entries(sections).flatMap(([section, isIn]) => factNames.filter(isIn).map(name => [section, name])),
   );
 });
 
-test('the tables say when and why a fact is absent', () => {
+test('docs/rules.md says when and why each fact is absent', () => {
   for (const row of rowsWith('Fact')) {
     const name = uncoded(row.Fact) as FactName;
     expect([name, row['Absent if'] ?? 'never']).toEqual([name, factTable[name].absence ?? 'never']);
   }
 });
 
-test('the tables list the values of facts that have only a few', () => {
+test('docs/rules.md lists the values of each fact that has only a few', () => {
   for (const [name, { values }] of Object.entries(factTable)) {
     if (values === undefined) continue;
     const row = rowsWith('Fact').find(({ Fact }) => uncoded(Fact) === name);
@@ -67,14 +67,14 @@ test('the tables list the values of facts that have only a few', () => {
   }
 });
 
-test('the tables list all functions with their signatures, and each has an example', () => {
+test('docs/rules.md lists all functions with their signatures, and an example of each', () => {
   const rows = rowsWith('Function');
   const signatures = [...functions.values()].flat().map(({ signature }) => signature);
   expect(sorted(rows.map(row => uncoded(row.Function)))).toEqual(sorted(signatures));
   for (const row of rows) expect(row.Example).toContain(uncoded(row.Function).replace(/\(.*/, '('));
 });
 
-test('every fact and function is described in whole sentences', () => {
+test('docs/rules.md describes every fact and function in whole sentences', () => {
   for (const { Meaning } of rowsWith('Fact')) expect(Meaning).toMatch(/^\S.*\.$/);
   for (const { Gives } of rowsWith('Function')) expect(Gives).toMatch(/^\S.*\.$/);
 });
@@ -94,17 +94,17 @@ function evaluate(expression: string, given: string) {
   return undefined;
 }
 
-describe('the documented example', () => {
+describe('the documented examples', () => {
   test.each(
     rowsWith('Example', 'With', 'Result').map(row => [uncoded(row.Example), uncoded(row.With), row.Result ?? '']),
-  )('%s with %s gives %s', (expression, given, expected) => {
+  )('the documented example %s with %s gives %s', (expression, given, expected) => {
     const words: Record<string, number> = { absent: Number.NaN, infinite: Number.POSITIVE_INFINITY };
     expect(expression).not.toBe('');
     expect(evaluate(expression, given)).toBe(words[expected] ?? JSON.parse(uncoded(expected)));
   });
 });
 
-test('the expressions that are unfair or fairer are valid', () => {
+test('the unfair and the fairer expressions of docs/rules.md are valid', () => {
   const expressions = rowsWith('Unfair', 'Fairer').flatMap(row => [...codesIn(row.Unfair), ...codesIn(row.Fairer)]);
   expect(expressions.length).toBeGreaterThan(10);
   for (const expression of expressions) {
@@ -115,9 +115,9 @@ test('the expressions that are unfair or fairer are valid', () => {
   }
 });
 
-describe('the documented mistake', () => {
+describe('the documented mistakes', () => {
   test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
-    '%s gets the message %s',
+    'the documented mistake %s gets the message %s',
     (expression, message) => {
       expect(() => parseExpression(expression, 'boolean')).toThrow(
         expect.objectContaining({ name: 'ExpressionError', message }),
@@ -126,9 +126,9 @@ describe('the documented mistake', () => {
   );
 });
 
-describe('the documented mistake of definitions', () => {
+describe('the documented mistakes of definitions', () => {
   test.each(rowsWith('Definitions refused', 'Message').map(row => [row['Definitions refused'] ?? '', row.Message]))(
-    '%s gets the message %s',
+    'the documented definitions %s get the message %s',
     (cell, message) => {
       const lines = [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => `  ${line}\n`);
       const { problems } = parseRulesFile(`define:\n${lines.join('')}rules: []`);
@@ -137,9 +137,9 @@ describe('the documented mistake of definitions', () => {
   );
 });
 
-describe('the documented line', () => {
+describe('the documented lines that are refused', () => {
   test.each(rowsWith('Line refused', 'Message').map(row => [uncoded(row['Line refused']), row.Message ?? '']))(
-    '%s gets the message %s',
+    'the documented line %s gets the message %s',
     (line, message) => {
       const others = ['expression: merged', 'effect: { action: ADD, value: 1 }'];
       const [key] = line.split(':');
@@ -152,9 +152,9 @@ describe('the documented line', () => {
   );
 });
 
-describe('the documented warning', () => {
+describe('the documented warnings', () => {
   test.each(rowsWith('Line', 'Warning').map(row => [uncoded(row.Line), row.Warning ?? '']))(
-    '%s gets %s',
+    'the documented line %s gets the warning %s',
     (line, message) => {
       const others = ['expression: draft', 'effect: { action: ADD, value: 1 }'];
       const [key] = line.split(':');

@@ -17,7 +17,7 @@ async function pages(client: Github, nodeId: string, order: 'created' | 'updated
 }
 
 describe('fetching pull requests by id', () => {
-  test('takes one request for fifty', async () => {
+  test('a fetch of fifty pull requests takes one request', async () => {
     const seen: GithubRequest[] = [];
     const { github, web, client } = await start();
     client.onRequest(request => seen.push(request));
@@ -40,7 +40,7 @@ describe('fetching pull requests by id', () => {
     ]);
   });
 
-  test('says which ones GitHub no longer shows', async () => {
+  test('a fetch says which pull requests GitHub no longer shows', async () => {
     const { web, client } = await start();
     const [gone, there] = [web.openPullRequest(), web.openPullRequest()];
     gone.remove();
@@ -48,7 +48,7 @@ describe('fetching pull requests by id', () => {
     expect([...results.values()].map(each => each.status)).toEqual(['gone', 'found', 'gone']);
   });
 
-  test('says that those of a removed repository are gone', async () => {
+  test('the pull requests of a removed repository are gone', async () => {
     const { acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     web.remove();
@@ -60,7 +60,7 @@ describe('fetching pull requests by id', () => {
     });
   });
 
-  test('shows new names and the same ids after renames and transfers', async () => {
+  test('a pull request has new names and the same ids after renames and transfers', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId, id } = web.openPullRequest();
     web.rename('site');
@@ -79,21 +79,24 @@ describe('fetching pull requests by id', () => {
     expect([organisation.login, repository?.nodeId, repository?.owner]).toEqual(['apex', web.nodeId, 'other']);
   });
 
-  test.each([undefined, 'files'])('uses those that are complete if others fail (in the field %s)', async field => {
-    const { github, web, client } = await start();
-    const opened = Array.from({ length: 10 }, () => web.openPullRequest());
-    const broken = opened.slice(3, 5).map(each => each.nodeId);
-    github.fault({ kind: 'broken', nodeIds: broken, ...(field && { field }) });
-    const results = await client.fetchPullRequests(
-      { login: 'acme' },
-      opened.map(each => each.nodeId),
-    );
-    const failed = [...results].filter(([, result]) => result.status === 'failed').map(([nodeId]) => nodeId);
-    expect(failed).toEqual(broken);
-    expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
-  });
+  test.each([undefined, 'files'])(
+    'a fetch uses the complete pull requests if others fail (in the field %s)',
+    async field => {
+      const { github, web, client } = await start();
+      const opened = Array.from({ length: 10 }, () => web.openPullRequest());
+      const broken = opened.slice(3, 5).map(each => each.nodeId);
+      github.fault({ kind: 'broken', nodeIds: broken, ...(field && { field }) });
+      const results = await client.fetchPullRequests(
+        { login: 'acme' },
+        opened.map(each => each.nodeId),
+      );
+      const failed = [...results].filter(([, result]) => result.status === 'failed').map(([nodeId]) => nodeId);
+      expect(failed).toEqual(broken);
+      expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
+    },
+  );
 
-  test('takes none for gone if GitHub does not say which ones failed', async () => {
+  test('a fetch takes no pull request for gone if GitHub does not say which ones failed', async () => {
     const { github, web, client } = await start();
     const ids = Array.from({ length: 3 }, () => web.openPullRequest().nodeId);
     github.fault({
@@ -112,7 +115,7 @@ describe('fetching pull requests by id', () => {
     ]);
   });
 
-  test('does not take one for gone that exceeded a resource limit', async () => {
+  test('a pull request that exceeded a resource limit does not count as gone', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
@@ -120,7 +123,7 @@ describe('fetching pull requests by id', () => {
     expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
   });
 
-  test('does not take one for gone that the credentials may not read', async () => {
+  test('a pull request that the credentials may not read does not count as gone', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
@@ -130,7 +133,7 @@ describe('fetching pull requests by id', () => {
 });
 
 describe('paging', () => {
-  test('by creation shows each pull request once, oldest first, ids and times only', async () => {
+  test('a list by creation has each pull request once, oldest first', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const opened = Array.from({ length: 120 }, (_, index) => {
@@ -144,7 +147,7 @@ describe('paging', () => {
     expect(github.count('PullRequestList')).toBe(3);
   });
 
-  test('by change shows the latest first, and closed ones, too', async () => {
+  test('a list by change has the latest pull request first, and closed ones, too', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const opened = Array.from({ length: 6 }, () => web.openPullRequest());
@@ -157,7 +160,7 @@ describe('paging', () => {
     expect(order).toEqual([4, 2, 5, 3, 1, 0]);
   });
 
-  test('skips and repeats nothing if pull requests come and go between pages', async () => {
+  test('a list skips and repeats nothing if pull requests come and go between pages', async () => {
     const { web, client } = await start();
     const opened = Array.from({ length: 7 }, () => web.openPullRequest());
     const first = await client.listPullRequests({ login: 'acme' }, web.nodeId, {
@@ -176,7 +179,7 @@ describe('paging', () => {
     expect(rest?.items.map(each => each.nodeId)).toEqual(nodeIds);
   });
 
-  test('gives the ids and times of those that GitHub lists, and says how many it did not', async () => {
+  test('a page gives ids and times of the pull requests that GitHub lists, and an error for each other', async () => {
     const { github, web, client } = await start();
     const opened = Array.from({ length: 3 }, () => web.openPullRequest());
     const [first, second] = opened;
@@ -205,7 +208,7 @@ describe('paging', () => {
   });
 
   test.each([null, 'cursor'])(
-    'fails if the next page begins at %s again, instead of going on forever',
+    'a list fails if the next page begins at %s again, instead of going on forever',
     async endCursor => {
       const { github, acme, web, client } = await start();
       web.openPullRequest();
@@ -228,7 +231,7 @@ describe('paging', () => {
     ['entries that are too much', [{ type: 'RESOURCE_LIMITS_EXCEEDED', message: 'Too much.' }]],
     ['entries that it does not find', [{ type: 'NOT_FOUND', message: 'None.' }]],
   ] as const;
-  test.each(withoutEntries)('does not take a page with %s for an empty one', async (_, errors) => {
+  test.each(withoutEntries)('a page with %s does not count as an empty one', async (_, errors) => {
     const { github, acme, web, client } = await start();
     web.openPullRequest();
     const calls = [
@@ -251,7 +254,7 @@ describe('paging', () => {
     }
   });
 
-  test('does not take an empty page for the last one if GitHub failed on a part that it does not name', async () => {
+  test('an empty page does not count as the last one if GitHub failed on a part that it does not name', async () => {
     const { github, web, client } = await start();
     web.openPullRequest();
     const pullRequests = { totalCount: 1, pageInfo: { endCursor: null, hasNextPage: false }, nodes: [] };
@@ -261,7 +264,7 @@ describe('paging', () => {
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
   });
 
-  test('does not take a reply without an answer for "gone"', async () => {
+  test('a reply without an answer does not mean "gone"', async () => {
     const { github, acme, web, client } = await start();
     const body = { data: {} };
     github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
@@ -274,7 +277,7 @@ describe('paging', () => {
     for (const call of calls) expect(await errorOf(call)).toMatchObject({ code: 'github_failed' });
   });
 
-  test('lists repositories with the number of their pull requests and the last change', async () => {
+  test('a list of repositories has the number of their pull requests and the last change', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     web.openPullRequest().push();
@@ -303,7 +306,7 @@ describe('paging', () => {
   test.each([
     ['that the credentials may not read', 'FORBIDDEN', { code: 'github_credentials' }],
     ['that is too much for GitHub', 'RESOURCE_LIMITS_EXCEEDED', { code: 'github_failed', tooMuch: true }],
-  ])('lists the other repositories if there is one %s', async (_, type, failure) => {
+  ])('a list of repositories has the others if there is one %s', async (_, type, failure) => {
     const { github, acme, client } = await start();
     for (const name of ['api', 'docs']) acme.repository(name);
     const path = ['node', 'repositories', 'edges', 1, 'node', 'pullRequests'];
@@ -323,7 +326,7 @@ describe('paging', () => {
     expect(rest.items.map(({ name }) => name)).toEqual(['api', 'docs']);
   });
 
-  test('lists the other repositories if one is not valid', async () => {
+  test('a list of repositories has the others if one is not valid', async () => {
     const { github, acme, client } = await start();
     acme.repository('api');
     github.fault({
@@ -335,7 +338,7 @@ describe('paging', () => {
     expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
-  test('finds the owners of repositories in one request, of one point for a hundred', async () => {
+  test('the owners of a hundred repositories come in one request of one point', async () => {
     const seen: GithubRequest[] = [];
     const { github, acme, web, client } = await start();
     client.onRequest(request => seen.push(request));
@@ -351,7 +354,7 @@ describe('paging', () => {
     expect(seen.map(({ rateLimit }) => rateLimit?.cost)).toEqual([1]);
   });
 
-  test('lists the members of an organisation', async () => {
+  test('a list of members has each member of the organisation once, without those who left', async () => {
     const { acme, client } = await start();
     const members = Array.from({ length: 130 }, (_, index) =>
       acme.member(`dev-${index}`, { name: index ? null : 'Dev' }),
@@ -367,7 +370,7 @@ describe('paging', () => {
     expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
   });
 
-  test('says that a token of somebody else sees only public members', async () => {
+  test('a list of members says that the token of an outsider sees only public ones', async () => {
     const { acme, client, github } = await start();
     acme.member('hidden');
     const shown = acme.member('shown');
@@ -378,26 +381,26 @@ describe('paging', () => {
     expect(page).toMatchObject({ items: [{ githubId: shown.id }], totalCount: 1, isPublicOnly: true });
   });
 
-  test('says that a token without the permission sees only public members, although its owner is one', async () => {
+  test('a list of members says that a token without the permission sees only public ones', async () => {
     const { acme, client, github } = await start();
     acme.member('hidden');
     github.grants.readsMembers = false;
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ items: [], isPublicOnly: true });
   });
 
-  test('does not take a failure for a missing permission', async () => {
+  test('a failure to read the membership does not count as a missing permission', async () => {
     const { acme, client, github } = await start();
     github.fault(htmlError(503), { when: ({ path }) => path.includes('/memberships/') });
     expect(await errorOf(client.pageMembers(identityOf(acme), null))).toMatchObject({ code: 'github_failed' });
   });
 
-  test('does not block GraphQL if the limit of REST is used up: until then nobody counts as having left', async () => {
+  test('a used-up limit of REST does not block the list of members, which counts as public only', async () => {
     const { acme, client, github } = await start();
     github.fault(secondaryLimit('60'), { when: ({ path }) => path.includes('/memberships/') });
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });
   });
 
-  test('finds no organisation that GitHub does not show', async () => {
+  test('the client finds no organisation that GitHub does not show', async () => {
     const { client } = await start();
     const nowhere = { githubId: 1, nodeId: 'O_none', login: 'nowhere' };
     expect(await client.findOrganisation({ login: 'nowhere' })).toBeUndefined();
@@ -408,7 +411,7 @@ describe('paging', () => {
     });
   });
 
-  test('finds an organisation by its login in any case', async () => {
+  test('the client finds an organisation by its login in any case', async () => {
     const { acme, client } = await start();
     acme.member('alice');
     expect(await client.findOrganisation({ login: 'ACME' })).toEqual({

@@ -38,8 +38,8 @@ async function startApp() {
   return { github, acme, nodeId, client, restPaths };
 }
 
-describe('without credentials', () => {
-  test('every call says what to set, and sends no request', async () => {
+describe('no credentials', () => {
+  test('a call without credentials says what to set, and sends no request', async () => {
     const { github } = await start();
     const client = clientWith(github, {});
     expect(client.configured).toBe(false);
@@ -51,7 +51,7 @@ describe('without credentials', () => {
 });
 
 describe('a token', () => {
-  test('that is wrong or revoked is named, but not shown', async () => {
+  test('the error for a revoked token names its variable, but does not show it', async () => {
     const { github, client } = await start();
     expect(client.configured).toBe(true);
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -62,7 +62,7 @@ describe('a token', () => {
     expect(inspect(error, { depth: 12 })).not.toContain(github.token);
   });
 
-  test('that lacks rights is named', async () => {
+  test('a token that lacks rights leads to an error about credentials', async () => {
     const { github, acme, client } = await start();
     github.fault({ kind: 'reply', status: 403, body: { message: 'Resource not accessible by personal access token' } });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_credentials' });
@@ -85,7 +85,7 @@ describe('a redirect', () => {
   }
 
   test.each([301, 302, 307, 308] as const)(
-    'with the status %d to another address is not followed, so that the token stays secret',
+    'a redirect with the status %d to another address is not followed, so the token stays secret',
     async status => {
       const { github, client } = await start();
       const { url, seen } = await listener();
@@ -97,7 +97,7 @@ describe('a redirect', () => {
     },
   );
 
-  test('to another scheme on the same host is not followed', async () => {
+  test('a redirect to another scheme on the same host is not followed', async () => {
     const { github, client } = await start();
     const other = new URL('/graphql', github.apiUrl.replace('http:', 'https:'));
     github.fault({ kind: 'redirect', location: other.href });
@@ -106,7 +106,7 @@ describe('a redirect', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('within the same address is followed with the same method', async () => {
+  test('a redirect within the same address is followed with the same method', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql?again' });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -116,14 +116,14 @@ describe('a redirect', () => {
     ]);
   });
 
-  test('is followed three times at most', async () => {
+  test('a call follows three redirects at most', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql' }, { times: Number.POSITIVE_INFINITY });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
     expect(github.count()).toBe(4);
   });
 
-  test('to an invalid address is a failure', async () => {
+  test('a redirect to an invalid address is a failure', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: 'http://[' });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
@@ -131,7 +131,7 @@ describe('a redirect', () => {
 });
 
 describe('an App', () => {
-  test('finds its installation and takes one token for many calls', async () => {
+  test('an App finds its installation and takes one token for many calls', async () => {
     const { nodeId, client, restPaths, acme, github } = await startApp();
     expect(client.configured).toBe(true);
     const calls = Array.from({ length: 5 }, () => client.fetchPullRequests({ login: 'acme' }, [nodeId]));
@@ -145,7 +145,7 @@ describe('an App', () => {
     expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
   });
 
-  test('remembers its installations on a limited number of organisations, those asked about last', async () => {
+  test('an App remembers only its installations on the organisations asked about last', async () => {
     const { github, restPaths } = await startApp();
     const app = { apiUrl: github.apiUrl, token: undefined, app: ownApp };
     const client = createGithub(app, { maxInstallations: 2 });
@@ -157,32 +157,32 @@ describe('an App', () => {
     );
   });
 
-  test('that may not read members does not count as seeing them all', async () => {
+  test('an App that may not read members does not count as seeing them all', async () => {
     const { client, acme, github } = await startApp();
     delete github.grants.permissions.members;
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });
   });
 
-  test('is preferred to a token', async () => {
+  test('an App is preferred to a token', async () => {
     const { github } = await startApp();
     const both = clientWith(github, { token: github.token, app: ownApp });
     await both.findOrganisation({ login: 'acme' });
     expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
   });
 
-  test('accepts a key in one line with \\n for its line ends', async () => {
+  test('an App accepts a key in one line with \\n for its line ends', async () => {
     const { github } = await startApp();
     const client = clientWith(github, { app: { ...ownApp, privateKey: privateKey.replaceAll('\n', '\\n') } });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
   });
 
-  test('reads only the organisation that it is installed on', async () => {
+  test('an App reads only the organisation that it is installed on', async () => {
     const { github, client } = await startApp();
     const { nodeId } = github.organisation('other').repository('web').openPullRequest();
     expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
   });
 
-  test('finds its installation by id if an organisation was renamed, even if its login was taken', async () => {
+  test('an App finds the installation of a renamed organisation, even if its login was taken', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme' };
     const isFound = async (asked: typeof client) =>
@@ -208,7 +208,7 @@ describe('an App', () => {
     expect((await errorOf(isFound(client))).text).toContain('not installed');
   });
 
-  test('stops after a hundred pages of installations', async () => {
+  test('an App stops its search after a hundred pages of installations', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
     const strangers = Array.from({ length: 100 }, (_, index) => ({ id: 1, account: index === 0 ? null : { id: 1 } }));
@@ -220,7 +220,7 @@ describe('an App', () => {
     expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
   });
 
-  test('says that it is not installed, and works once it is', async () => {
+  test('an App says that it is not installed, and works once it is', async () => {
     const { github, client } = await startApp();
     const other = github.organisation('other');
     const error = await errorOf(client.findOrganisation({ login: 'other' }));
@@ -230,7 +230,7 @@ describe('an App', () => {
     expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
 
-  test('waits until all of GitHub knows its new token', async () => {
+  test('an App waits until all of GitHub knows its new token', async () => {
     const { github, nodeId, client, restPaths } = await startApp();
     github.fault(
       { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
@@ -240,7 +240,7 @@ describe('an App', () => {
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toHaveLength(1);
   });
 
-  test('gets a new token for the call after its token was revoked', async () => {
+  test('an App gets a new token for the call after its token was revoked', async () => {
     const { github, acme, nodeId, client } = await startApp();
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     ageTokens();
@@ -258,7 +258,7 @@ describe('an App', () => {
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
   });
 
-  test('renews its token, but not each time, if GitHub refuses a part: a permission may have been granted', async () => {
+  test('an App renews its token, but not each time, if GitHub refuses a part of a reply', async () => {
     const { github, acme, nodeId, client, restPaths } = await startApp();
     const tokens = () => restPaths().filter(path => path.endsWith('/access_tokens')).length;
     const error = { type: 'FORBIDDEN', message: 'Resource not accessible by integration', path: ['nodes', 0] };
@@ -280,7 +280,7 @@ describe('an App', () => {
     expect(tokens()).toBe(2);
   });
 
-  test('is named if its key is not valid or belongs to another App', async () => {
+  test('the error for a key that is not valid or is of another App names the variable to check', async () => {
     const { github } = await startApp();
     const askAs = (app: { id: string; privateKey: string }) =>
       errorOf(clientWith(github, { app }).findOrganisation({ login: 'acme' }));
@@ -294,7 +294,7 @@ describe('an App', () => {
     expect(error.text).toContain('GITHUB_APP_ID');
   });
 
-  test('asks for a token again after a request for one got no answer', async () => {
+  test('an App asks for a token again after a request for one got no answer', async () => {
     const { github, nodeId } = await startApp();
     const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: ownApp }, { timeoutMs: 150 });
     github.fault({ kind: 'hang' }, { when: ({ path }) => path.endsWith('/access_tokens') });
@@ -303,7 +303,7 @@ describe('an App', () => {
     await expect.poll(() => fetchIt().then(found => found.get(nodeId)?.status, String)).toBe('found');
   });
 
-  test.each(['/installation', '/access_tokens'])('survives failures and timeouts of %s', async path => {
+  test.each(['/installation', '/access_tokens'])('an App survives failures and timeouts of %s', async path => {
     const { github, nodeId, client } = await startApp();
     const when = (request: { path: string }) => request.path.endsWith(path);
     const fetchIt = (deadline?: number) => client.fetchPullRequests({ login: 'acme' }, [nodeId], deadline);

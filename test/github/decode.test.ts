@@ -32,7 +32,7 @@ describe('a property', () => {
   const schemaAt = (path: string) =>
     path.split('.').reduceRight<TSchema>((schema, name) => Type.Object({ [name]: schema }), Text);
 
-  test.each(['one.two.three', 'empty'])('is read if it exists: %s', path => {
+  test.each(['one.two.three', 'empty'])('a property that exists is read: %s', path => {
     expect(decodeWith(schemaAt(path), reply)).toBe(reply);
   });
 
@@ -46,15 +46,15 @@ describe('a property', () => {
     ['one.toString.name', 'one.toString is undefined, not an object'],
     ['one.two', 'one.two is object, not text'],
     ['__proto__', '__proto__ is undefined, not text'],
-  ])('is reported if it is missing: %s', (path, problem) => {
+  ])('a missing property is reported: %s', (path, problem) => {
     expect(() => decodeWith(schemaAt(path), reply)).toThrow(new UnexpectedReply(problem));
   });
 
-  test.each([undefined, null, 5, 'text', true, [], ['text']])('is not read from %j', value => {
+  test.each([undefined, null, 5, 'text', true, [], ['text']])('a property is not read from %j (case %#)', value => {
     expect(() => decodeWith(Type.Object({ length: Count }), value)).toThrow(/^it is .*, not an object$/);
   });
 
-  test('named __proto__ changes nothing', () => {
+  test('a property named __proto__ changes nothing', () => {
     const hostile = parseReply('{"__proto__": {"a": "text"}, "constructor": {"prototype": {"a": "text"}}}');
     expect(() => decodeWith(Type.Object({ a: Text }), hostile)).toThrow('a is undefined, not text');
     expect(({} as { a?: unknown }).a).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a property', () => {
 });
 
 describe('the message', () => {
-  test('names the path, what was found, and what should be there', () => {
+  test('the message about an unexpected value names the path, what was found, and what was expected', () => {
     expect(problemOf(Text, 5)).toBe('a is 5, not text');
     expect(problemOf(Count, 'many')).toBe('a is "many", not a count');
     expect(problemOf(Flag, {})).toBe('a is object, not true or false');
@@ -74,7 +74,7 @@ describe('the message', () => {
     expect(problemOf(OneOf('OPEN', 'CLOSED'), 'AJAR')).toBe('a is "AJAR", not one of OPEN, CLOSED');
   });
 
-  test('names the place within a value that may be null', () => {
+  test('the message about a nullable value names the path of the wrong part', () => {
     const author = Nullable(Type.Object({ login: Text, databaseId: Nullable(Id) }));
     expect(problemOf(author, 'alice')).toBe('a is "alice", not an object');
     expect(problemOf(author, { login: 5 })).toBe('a.login is 5, not text');
@@ -82,7 +82,7 @@ describe('the message', () => {
     expect(problemOf(Entries(author), [null, { login: 'alice' }, {}])).toBe('a.2.login is undefined, not text');
   });
 
-  test('shows no more than sixty characters of what was found', () => {
+  test('the message about an unexpected value shows sixty characters of it at most', () => {
     expect(problemOf(Count, 'x'.repeat(100))).toBe(`a is "${'x'.repeat(59)}, not a count`);
   });
 });
@@ -141,7 +141,7 @@ describe('a time', () => {
     ['2026-01-31T10:30:45-02:00', 1_769_862_645],
     ['9999-12-31T23:59:59Z', 253_402_300_799],
     ['9999-12-31T23:59:59.999Z', 253_402_300_799],
-  ])('such as %s is %d in Unix seconds', (a, seconds) => {
+  ])('the time %s is %d in Unix seconds', (a, seconds) => {
     expect(problemOf(Time, a)).toBe('accepted');
     expect(unixSeconds(a)).toBe(seconds);
   });
@@ -161,7 +161,7 @@ describe('a time', () => {
     'Sat, 31 Jan 2026 12:30:45 GMT',
     1_769_862_645,
     new Date(0),
-  ])('cannot be %s', a => {
+  ])('a time cannot be %s', a => {
     expect(problemOf(Time, a)).toContain('not a time');
   });
 });

@@ -34,7 +34,7 @@ const url = 'https://ghe.example';
 const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN', url) as GithubError);
 
 describe('an error of GitHub', () => {
-  test('is a ServiceError without flags by default', () => {
+  test('an error of GitHub is a ServiceError without flags by default', () => {
     const cause = new Error('why');
     const error = new GithubError('github_failed', 'What to do.', { cause });
     expect(error).toBeInstanceOf(ServiceError);
@@ -47,7 +47,7 @@ describe('an error of GitHub', () => {
     });
   });
 
-  test('for a timeout names our limit, and says that a smaller request may succeed', () => {
+  test('the error for a timeout names our limit, and says that a smaller request may succeed', () => {
     expect(summary(timeoutError(2_500))).toEqual({
       code: 'github_timeout',
       text: 'GitHub did not answer within 2.5 seconds. Try again later.',
@@ -69,7 +69,7 @@ test('failures and timeouts are transient, except for an unknown cursor', () => 
 });
 
 describe("the entries of a reply's `errors`", () => {
-  test('are read in every form', () => {
+  test("the entries of a reply's `errors` are read in every form", () => {
     const path = ['nodes', 3, 'title'];
     expect(graphqlFailures([{ type: 'NOT_FOUND', message: 'Gone.', path }])).toEqual([
       failure('NOT_FOUND', 'Gone.', path),
@@ -87,7 +87,7 @@ describe("the entries of a reply's `errors`", () => {
     expect(graphqlFailures([{ message: 'x'.repeat(400) }])[0]?.message).toBe('x'.repeat(300));
   });
 
-  test.each([undefined, null, []])('can be %j, which means none', errors => {
+  test.each([undefined, null, []])('a reply whose `errors` are %j has no failures', errors => {
     expect(graphqlFailures(errors)).toEqual([]);
   });
 });
@@ -101,7 +101,7 @@ test.each([
   ['NOT_RATE_LIMIT', 'x', false],
   ['RATE_LIMITS', 'x', false],
   ['NOT_FOUND', 'x', false],
-])('the type %j with the message %j is a rate limit: %s', (type, message, expected) => {
+])('an error of the type %j with the message %j is a rate limit: %s', (type, message, expected) => {
   expect(isRateLimit(failure(type, message))).toBe(expected);
 });
 
@@ -109,7 +109,7 @@ describe('failures', () => {
   const of = (...failures: GraphqlFailure[]) => errorOfFailures(failures, 'the member', 'GITHUB_TOKEN');
 
   test.each(['FORBIDDEN', 'INSUFFICIENT_SCOPES', 'SAML_FAILURE', 'UNAUTHORIZED'])(
-    'of the type %s among others are about credentials',
+    'a failure of the type %s among others is about credentials',
     type => {
       const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
       expect(summary(of(...failures))).toEqual({
@@ -138,7 +138,7 @@ describe('failures', () => {
     ['FORBIDDEN_CITY', 'x', []],
     ['NOT_FORBIDDEN', 'x', []],
     ['NOT_FOUND', 'x', []],
-  ])('of the type %j with the message %j have the flags %j', (type, message, flags) => {
+  ])('a failure of the type %j with the message %j has the flags %j', (type, message, flags) => {
     const error = of(failure('NOT_FOUND', 'First.'), failure(type, message));
     expect(summary(error)).toEqual({
       code: 'github_failed',
@@ -149,7 +149,7 @@ describe('failures', () => {
     expect(error.cause).toHaveLength(2);
   });
 
-  test('may have no reason', () => {
+  test('the error for an empty list of failures says that GitHub gave no reason', () => {
     expect(of().text).toBe('GitHub did not return the member: it gave no reason. Try again later.');
   });
 });
@@ -184,11 +184,11 @@ describe('a rate limit', () => {
     [{ 'x-ratelimit-reset': String(now + 600) }, 'guessed 60'],
     [{ 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 7],
     [{ 'retry-after': 'soon', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 600],
-  ])('with the headers %j lasts %s seconds', (headers, expected) => {
+  ])('a rate limit with the headers %j lasts %s seconds', (headers, expected) => {
     expect(wait(headers)).toBe(expected);
   });
 
-  test('says when to try again', () => {
+  test('a rate limit says when to try again', () => {
     const error = rateLimitError({ 'retry-after': '90' }, 'why');
     expect(error.cause).toBe('why');
     expect(summary(error)).toEqual({
@@ -199,7 +199,7 @@ describe('a rate limit', () => {
     });
   });
 
-  test("counts by GitHub's clock, or by ours if the reply has none", () => {
+  test("a rate limit counts by GitHub's clock, or by ours if the reply has none", () => {
     expect(clockOf({ date })).toBe(now);
     for (const headers of [{}, { date: 'nonsense' }]) {
       const before = Math.floor(Date.now() / 1000);
@@ -212,7 +212,7 @@ describe('a rate limit', () => {
 });
 
 describe('a request that fails', () => {
-  test('because of one of our own errors fails with that error', () => {
+  test('a request that fails because of one of our own errors fails with that error', () => {
     const own = new GithubError('github_timeout', 'Ours.');
     expect(errorOfRequest(own, '', url)).toBe(own);
     expect(errorOfRequest(httpError('around', 500, {}, own), '', url)).toBe(own);
@@ -228,7 +228,7 @@ describe('a request that fails', () => {
     [401, { 'retry-after': '5' }, 'rate limit', 'github_credentials'],
     [404, {}, 'x', 'github_failed'],
     [500, { 'retry-after': '5' }, 'rate limit', 'github_failed'],
-  ])('with the status %d, headers %j and message %j is %s', (status, headers, message, code) => {
+  ])('a failure with the status %d, headers %j and message %j is %s', (status, headers, message, code) => {
     expect(translated(httpError(message, status, headers)).code).toBe(code);
   });
 
@@ -237,7 +237,7 @@ describe('a request that fails', () => {
     [403, 'GitHub denied the service access. Check the rights of GITHUB_TOKEN on the organisation.'],
     [404, 'There is no GitHub API at this address. Check GITHUB_API_URL.'],
     [500, 'GitHub failed with status 500. Try again later.'],
-  ])('with the status %d says what to do, and keeps its cause', (status, text) => {
+  ])('a failure with the status %d says what to do, and keeps its cause', (status, text) => {
     const cause = httpError('x', status);
     expect(translated(cause)).toMatchObject({ text, flags: [], retryAfter: undefined });
     expect(errorOfRequest(cause, 'GITHUB_TOKEN', url).cause).toBe(cause);
@@ -249,18 +249,18 @@ describe('a request that fails', () => {
     [502, 'x', ['tooMuch']],
     [503, 'x', []],
     [504, 'x', ['tooMuch']],
-  ])('with the status %d and the message %j has the flags %j', (status, message, flags) => {
+  ])('a failure with the status %d and the message %j has the flags %j', (status, message, flags) => {
     expect(translated(httpError(message, status)).flags).toEqual(flags);
   });
 
-  test('because of a time limit is a timeout', () => {
+  test('a request that fails because of a time limit is a timeout', () => {
     const error = httpError('x', undefined, {}, new DOMException('late', 'TimeoutError'));
     expect(translated(error)).toMatchObject({ code: 'github_timeout', flags: ['tooMuch'] });
     const aborted = httpError('x', undefined, {}, new DOMException('stop', 'AbortError'));
     expect(translated(aborted)).toMatchObject({ code: 'github_failed' });
   });
 
-  test('without a reply names the reason of the lost connection', () => {
+  test('a failure without a reply names the reason of the lost connection', () => {
     const reset = Object.assign(new Error('read'), { code: 'ECONNRESET' });
     const action = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
     expect(translated(httpError('x', undefined, {}, reset))).toMatchObject({
@@ -276,7 +276,7 @@ describe('a request that fails', () => {
   test.each([
     [undefined, 'Check that the network and its firewall allow this machine to connect.'],
     ['ENOTFOUND', 'Check that this machine can look up names.'],
-  ])("without a reply from GitHub's own address does not name GITHUB_API_URL, which is unset: %s", (code, action) => {
+  ])("a failure without a reply from GitHub's own address does not name GITHUB_API_URL: %s", (code, action) => {
     const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
     const { message, action: shown } = errorOfRequest(error, '', 'https://api.github.com');
     expect([message, shown]).toEqual([expect.stringMatching(/^The connection to GitHub failed: /), action]);
@@ -288,13 +288,13 @@ describe('a request that fails', () => {
     ['CERT_HAS_EXPIRED', /NODE_EXTRA_CA_CERTS/],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
-  ])('without a reply, because of %s, says what to do', (code, action) => {
+  ])('a failure without a reply, because of %s, says what to do', (code, action) => {
     const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
     expect(errorOfRequest(error, '', url).action).toMatch(action);
   });
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
-    'for any other reason means a reply that is not valid: %s',
+    'an error that is not an HttpError means that the reply is not valid: %s',
     cause => {
       expect(translated(cause)).toMatchObject({
         code: 'github_failed',
@@ -305,7 +305,7 @@ describe('a request that fails', () => {
     },
   );
 
-  test('is known by its name', () => {
+  test('an HttpError is known by its name', () => {
     expect(isHttpError(httpError('x'))).toBe(true);
     expect(isHttpError(new Error('x'))).toBe(false);
     expect(isHttpError({ name: 'HttpError' })).toBe(false);

@@ -50,7 +50,7 @@ describe("GitHub's rate limits", () => {
   ];
 
   test.each(cases)(
-    'with %s are not tried again, and say when to come back',
+    'a rate limit with %s ends the call at once and says when to come back',
     async (_, fault, retryAfter, retryAfterGuessed) => {
       const { error, asked } = await errorUnder(fault);
       expect(error).toMatchObject({ code: 'github_rate_limited', status: 503, retryAfter, retryAfterGuessed });
@@ -59,7 +59,7 @@ describe("GitHub's rate limits", () => {
     },
   );
 
-  test("with a date count by GitHub's clock", async () => {
+  test("a rate limit until a date counts by GitHub's clock", async () => {
     const own = Date.now() - 3_600_000;
     const fault = secondaryLimit(new Date(own + 120_000).toUTCString());
     const { error } = await errorUnder({ ...fault, headers: { date: new Date(own).toUTCString(), ...fault.headers } });
@@ -69,14 +69,14 @@ describe("GitHub's rate limits", () => {
   test.each([
     ['a 200 with errors', pointsUsedUp(inAnHour())],
     ['a 403', { ...pointsUsedUp(inAnHour()), status: 403, body: { message: 'Forbidden' } }],
-  ])('in %s last until the points are reset', async (_, fault) => {
+  ])('a rate limit in %s lasts until the points are reset', async (_, fault) => {
     const { error } = await errorUnder(fault);
     expect(error.code).toBe('github_rate_limited');
     expect(error.retryAfter).toBeGreaterThan(3_500);
     expect(error.retryAfter).toBeLessThanOrEqual(3_601);
   });
 
-  test('do not matter if only the points cannot be read', async () => {
+  test('a fetch succeeds even if GitHub cannot say how many points are left', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const errors = [{ message: 'The rate limit can not be read now', path: ['rateLimit'] }];
@@ -88,7 +88,7 @@ describe("GitHub's rate limits", () => {
     expect(github.count()).toBe(1);
   });
 
-  test("are simulated by the stand-in's own points", async () => {
+  test('the stand-in limits requests once its points are used up', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     if (github.limit) github.limit.remaining = 1;
@@ -132,14 +132,14 @@ describe('a reply', () => {
   ];
 
   test.each(cases)(
-    'that is %s is a failure of GitHub, and does not affect the next request',
+    'a reply that is %s is a failure of GitHub, and the next request succeeds',
     async (_, fault, tooMuch) => {
       const { error } = await errorUnder(fault);
       expect(error).toMatchObject({ code: 'github_failed', status: 502, tooMuch });
     },
   );
 
-  test('is asked for once more if the connection breaks, but only once', async () => {
+  test('a request is sent once more if the connection breaks, but only once', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
@@ -152,13 +152,13 @@ describe('a reply', () => {
     expect(github.count()).toBe(4);
   });
 
-  test('that is too large is not read to its end', async () => {
+  test('a reply over the size limit is a failure that names the limit', async () => {
     const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maxReplyBytes: 2 * 1024 * 1024 });
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(error.message).toContain('2 MiB');
   });
 
-  test('that is an error is read only at its beginning', async () => {
+  test('an error reply is read only at its beginning', async () => {
     const endless = createHttpServer((_, response) => {
       response.writeHead(500).write('x'.repeat(64 * 1024));
     });
@@ -168,7 +168,7 @@ describe('a reply', () => {
     expect(error).toMatchObject({ code: 'github_failed', message: expect.stringContaining('status 500') });
   });
 
-  test('of any content leads to a result or a ServiceError', async () => {
+  test('a reply of any content leads to a result or a ServiceError', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });
@@ -207,14 +207,14 @@ describe('a reply', () => {
 });
 
 describe('the time limit', () => {
-  test.each(['hang', 'trickle'] as const)('ends a call under the fault %s', async kind => {
+  test.each(['hang', 'trickle'] as const)('the time limit ends a call under the fault %s', async kind => {
     const began = performance.now();
     const { error } = await errorUnder({ kind }, { timeoutMs: 250 });
     expect(error).toMatchObject({ code: 'github_timeout', status: 504, tooMuch: true });
     expect(performance.now() - began).toBeLessThan(1_500);
   });
 
-  test('includes the second try', async () => {
+  test('the time limit includes the second try', async () => {
     const { github, web, client } = await start({}, { timeoutMs: 250 });
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
@@ -226,7 +226,7 @@ describe('the time limit', () => {
     expect(performance.now() - began).toBeLessThan(1_000);
   });
 
-  test('can be shortened by the caller, and nothing is sent once it is over', async () => {
+  test('a caller can shorten the time limit, and nothing is sent once it is over', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'hang' });
@@ -237,7 +237,7 @@ describe('the time limit', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('allows a late reply', async () => {
+  test('a late reply within the time limit is accepted', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'delay', milliseconds: 100 });
@@ -245,10 +245,10 @@ describe('the time limit', () => {
   });
 });
 
-describe('a connection fails clearly', () => {
+describe('a failed connection', () => {
   const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
 
-  test('if nobody listens on the port', async () => {
+  test('a connection to a port without a listener fails with ECONNREFUSED', async () => {
     const { github } = await start();
     await github.close();
     const error = await errorOf(clientFor(github.apiUrl).findOrganisation({ login: 'acme' }));
@@ -256,12 +256,12 @@ describe('a connection fails clearly', () => {
     expect(error.message).toContain('ECONNREFUSED');
   });
 
-  test('if the name does not resolve', async () => {
+  test('a name that does not resolve is a failure or a timeout of GitHub', async () => {
     const error = await errorOf(clientFor('http://github.invalid').findOrganisation({ login: 'acme' }));
     expect(['github_failed', 'github_timeout']).toContain(error.code);
   });
 
-  test('if the server does not use TLS', async () => {
+  test('a server that does not use TLS is a failure of GitHub', async () => {
     const { github } = await start();
     const error = await errorOf(
       clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation({ login: 'acme' }),
@@ -269,7 +269,7 @@ describe('a connection fails clearly', () => {
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 
-  test('if the server does not use HTTP', async () => {
+  test('a server that does not use HTTP is a failure of GitHub', async () => {
     const server = createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
     const error = await errorOf(clientFor(await listen(server)).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
@@ -277,7 +277,7 @@ describe('a connection fails clearly', () => {
 });
 
 describe('the page size', () => {
-  test('halves until GitHub manages, and grows again after some successes', async () => {
+  test('the page size halves until GitHub manages, and grows again after some successes', async () => {
     const { github, web, client } = await start();
     for (let index = 0; index < 60; index++) web.openPullRequest();
     github.fault(htmlError(502), { times: 2 });
@@ -293,7 +293,7 @@ describe('the page size', () => {
     expect(pageSize.current).toBe(50);
   });
 
-  test('passes an error on if it is one already, and other errors at once', async () => {
+  test('a failed page of one entry passes its error on, and a rate limit does so at once', async () => {
     const { github, web, client } = await start();
     const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
     github.fault(htmlError(502), { times: 3 });

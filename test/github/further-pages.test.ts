@@ -18,7 +18,7 @@ describe('a pull request with more than a hundred files', () => {
     [3_000, 30],
     // GitHub lists no more.
     [3_200, 30],
-  ])('has all of %d files, in %d requests', async (count, requests) => {
+  ])('a pull request of %d files has all that GitHub lists, in %d requests', async (count, requests) => {
     const { github, web, client } = await start();
     const files = filesOf(count);
     const { nodeId } = web.openPullRequest({ files });
@@ -30,7 +30,7 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count()).toBe(requests);
   });
 
-  test('shares the requests for further pages with the others, for a point each', async () => {
+  test('large pull requests share the requests for further pages, for a point each', async () => {
     const { github, web, client } = await start();
     const spent: (number | undefined)[] = [];
     client.onRequest(({ rateLimit }: GithubRequest) => spent.push(rateLimit?.cost));
@@ -104,7 +104,7 @@ describe('a pull request with more than a hundred files', () => {
       },
       { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
     ],
-  ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
+  ] as const)('a large pull request fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
     const { github, web, client } = await start({}, { timeoutMs: 1_500 });
     const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];
     github.fault(fault, { when: isFurther });
@@ -116,7 +116,7 @@ describe('a pull request with more than a hundred files', () => {
     expect((await fetchOne(client, large.nodeId)).files).toHaveLength(250);
   });
 
-  test('is not read further once one of its lists has failed', async () => {
+  test('a pull request is not read further once one of its lists has failed', async () => {
     const { github, acme, web, client } = await start();
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
     const reviewer = acme.member('bob');
@@ -128,7 +128,7 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count('FurtherPages')).toBe(1);
   });
 
-  test('ends after thirty pages, even if GitHub goes on and on', async () => {
+  test('the files of a pull request end after thirty pages, even if GitHub goes on and on', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(101) });
     let page = 1;
@@ -158,7 +158,7 @@ describe('a pull request with more than a hundred files', () => {
   test.each([
     ['updatedAt', '2026-01-31T12:00:00Z'],
     ['headRefOid', 'f'.repeat(40)],
-  ])('fails if its %s changes between two pages: half of its files would be from before', async (field, value) => {
+  ])('a pull request fails if its %s changes between two pages of files', async (field, value) => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
@@ -180,14 +180,14 @@ describe('a pull request with more than a hundred files', () => {
   test.each([
     ['github_rate_limited', { kind: 'reply', status: 429, headers: { 'retry-after': '60' } }],
     ['github_credentials', { kind: 'reply', status: 401 }],
-  ] as const)('is not to blame for %s, which stops everything', async (code, fault) => {
+  ] as const)('the error %s on a further page stops the whole fetch', async (code, fault) => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(101) });
     github.fault(fault, { when: isFurther });
     expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({ code });
   });
 
-  test("has failed if the caller's time is over", async () => {
+  test("a pull request has failed if the caller's time ends before its last page", async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(250) });
     github.fault({ kind: 'hang' }, { when: isFurther });

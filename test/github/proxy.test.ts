@@ -28,7 +28,7 @@ async function startBehindProxy(
 
 const find = (client: ReturnType<typeof createGithub>) => client.findOrganisation({ login: 'acme' });
 
-describe('through a proxy', () => {
+describe('a connection through a proxy', () => {
   test('GraphQL and REST reach GitHub by a name that only the proxy knows, and keep their tunnels', async () => {
     const { proxy, config, client } = await startBehindProxy();
     for (let count = 0; count < 10; count += 1) expect((await find(client))?.login).toBe('acme');
@@ -37,7 +37,7 @@ describe('through a proxy', () => {
     expect(proxy.tunnels.length).toBeLessThan(5);
   });
 
-  test('an App gets its tokens', async () => {
+  test('an App gets its tokens through a proxy', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const app = { id: '4711', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() };
     const { github, acme, config } = await startBehindProxy({}, { app });
@@ -47,7 +47,7 @@ describe('through a proxy', () => {
     expect((await find(client))?.login).toBe('acme');
   });
 
-  test('https goes to port 443 of the name, by HTTPS_PROXY', async () => {
+  test('https goes through the proxy of HTTPS_PROXY, to port 443 of the name', async () => {
     const { proxy, clientWithin } = await startBehindProxy({ GITHUB_API_URL: 'https://api.github.invalid' });
     // HTTP_PROXY is not for https.
     await errorOf(find(clientWithin(2_000)));
@@ -58,7 +58,7 @@ describe('through a proxy', () => {
     expect(new Set(proxy.tunnels)).toEqual(new Set(['api.github.com:443']));
   });
 
-  test('a redirect to another address is not followed, so that the token stays secret', async () => {
+  test('a redirect to another address is not followed through a proxy either', async () => {
     const { github, proxy, client } = await startBehindProxy();
     github.fault({ kind: 'redirect', location: 'http://elsewhere.invalid/graphql' });
     const error = await errorOf(find(client));
@@ -68,14 +68,14 @@ describe('through a proxy', () => {
     expect(proxy.tunnels).toEqual(['api.github.invalid:8080']);
   });
 
-  test('a connection that died is replaced', async () => {
+  test('a call succeeds after its connection through the proxy died', async () => {
     const { github, client } = await startBehindProxy();
     await find(client);
     github.fault({ kind: 'reset' });
     expect((await find(client))?.login).toBe('acme');
   });
 
-  test.each(['the proxy', 'GitHub'])('%s may be silent no longer than GitHub may directly', async silent => {
+  test.each(['the proxy', 'GitHub'])('a call through a proxy ends in time if %s is silent', async silent => {
     const { github, proxy, clientWithin } = await startBehindProxy();
     if (silent === 'GitHub') github.fault({ kind: 'hang' });
     else proxy.hang();
@@ -89,7 +89,7 @@ describe('a proxy', () => {
   const authorization = `Basic ${Buffer.from('me:p@ss').toString('base64')}`;
   const withPassword = (url: string, password: string) => url.replace('//', `//me:${encodeURIComponent(password)}@`);
 
-  test('gets the user and the password of its address', async () => {
+  test('a proxy gets the user and the password of its address', async () => {
     const { proxy, config } = await startBehindProxy({}, { authorization });
     const given = createGithub({
       ...config,
@@ -98,7 +98,7 @@ describe('a proxy', () => {
     expect((await find(given))?.login).toBe('acme');
   });
 
-  test('that refuses them is named, with its variable and without the password', async () => {
+  test('the error for a proxy that refuses a password names its variable and shows no secret', async () => {
     const { proxy, github, settings } = await startBehindProxy({}, { authorization });
     const config = loadConfig({ ...settings, HTTP_PROXY: withPassword(proxy.url, 'hush-hush') }).github;
     const error = await errorOf(find(createGithub(config)));
@@ -114,7 +114,7 @@ describe('a proxy', () => {
     }
   });
 
-  test('that does not answer is named, for GraphQL and for doctor', async () => {
+  test('the error for a proxy that does not answer names it, for GraphQL and for doctor', async () => {
     const { proxy, config, client } = await startBehindProxy();
     await proxy.close();
     for (const failing of [find(client), createInspection(config).reach()]) {
@@ -129,7 +129,7 @@ describe('a proxy', () => {
 describe('the program', () => {
   beforeAll(requireBuild);
 
-  test('uses the proxy of its environment, doctor says so, and open tunnels do not keep it running', async () => {
+  test('doctor uses the proxy of its environment, says so, and ends despite open tunnels', async () => {
     const { proxy, settings } = await startBehindProxy();
     const { ended } = startForTest(settings, 'doctor', '--json');
     const { checks } = JSON.parse((await ended).stdout) as { checks: { name: string; message: string }[] };

@@ -3,7 +3,7 @@ import { headShaOf } from '../support/github/payloads.ts';
 import { fetchOne, start } from './support.ts';
 
 describe('a pull request', () => {
-  test('comes from GitHub with all its facts in one request', async () => {
+  test('a pull request comes from GitHub with all its facts in one request', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     const alice = acme.member('alice', { name: 'Alice Ahrens' });
@@ -94,7 +94,7 @@ describe('a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('is merged, else closed, else a draft, else open', async () => {
+  test('a pull request is merged, else closed, else a draft, else open', async () => {
     const { web, client } = await start();
     const pullRequest = web.openPullRequest({ draft: true });
     const stateNow = async () => (await fetchOne(client, pullRequest.nodeId)).state;
@@ -110,7 +110,7 @@ describe('a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
   });
 
-  test('has its own totals, not those of the listed files', async () => {
+  test('a pull request has its own totals, not those of the listed files', async () => {
     const { web, client } = await start();
     const files = Array.from({ length: 3 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
     const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 2 });
@@ -119,7 +119,7 @@ describe('a pull request', () => {
     expect(fetched.files).toEqual(['f0', 'f1', 'f2']);
   });
 
-  test('counts the latest verdict of each person, unless it was dismissed', async () => {
+  test('a pull request counts the latest verdict of each person, unless it was dismissed', async () => {
     const { acme, web, client } = await start();
     const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !bob || !carol) throw new Error('no members');
@@ -132,7 +132,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
   });
 
-  test('counts people only, and bots apart', async () => {
+  test('a pull request counts the reviews of people only, and those of bots apart', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     const author = acme.member('alice');
@@ -161,7 +161,7 @@ describe('a pull request', () => {
     });
   });
 
-  test('counts a bot’s reviews of its own pull request neither as a bot’s nor as a person’s', async () => {
+  test('a bot’s reviews of its own pull request count neither as a bot’s nor as a person’s', async () => {
     const { github, web, client } = await start();
     const bot = github.account('renovate', { type: 'Bot' });
     const pullRequest = web.openPullRequest({ author: bot });
@@ -173,7 +173,7 @@ describe('a pull request', () => {
     });
   });
 
-  test('counts approvals by those who may push', async () => {
+  test('a pull request counts approvals by those who may push', async () => {
     const { github, acme, web, client } = await start();
     const [author, writer, reader] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !writer || !reader) throw new Error('no members');
@@ -184,7 +184,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 3, writerApprovals: 1 });
   });
 
-  test('counts how often people asked for changes, whatever came later', async () => {
+  test('a pull request counts how often people asked for changes, whatever came later', async () => {
     const { github, acme, web, client } = await start();
     const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !bob || !carol) throw new Error('no members');
@@ -205,7 +205,7 @@ describe('a pull request', () => {
     ['by its author', { by: 'alice' }, { mergedBy: 'alice', selfMerged: true }],
     ['by a bot with the same login', { by: 'alice', type: 'Bot' }, { mergedBy: 'alice', selfMerged: false }],
     ['by an account that is gone', { by: 'bob', deleted: true }, { mergedBy: 'ghost', selfMerged: false }],
-  ] as const)('that was merged %s says so', async (_, { by, ...changes }, expected) => {
+  ] as const)('a pull request that was merged %s says so', async (_, { by, ...changes }, expected) => {
     const { acme, web, client } = await start();
     const author = acme.member('alice');
     const pullRequest = web.openPullRequest({ author });
@@ -214,7 +214,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject(expected);
   });
 
-  test('that two accounts which are gone opened and merged is not said to be merged by its author', async () => {
+  test('a pull request that two deleted accounts opened and merged does not count as self-merged', async () => {
     const { acme, web, client } = await start();
     const pullRequest = web.openPullRequest({ author: acme.member('alice') });
     pullRequest.merge(acme.member('bob'));
@@ -222,7 +222,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
   });
 
-  test('counts reviews after the first hundred', async () => {
+  test('a pull request counts reviews after the first hundred', async () => {
     const { acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -232,7 +232,7 @@ describe('a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).reviews).toBe(130);
   });
 
-  test('distinguishes a bot from a person with the same login', async () => {
+  test('a pull request distinguishes a bot from a person with the same login', async () => {
     const { github, web, client } = await start();
     const bot = github.account('dependabot', { type: 'Bot' });
     const pullRequest = web.openPullRequest({ author: bot });
@@ -242,7 +242,7 @@ describe('a pull request', () => {
     expect(fetched).toMatchObject({ author: 'dependabot', authorIsBot: true, authorGithubId: bot.id, reviews: 1 });
   });
 
-  test('has a ghost without an id as its author if the account is gone', async () => {
+  test('a pull request has a ghost without an id as its author if the account is gone', async () => {
     const { github, acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -262,26 +262,26 @@ describe('a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('has the id of an imported author (a mannequin)', async () => {
+  test('a pull request has the id of an imported author (a mannequin)', async () => {
     const { github, web, client } = await start();
     const placeholder = github.account('imported', { type: 'Mannequin' });
     const { nodeId } = web.openPullRequest({ author: placeholder });
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorGithubId: placeholder.id, authorIsBot: false });
   });
 
-  test('has the login for the name of an author without one, and says who is not a member', async () => {
+  test('an author without a name gets the login, and one who is not a member is a contributor', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ author: github.account('zoe', { name: '  ' }) });
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorName: 'zoe', authorAssociation: 'CONTRIBUTOR' });
   });
 
-  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('may have the id %d', async id => {
+  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('a pull request may have the id %d', async id => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({ id });
     expect((await fetchOne(client, nodeId)).githubId).toBe(id);
   });
 
-  test('has U+FFFD for NUL and lone surrogates, and all other characters', async () => {
+  test('a pull request has U+FFFD for NUL and lone surrogates, and keeps all other characters', async () => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({
       title: 'a\0b\ud800c 👩‍💻 \u202eabc',
@@ -333,7 +333,7 @@ describe('a reply that does not match the schema', () => {
     ['a merger without a name', { mergedBy: { __typename: 'User' } }],
   ];
 
-  test.each(changes)('with %s fails for that pull request alone, and says what is wrong', async (_, change) => {
+  test.each(changes)('a reply with %s fails for that pull request alone, and says what is wrong', async (_, change) => {
     const { github, web, client } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
     github.fault({
@@ -351,7 +351,7 @@ describe('a reply that does not match the schema', () => {
     expect(results.get(good.nodeId)?.status).toBe('found');
   });
 
-  test('may have null for a list: it is empty then, but the lines of its files are unknown', async () => {
+  test('a list that is null in a reply is empty, but the lines of null files are unknown', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ labels: ['bug'] });
     const absent = { labels: null, files: null, reviews: null, latestOpinionatedReviews: null };

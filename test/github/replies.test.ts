@@ -59,18 +59,18 @@ describe('an entry', () => {
   }
   const said = 'GitHub did not return the pull requests: "It says." Try again later.';
 
-  test('that is complete is found', () => {
+  test('a complete entry is found', () => {
     const result = readEntry(node, ['nodes', 1], [], words);
     expect(result).toMatchObject({ status: 'found', pullRequest: { nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 } });
   });
 
-  test('that GitHub does not show is gone', () => {
+  test('an entry that GitHub does not show is gone', () => {
     expect(statusOf(null)).toBe('gone');
     expect(statusOf(undefined)).toBe('gone');
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'))).toBe('gone');
   });
 
-  test('of which a part failed has failed', () => {
+  test('an entry of which a part failed has failed', () => {
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'), failure(['nodes', 1]))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
@@ -79,7 +79,7 @@ describe('an entry', () => {
     );
   });
 
-  test('is not affected by failures elsewhere', () => {
+  test('a failure elsewhere does not affect an entry', () => {
     for (const path of [['nodes', 0], ['nodes', '1'], ['nodes', 11], ['node', 1], ['rateLimit']]) {
       expect(statusOf(node, failure(path))).toBe('found');
       expect(statusOf({ ...node, files: null }, failure(path))).toBe('found');
@@ -87,15 +87,18 @@ describe('an entry', () => {
     }
   });
 
-  test.each([[['nodes']], [[]]])('has failed after a failure at %j if that may have removed a part of it', path => {
-    for (const name of ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews']) {
-      expect(statusOf({ ...node, [name]: null }, failure(path))).toBe(said);
-    }
-    expect(statusOf(null, failure(path))).toBe(said);
-    expect(statusOf(node, failure(path))).toBe('found');
-  });
+  test.each([[['nodes']], [[]]])(
+    'an entry has failed after a failure at %j if that may have removed a part of it',
+    path => {
+      for (const name of ['closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews']) {
+        expect(statusOf({ ...node, [name]: null }, failure(path))).toBe(said);
+      }
+      expect(statusOf(null, failure(path))).toBe(said);
+      expect(statusOf(node, failure(path))).toBe('found');
+    },
+  );
 
-  test('that is not valid has failed', () => {
+  test('an entry that is not valid has failed', () => {
     expect(statusOf({ ...node, number: 'one' })).toBe(
       'GitHub\'s reply about the pull requests is not valid: number is "one", not a count. Try again later.',
     );
@@ -103,12 +106,12 @@ describe('an entry', () => {
 });
 
 describe('the answer to a query', () => {
-  test('is the value of its root field, even null', () => {
+  test('the answer to a query is the value of its root field, even null', () => {
     expect(answerAt({ node: 'this' }, 'node', 'the page')).toBe('this');
     expect(answerAt({ node: null }, 'node', 'the page')).toBeNull();
   });
 
-  test('that lacks the field is not valid', () => {
+  test('an answer that lacks the root field of its query is not valid', () => {
     for (const name of ['other', 'toString']) {
       expect(() => answerAt({ node: 'this' }, name, 'the page')).toThrow(
         `GitHub's reply about the page is not valid: ${name} is missing.`,
@@ -130,7 +133,7 @@ describe('a page', () => {
     [9, true, 'next'],
     [9, false, 'before'],
     [0, false, null],
-  ])('of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
+  ])('a page of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
     expect(readMembers(holder(totalCount, hasNextPage, endCursor), 'before')).toMatchObject({
       totalCount,
       hasNextPage,
@@ -142,7 +145,7 @@ describe('a page', () => {
     [null, null],
     [null, 'before'],
     ['before', 'before'],
-  ])('with the end cursor %j after %j leads nowhere', (endCursor, after) => {
+  ])('a page with the end cursor %j after %j leads nowhere', (endCursor, after) => {
     expect(() => readMembers(holder(9, true, endCursor), after)).toThrow(
       new UnexpectedReply('endCursor leads nowhere'),
     );
@@ -152,7 +155,7 @@ describe('a page', () => {
     [null, true, 'next'],
     [9, 'yes', 'next'],
     [9, true, 5],
-  ])('with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
+  ])('a page with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
     expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
   });
 });
@@ -189,7 +192,7 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
   expect(reading(defect)).toThrow(defect);
 });
 
-test('the owner of a repository is read; it is unknown if GitHub failed, and null only if GitHub says that it is gone', () => {
+test('the owner of a repository is unknown if GitHub failed, and null only if GitHub says it is gone', () => {
   const at = (type: string, ...path: (string | number)[]): GraphqlFailure => ({ type, message: 'No.', path });
   const nodeIds = ['R_1', 'R_2', 'R_3', 'R_4', 'R_5', 'R_6', 'R_7'];
   const nodes = [{ owner: { databaseId: 9 } }, null, null, null, null, {}, { owner: { databaseId: -1 } }];
@@ -237,7 +240,7 @@ describe('a page of repositories', () => {
   };
   const said = 'GitHub did not return the repositories: "It says." Try again later.';
 
-  test('has those that came whole, in order', () => {
+  test('a page of repositories has those that came whole, in order', () => {
     expect(pageOf([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
     expect(readPage([edge(1)], [], readListedRepository, words).items).toEqual([
       {
@@ -252,12 +255,12 @@ describe('a page of repositories', () => {
     ]);
   });
 
-  test('leaves out those that GitHub does not show', () => {
+  test('a page of repositories leaves out those that GitHub does not show', () => {
     expect(pageOf([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
     expect(pageOf([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
   });
 
-  test('says why others are missing, each once', () => {
+  test('a page of repositories says once why each other one is missing', () => {
     expect(pageOf([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
       ['web-2'],
       [said, expect.stringContaining('It says.')],
@@ -272,7 +275,7 @@ describe('a page of repositories', () => {
     }
   });
 
-  test('is to blame itself for a failure elsewhere', () => {
+  test('a failure of a single repository of a page is told from one of the whole page', () => {
     expect(isOfEdge(at(0))).toBe(true);
     expect(isOfEdge(at(0, '', 'node', 'name'))).toBe(true);
     for (const path of [

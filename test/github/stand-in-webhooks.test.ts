@@ -57,7 +57,7 @@ function exampleOf(event: string, action: string): Json {
 }
 
 describe('a webhook of the stand-in', () => {
-  test("has GitHub's published form", async () => {
+  test("a webhook of the stand-in has GitHub's published form", async () => {
     const { github, acme, web } = await start();
     const alice = acme.member('alice');
     const bob = github.account('bob');
@@ -94,7 +94,7 @@ describe('a webhook of the stand-in', () => {
     }
   });
 
-  test('identifies its pull request as GitHub does', async () => {
+  test('a webhook of the stand-in identifies its pull request as GitHub does', async () => {
     const { acme, web } = await start();
     const alice = acme.member('alice');
     const pullRequest = web.openPullRequest({ author: alice, title: 'Fix' });
@@ -113,7 +113,7 @@ describe('a webhook of the stand-in', () => {
     expect(JSON.stringify(pullRequest.opened?.payload).length).toBeGreaterThan(15_000);
   });
 
-  test('about a comment is an event of an issue, and a deleted comment changes no time', async () => {
+  test('a stand-in webhook about a comment is an event of an issue; a deletion changes no time', async () => {
     const { github, acme, web } = await start();
     github.clock.set(1_700_000_000);
     const bob = acme.member('bob');
@@ -138,7 +138,7 @@ describe('a webhook of the stand-in', () => {
     expect(pullRequest).toMatchObject({ comments: 4, updatedAt: 1_700_000_010 });
   });
 
-  test('about a label or milestone concerns all pull requests that have it, and changes no time', async () => {
+  test('the stand-in changes a label or milestone on all its pull requests, without a new time', async () => {
     const { github, web } = await start();
     github.clock.set(1_700_000_000);
     const tagged = web.openPullRequest({ labels: ['bug', 'big'], milestone: 'v1' });
@@ -182,7 +182,7 @@ describe('a webhook of the stand-in', () => {
     expect(() => web.renameLabel('defect', 'defect')).toThrow('The label defect already exists');
   });
 
-  test('is delivered once, signed over the exact bytes, after a ping', async () => {
+  test('the stand-in delivers a ping and each webhook once, signed over their exact bytes', async () => {
     const { github, acme, web } = await start();
     const { url, received } = await receiver();
     github.webhookTo(url, 'It is a secret', acme);
@@ -204,7 +204,7 @@ describe('a webhook of the stand-in', () => {
     expect(github.deliveries.map(each => each.status)).toEqual([202, 202, 202]);
   });
 
-  test("has GitHub's published signature", async () => {
+  test("a webhook of the stand-in has GitHub's published signature", async () => {
     const { github } = await start();
     const { url, received } = await receiver();
     const event = { event: 'ping', action: undefined, payload: {} };
@@ -215,7 +215,7 @@ describe('a webhook of the stand-in', () => {
     });
   });
 
-  test('that nobody accepts fails alone', async () => {
+  test('a webhook of the stand-in that nobody accepts fails alone', async () => {
     const { github, web } = await start();
     await github.close();
     const { opened } = web.openPullRequest();

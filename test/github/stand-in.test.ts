@@ -44,7 +44,7 @@ describe("GitHub's rules for queries", () => {
     expect(JSON.stringify(reply.errors)).toMatch(wanted);
   });
 
-  test('the example of the documentation has 22,060 nodes', () => {
+  test("the example of GitHub's documentation has 22,060 nodes", () => {
     const query = readQuery(
       `{ viewer { repositories(first: 50) { nodes {
            pullRequests(first: 20) { nodes { title comments(first: 10) { nodes { bodyHTML } } } }
@@ -91,7 +91,7 @@ describe("GitHub's rules for queries", () => {
     expect(await response.json()).toMatchObject({ resources: { graphql: { remaining: 5_000, reset: resetAt } } });
   });
 
-  test('a wrong token is a 401, nonsense a 400', async () => {
+  test('the stand-in answers a wrong token with 401, and nonsense with 400', async () => {
     const { github } = await start();
     const post = (authorization: string, body: string) =>
       fetch(`${github.apiUrl}/graphql`, { method: 'POST', headers: { authorization }, body });
@@ -105,7 +105,7 @@ describe('the list of members', () => {
     '{ organization(login: "acme") { viewerIsAMember membersWithRole(first: 9) { totalCount nodes { login } } } }';
   const everybody = { totalCount: 2, nodes: [{ login: 'ada' }, { login: 'bob' }] };
 
-  test('is complete for a member, and shows public ones to others', async () => {
+  test('the list of members is complete for a member, and shows public ones to others', async () => {
     const { github, acme } = await start();
     acme.member('ada');
     acme.publicMembers.add(acme.member('bob').id);
@@ -119,7 +119,7 @@ describe('the list of members', () => {
     });
   });
 
-  test("is complete for an App's installation, which is not a member", async () => {
+  test("the list of members is complete for an App's installation, which is not a member", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -138,11 +138,11 @@ describe('the list of members', () => {
   });
 });
 
-describe('a fault can be limited to', () => {
+describe('a limited fault', () => {
   const acme = { login: 'acme' };
   const always = (when: FaultOptions['when']) => ({ times: Number.POSITIVE_INFINITY, ...(when && { when }) });
 
-  test('requests that name a pull request', async () => {
+  test('a fault can be limited to requests that name a pull request', async () => {
     const { github, web, client } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
     github.fault(htmlError(502), always(naming(bad)));
@@ -151,7 +151,7 @@ describe('a fault can be limited to', () => {
     expect((await fetchOne(client, good.nodeId)).number).toBe(2);
   });
 
-  test('requests about a repository', async () => {
+  test('a fault can be limited to requests about a repository', async () => {
     const { github, web, acme: organisation, client } = await start();
     const other = organisation.repository('other');
     github.fault(htmlError(502), always(ofRepository(web)));
@@ -160,7 +160,7 @@ describe('a fault can be limited to', () => {
     expect((await client.listPullRequests(acme, other.nodeId, options))?.items).toEqual([]);
   });
 
-  test('a part of a reply of 200', async () => {
+  test('a fault can be limited to a part of a reply of 200', async () => {
     const { github, web } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
     github.fault({ kind: 'broken', nodeIds: [bad.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
@@ -205,7 +205,7 @@ describe('a replica that lags', () => {
     };
   }
 
-  test('shows a pull request as it was, while its webhooks say what it is', async () => {
+  test('a replica that lags shows a pull request as it was, while its webhooks say what it is', async () => {
     const { github, acme, web } = await start();
     github.clock.set(1_700_000_000);
     const ada = acme.member('ada');
@@ -231,7 +231,7 @@ describe('a replica that lags', () => {
     });
   });
 
-  test('shows neither new pull requests nor changes of a repository', async () => {
+  test('a replica that lags shows neither new pull requests nor changes of a repository', async () => {
     const { github, web } = await start();
     const known = web.openPullRequest({ title: 'old' });
     web.lag();
@@ -255,7 +255,7 @@ describe('a replica that lags', () => {
     expect((await shown(github, web, known)).titles.slice(0, 2)).toEqual(['newer', 'newer']);
   });
 
-  test('shows each change after the same time', async () => {
+  test('a replica that lags shows each change after the same time', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => {
       vi.useRealTimers();
@@ -293,7 +293,7 @@ describe('the stand-in', () => {
     merged_at: '2026-08-20T15:10:49Z',
   };
 
-  test('loads records as history, fast and without webhooks', async () => {
+  test('the stand-in loads records as history, fast and without webhooks', async () => {
     const { github, client } = await start();
     const records = Array.from({ length: 5_000 }, (_, number) => ({ ...record, number, is_bot: number === 0 }));
     const began = performance.now();
@@ -312,7 +312,7 @@ describe('the stand-in', () => {
     expect(github.deliveries).toEqual([]);
   });
 
-  test('gives changes in one second the same time, and never goes back in time', async () => {
+  test('the stand-in gives changes in one second the same time, and never goes back in time', async () => {
     const { github, web } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest();
@@ -325,7 +325,7 @@ describe('the stand-in', () => {
     expect(pullRequest.updatedAt).toBe(1_700_000_001);
   });
 
-  test('ends hanging requests when it closes', async () => {
+  test('the stand-in ends hanging requests when it closes', async () => {
     const github = await startStandIn();
     github.fault({ kind: 'hang' });
     const hanging = ask(github, '{ viewer { login } }').catch(() => 'ended');

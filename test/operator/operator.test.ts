@@ -51,7 +51,7 @@ const put = (body: string, headers: Record<string, string>) =>
   send('rules', { method: 'PUT', body, headers: { ...yaml, ...headers } });
 const inForce = async () => (await findOrganisation(scene.service.database.executor, 'acme'))?.rulesetVersion;
 
-describe('with --server, a command prints what it prints beside the database:', () => {
+describe('commands with --server', () => {
   const commands: [string, string[]][] = [
     ['rules plan', ['rules', 'plan', 'FILE']],
     ['rules plan in Markdown', ['rules', 'plan', 'FILE', '--format', 'markdown']],
@@ -60,7 +60,7 @@ describe('with --server, a command prints what it prints beside the database:', 
     ['standings', ['standings', '--of', 'repositories', '--since', '2020-01-01']],
     ['explain', ['explain', 'acme/web#2']],
   ];
-  test.each(commands)('%s', async (_name, words) => {
+  test.each(commands)('%s prints with --server what it prints beside the database', async (_name, words) => {
     const typed = words.map(word => (word === 'FILE' ? rules : word));
     for (const options of [[], ['--json']]) {
       const [one, other] = await Promise.all([here(...typed, ...options), there(...typed, ...options)]);
@@ -75,7 +75,7 @@ describe('with --server, a command prints what it prints beside the database:', 
 });
 
 describe('rules over HTTP', () => {
-  test('are applied if the version that they were planned against is in force, and otherwise not', async () => {
+  test('rules over HTTP are applied only if the version that they were planned against is in force', async () => {
     const planned = await inForce();
     expect((await put(file('7'), { 'if-match': `"${planned}"` })).headers.get('etag')).toBe(`"${Number(planned) + 1}"`);
     const late = await put(file('8'), { 'if-match': `"${planned}"` });
@@ -96,7 +96,7 @@ describe('rules over HTTP', () => {
     expect((await there('rules', 'apply', rules, '--if-version', String(Number(planned) + 1))).code).toBe(0);
   });
 
-  test('need If-Match', async () => {
+  test('applying rules over HTTP needs If-Match', async () => {
     expect((await put(file('9'), {})).status).toBe(428);
     for (const wrong of ['7', '"x"', 'W/"1"', '"1", "2"']) {
       expect((await put(file('9'), { 'if-match': wrong })).status).toBe(400);
@@ -113,20 +113,23 @@ describe('rules over HTTP', () => {
     ['has more than 2 MB', `# ${'x'.repeat(2_000_000)}`, 413],
     ['is sent as JSON', '{}', 415, { 'content-type': 'application/json' }],
   ];
-  test.each(hostile)('refuse a file that %s, and change nothing', async (_what, body, status, headers = yaml) => {
-    const before = await inForce();
-    for (const [method, path] of [
-      ['POST', 'rules/plan'],
-      ['POST', 'rules/audit'],
-      ['PUT', 'rules'],
-    ] as const) {
-      const reply = await send(path, { method, body, headers: { ...headers, 'if-match': '*' } });
-      expect([path, reply.status, Object.keys((await reply.json()) as object)]).toEqual([path, status, ['message']]);
-    }
-    expect(await inForce()).toBe(before);
-  });
+  test.each(hostile)(
+    'a file of rules that %s is refused over HTTP and changes nothing',
+    async (_what, body, status, headers = yaml) => {
+      const before = await inForce();
+      for (const [method, path] of [
+        ['POST', 'rules/plan'],
+        ['POST', 'rules/audit'],
+        ['PUT', 'rules'],
+      ] as const) {
+        const reply = await send(path, { method, body, headers: { ...headers, 'if-match': '*' } });
+        expect([path, reply.status, Object.keys((await reply.json()) as object)]).toEqual([path, status, ['message']]);
+      }
+      expect(await inForce()).toBe(before);
+    },
+  );
 
-  test('ask for scopes of their own', async () => {
+  test('the endpoints for operators ask for scopes of their own', async () => {
     const reader = await createToken(scene.service, scene.user, ['rules:read']);
     const client = await createToken(scene.service, scene.user, ['read', 'sync', 'delete']);
     const statusOf = async (by: string, path: string, options: RequestInit = {}) =>
@@ -138,7 +141,7 @@ describe('rules over HTTP', () => {
     expect(await statusOf('ps_no', 'rules')).toBe(401);
   });
 
-  test('show nothing of another organisation', async () => {
+  test('the endpoints for operators show nothing of another organisation', async () => {
     const other = await createTenant(scene.service, { login: 'other', scopes: ['rules:read'] });
     const reply = await send('explanations/acme%2Fweb%232', { headers: { authorization: `Bearer ${other.token}` } });
     expect(reply.status).toBe(404);
@@ -146,7 +149,7 @@ describe('rules over HTTP', () => {
     expect((await send('explanations/--help')).status).toBe(400);
   });
 
-  test('run one command for an organisation at a time, and two in all', async () => {
+  test('the endpoints for operators run one command for an organisation at a time, and two in all', async () => {
     const others = await Promise.all(
       ['second', 'third'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
     );
@@ -160,7 +163,7 @@ describe('rules over HTTP', () => {
     expect((await send('rules')).status).toBe(200);
   });
 
-  test('stop a command whose client has gone', async () => {
+  test('a command over HTTP stops once its client has gone', async () => {
     const run = createCommandRunner(scene.service);
     const gone = new AbortController();
     const request = {
@@ -175,7 +178,7 @@ describe('rules over HTTP', () => {
     expect(JSON.parse(await run({ ...request, signal: new AbortController().signal }))).toHaveProperty('rules');
   });
 
-  test('have a document of their own, which the one of the specification does not know', async () => {
+  test('the endpoints for operators have a document of their own, and /openapi.json does not list them', async () => {
     const pathsOf = async (document: string) => {
       const { paths } = (await (await fetch(`${address}${document}`)).json()) as { paths: object };
       return Object.keys(paths);
@@ -193,7 +196,7 @@ describe('rules over HTTP', () => {
 });
 
 describe('--server', () => {
-  test('says what is missing or wrong', async () => {
+  test('a command with --server says what is missing or wrong', async () => {
     const ask = (environment: Record<string, string>, ...words: string[]) =>
       runHere(environment, 'rules', 'export', ...words);
     const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [

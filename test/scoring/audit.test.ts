@@ -23,7 +23,7 @@ const paying = (expression: string, value = '10') => [rule('Pay', entry(expressi
 const source = { files: ['src/a.ts', 'src/b.ts'], file_changes: [60, 20, 40, 0], changed_files: 2 };
 const work = { ...source, additions: 100, deletions: 20, size: 120, commits: 4, author: 'ada' };
 
-describe('each way', () => {
+describe('the ways to game rules', () => {
   test.each<[Way, string, Partial<Facts>]>([
     ['split', 'merged', { ...work, state: 'merged', merged: true, merged_at: 5, self_merged: true }],
     ['split', 'size <= 60', work],
@@ -49,14 +49,14 @@ describe('each way', () => {
     ['bot_approval', 'bot_reviews > 0', work],
     ['files', 'changed_files > 8', work],
     ['files', 'count_files("src/*.ts") > 8', work],
-  ])('%s gains where the rules pay for %s', (way, expression, facts) => {
+  ])('the way %s gains if the rules pay for %s', (way, expression, facts) => {
     const found = wayOf(way, paying(expression), facts);
     expect(found).toMatchObject({ share: 1, rules: [{ name: 'Pay', share: 1 }] });
     expect(found.example).toMatchObject({ id: 'pr 0' });
     expect(found.maxGain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
   });
 
-  test('does not gain from what costs the same for half as much', () => {
+  test('splitting a pull request gains nothing if points follow its size, or if it has one line', () => {
     const proportional = paying('size > 0', 'size');
     expect(wayOf('split', proportional, work)).toMatchObject({
       share: 0,
@@ -68,7 +68,7 @@ describe('each way', () => {
     expect(wayOf('split', paying('true'), { ...work, size: 1, additions: 1, deletions: 0 }).share).toBe(0);
   });
 
-  test('keeps all lines and files, however it splits', () => {
+  test('splitting a pull request or its files loses no lines and adds none', () => {
     const odd = { ...work, additions: 119, deletions: 37, size: 156, file_changes: [86, 36, 33, 1] };
     for (const value of ['lines("**")', 'added("**")', 'removed("**")', 'size', '-lines("**")', '-size']) {
       for (const way of ['split', 'files'] as const) {
@@ -77,7 +77,7 @@ describe('each way', () => {
     }
   });
 
-  test('is not open to a pull request that is as it would be', () => {
+  test('a way gains nothing if the pull request already is as it would make it', () => {
     const merged = { ...work, state: 'merged', merged: true, merged_at: 5, self_merged: true } as const;
     const rules = paying('updated_at > 0 || self_merged');
     for (const way of ['reopen', 'self_merge'] as const) expect(wayOf(way, rules, merged).share).toBe(0);
@@ -87,7 +87,7 @@ describe('each way', () => {
 });
 
 describe('the tally', () => {
-  test('has the share, the median and the largest gain, and which rule pays how much of it', () => {
+  test('the tally has the share, the median and the largest gain, and what each rule pays of it', () => {
     const rules = [
       rule('Padded', entry('size > 300', '3 * changed_files')),
       rule('Lock', entry('any_file("package-lock.json")', '1')),
@@ -111,14 +111,14 @@ describe('the tally', () => {
     expect(lock?.share).toBeCloseTo(4 / (3 * (1 + 2 + 3 + 10 + 1) + 4));
   });
 
-  test('names every way once, those that gain most often first, also without pull requests', () => {
+  test('the tally names every way once, even without pull requests, the most frequent first', () => {
     expect(audit(paying('merged')).ways.map(({ way }) => way)).toEqual(ways);
     const { ways: found } = audit(paying('commits > 10'), work);
     expect(found[0]?.way).toBe('commits');
     expect(found.map(({ way }) => way).toSorted()).toEqual(ways.toSorted());
   });
 
-  test('never throws, and never changes a pull request', () => {
+  test('an audit never throws, and never changes a pull request', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { maxLength: 4 }), (rules, pullRequests) => {
         const tried = createAudit(rulesetOf(rules));

@@ -91,7 +91,7 @@ test('a condition that is said to be constant has that value for all facts', () 
   expect(found).toBeGreaterThan(100);
 });
 
-test('a number is within its range, or absent', () => {
+test('the value of an expression is within the range found for it, or absent', () => {
   let narrow = 0;
   fc.assert(
     fc.property(anyExpression.number, fc.array(possibleFacts, { minLength: 5, maxLength: 5 }), (source, all) => {

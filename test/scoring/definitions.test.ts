@@ -49,7 +49,7 @@ function problemOf(source: string, defined: Defined): string {
 }
 
 describe('a definition', () => {
-  test('is used like a fact, whatever its type', () => {
+  test('a definition is used like a fact, whatever its type', () => {
     const defined = {
       limit: '200',
       changed: 'additions + deletions',
@@ -68,17 +68,17 @@ describe('a definition', () => {
     expect(evaluate('-limit', defined)).toBe(-200);
   });
 
-  test('may come before or after those that use it', () => {
+  test('a definition may come before or after those that use it', () => {
     expect(evaluate('a == 6', { a: 'b * 2', b: 'c + 1', c: '2' })).toBe(true);
     expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
   });
 
-  test('is a value of its own: operators around it do not reach into it', () => {
+  test('a definition is a value of its own: operators around it do not reach into it', () => {
     expect(evaluate('a * 2', { a: '1 + 2' })).toBe(6);
     expect(evaluate('!a', { a: 'draft || merged' }, { merged: true })).toBe(false);
   });
 
-  test('is absent if its expression is', () => {
+  test('a definition is absent if its expression is', () => {
     const defined = { days: 'hours_to_merge / 24', root: 'sqrt(additions - 5)', sprint: 'lower(milestone)' };
     const facts = { hours_to_merge: null, milestone: null };
     expect(evaluate('days <= 1', defined, facts)).toBe(false);
@@ -91,12 +91,12 @@ describe('a definition', () => {
     expect(evaluate('author in labels && contains(sprint, "x")', defined, facts)).toBe(false);
   });
 
-  test('may have names that mean something to JavaScript', () => {
+  test('definitions may have names that mean something to JavaScript', () => {
     const defined = { constructor: '1', toString: '2', hasOwnProperty: '3', this: '4', arguments: '5' };
     expect(evaluate('constructor + toString + hasOwnProperty + this + arguments', defined)).toBe(15);
   });
 
-  test('gives what its expression in brackets gives', () => {
+  test('a definition gives what its expression in brackets gives', () => {
     const { number, boolean, text } = anyExpression;
     fc.assert(
       fc.property(number, boolean, text, fc.array(anyFacts, { minLength: 1, maxLength: 4 }), (n, b, t, many) => {
@@ -124,7 +124,7 @@ describe('a definition', () => {
   });
 });
 
-describe('a mistake', () => {
+describe('a mistake in a definition', () => {
   test.each<[string, Defined, Record<string, string>]>([
     ['itself', { a: 'a + 1' }, { a: 'it refers to itself: a → a' }],
     ['a cycle', { a: 'b', b: 'c', c: 'size > 1 ? a : 2' }, { c: 'it refers to itself: c → a → b → c' }],
@@ -152,11 +152,11 @@ describe('a mistake', () => {
       { a: 'matches(title, "(?=a)")' },
       { a: '`matches(title, "(?=a)")` is not a pattern in RE2 syntax: invalid or unsupported Perl syntax: `(?=`' },
     ],
-  ])('is told once, where it is: %s', (_, defined, expected) => {
+  ])('a mistake in a definition is told once, where it is: %s', (_, defined, expected) => {
     expect(problemsOf(defined)).toEqual(expected);
   });
 
-  test('of a long cycle is one short line', () => {
+  test('the message about a long cycle of definitions is one short line', () => {
     const names = Array.from({ length: 200 }, (_, index) => `name_${index}`);
     const defined = Object.fromEntries(names.map((name, index) => [name, names[(index + 1) % 200] ?? '']));
     expect(problemsOf(defined)).toEqual({
@@ -164,7 +164,7 @@ describe('a mistake', () => {
     });
   });
 
-  test('is also told where the definition is used, with its cause', () => {
+  test('a mistake in a definition is also told where the definition is used, with its cause', () => {
     const defined = { a: 'b', b: 'siz', good: 'size' };
     const cause = 'definition `b`: `siz` is not a known fact or definition; did you mean `size`?';
     expect(problemOf('good > 1 && a > 1', defined)).toBe(cause);
@@ -183,7 +183,7 @@ describe('a mistake', () => {
       'amount.constructor',
       '`.` is not part of the rule language; values have no members; call functions as in `length(title)`',
     ],
-  ])('in the use of a definition names it: %s', (source, message) => {
+  ])('a wrong use of a definition gets a message that says why: %s', (source, message) => {
     expect(problemOf(source, { amount: 'size', pattern: '"*.md"' })).toBe(message);
   });
 });
@@ -194,7 +194,7 @@ describe('the limits of an expression', () => {
       Array.from({ length }, (_, index) => [`d${index}`, index === 0 ? 'size' : step(`d${index - 1}`)]),
     );
 
-  test('count all parts of the definitions that it uses', () => {
+  test('the limits of an expression count all parts of the definitions that it uses', () => {
     // 99 parts: 50 facts and 49 operators, in a tree that is not deep.
     const balanced = (count: number): string =>
       count === 1 ? 'size' : `(${balanced(count >> 1)} + ${balanced(count - (count >> 1))})`;
@@ -208,7 +208,7 @@ describe('the limits of an expression', () => {
     expect(problemOf('a > size + 1', { a: balanced(99) })).toMatch(/more than 200 parts/);
   });
 
-  test('count their levels', () => {
+  test('the limits of an expression count the levels of its definitions', () => {
     const defined = chain(20, before => `${before} + 1`);
     expect(problemsOf(defined).d16).toBe(
       'with its definitions written out, it is nested deeper than 32 levels, counting each operator of a chain; split it into several entries',
@@ -217,7 +217,7 @@ describe('the limits of an expression', () => {
     expect(problemOf('d15 > 0', defined)).toMatch(/deeper than 32 levels/);
   });
 
-  test('count their characters', () => {
+  test('the limits of an expression count the characters of its definitions', () => {
     const long = `title == "${'x'.repeat(1000)}"`;
     expect(problemOf('a && merged', { a: long })).toBe('accepted');
     expect(problemOf('a && a', { a: long })).toBe(
@@ -225,7 +225,7 @@ describe('the limits of an expression', () => {
     );
   });
 
-  test('count their patterns', () => {
+  test('the limits of an expression count the patterns of its definitions', () => {
     const defined = { a: 'matches(title, "[ab]{90}")', b: 'a || matches(body, "[ab]{90}")' };
     expect(problemOf('b', defined)).toBe('accepted');
     expect(problemOf('a || b', defined)).toBe(
@@ -236,20 +236,20 @@ describe('the limits of an expression', () => {
     );
   });
 
-  test('stop definitions that double each other, at once', () => {
+  test('the limits of an expression stop definitions that double each other, at once', () => {
     const defined = chain(200, before => `${before} + ${before}`);
     const check = () => expect(Object.keys(problemsOf(defined))).toEqual(['d6']);
     expect(problemsOf(defined).d6).toMatch(/with its definitions written out, it has more than 200 parts/);
     expect(processorTime(check, 200)).toBeLessThan(200);
   });
 
-  test('stop chains of names', () => {
+  test('the limits of an expression stop chains of names', () => {
     const defined = chain(200, before => before);
     const check = () => expect(problemsOf(defined).d32).toMatch(/deeper than 32 levels/);
     expect(processorTime(check, 200)).toBeLessThan(200);
   });
 
-  test('keep a ruleset fast whose entries all use definitions as large as they can be', () => {
+  test('a ruleset stays fast even if all its entries use the largest definitions allowed', () => {
     const definitions = listOf(chain(6, before => `min(${Array.from({ length: 2 }, () => before).join()})`));
     const logic = Array.from({ length: 50 }, () => entry('d5 > 1 || merged', 'd5'));
     const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
@@ -268,7 +268,7 @@ describe('a ruleset with definitions', () => {
     rule('Size', entry('reviewable > 0', 'min(50, points)'), entry('reviewable > 100', 'bonus', 'SUBTRACT')),
   ];
 
-  test('scores, and its breakdown shows expressions as they were written', () => {
+  test('a ruleset with definitions scores, and its breakdown shows expressions as they were written', () => {
     const { score, facts, problems } = compileRuleset({ definitions, rules });
     expect(problems).toEqual([]);
     expect([...facts].sort()).toEqual(['additions', 'deletions']);
@@ -280,7 +280,7 @@ describe('a ruleset with definitions', () => {
     ]);
   });
 
-  test('is explained with the value of each definition and of its parts', () => {
+  test('an explanation shows the value of each definition and of its parts', () => {
     const explained = explainScore({ definitions, rules }, factsWith({ additions: 90, deletions: 30 }));
     expect(explained.score).toBe(1);
     const [first, second] = explained.rules[0]?.entries ?? [];
@@ -312,7 +312,7 @@ describe('a ruleset with definitions', () => {
     expect(second?.amount).toMatchObject({ source: 'bonus', kind: 'definition', value: 5, parts: [] });
   });
 
-  test('names what made a value absent within a definition', () => {
+  test('an explanation names what made a value absent within a definition', () => {
     const days = listOf({ days: 'hours_to_merge / 24' });
     const { rules: explained } = explainScore(
       { definitions: days, rules: [rule('R', entry('true', '10 - days'))] },
@@ -323,7 +323,7 @@ describe('a ruleset with definitions', () => {
     );
   });
 
-  test('that this release refuses in part scores by the rest', () => {
+  test('a ruleset that this release refuses in part scores by the rest', () => {
     const { score, problems } = compileRuleset({
       definitions: [...definitions, ...listOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
       rules: [...rules, rule('Old', entry('older > 1', '1'))],
@@ -334,7 +334,7 @@ describe('a ruleset with definitions', () => {
     expect(score(factsWith({ additions: 40 })).score).toBe(2);
   });
 
-  test('keeps its meaning if a later release has a fact of the same name', () => {
+  test('a definition keeps its meaning if a later release has a fact of the same name', () => {
     const { score } = compileRuleset({
       definitions: listOf({ size: '1000', sqrt: '1' }),
       rules: [rule('R', entry('size == 1000 && sqrt(4) == 2', 'size + sqrt'))],

@@ -18,7 +18,7 @@ const anyScore = fc.oneof(
 const anyScores = fc.array(anyScore, { minLength: 1, maxLength: 60 });
 
 describe('a distribution', () => {
-  test('has the count, the sum, and each score with its occurrences, lowest first', () => {
+  test('a distribution has the count, the sum, and each score with its occurrences, lowest first', () => {
     const distribution = distributionOf([5, -7, 0, 5, maxScore]);
     expect([distribution.count, distribution.sum]).toEqual([5, maxScore + 3]);
     expect(distribution.sorted()).toEqual([
@@ -29,7 +29,7 @@ describe('a distribution', () => {
     ]);
   });
 
-  test('has the scores that sorting gives at each share, and the median', () => {
+  test('the lowest, the median and the highest score are those that sorting gives', () => {
     fc.assert(
       fc.property(anyScores, scores => {
         const distribution = distributionOf(scores);
@@ -42,7 +42,7 @@ describe('a distribution', () => {
     );
   });
 
-  test('has each score at its share of the distribution', () => {
+  test('a quantile is the score at its share of the distribution, and null without scores', () => {
     const distribution = distributionOf([30, 10, 20, 40]);
     expect([0, 0.24, 0.25, 0.5, 0.74, 0.75, 0.99, 1].map(distribution.quantile)).toEqual([
       10, 10, 20, 30, 30, 40, 40, 40,
@@ -114,7 +114,7 @@ describe('buckets', () => {
       [-1_599, 0],
       [[-1_600, -1_500], [0, 100], 17],
     ],
-  ])('for the scores %j have the first, the last and the count %j', (scores, expected) => {
+  ])('the buckets of the scores %j have the first, the last and the count %j', (scores, expected) => {
     expect(ends(...scores)).toEqual(expected);
   });
 
@@ -125,7 +125,7 @@ describe('buckets', () => {
     [[-2], [-2, -1]],
     [[-3], [null, 0]],
     [[15], [0, 1]],
-  ])('with a score of %j just below the others begin with %j', (outside, first) => {
+  ])('with %j added to the scores 0 to 15, the first bucket is %j', (outside, first) => {
     expect(bounds(...usual, ...outside)[0]).toEqual(first);
   });
 
@@ -134,11 +134,11 @@ describe('buckets', () => {
     [[17], [17, 18]],
     [[18], [16, null]],
     [[0], [15, 16]],
-  ])('with a score of %j just above the others end with %j', (outside, last) => {
+  ])('with %j added to the scores 0 to 15, the last bucket is %j', (outside, last) => {
     expect(bounds(...usual, ...outside).at(-1)).toEqual(last);
   });
 
-  test('reach from the lowest to the highest score of both sides', () => {
+  test('buckets reach from the lowest to the highest score of both sides', () => {
     const buckets = bucketsOf(distributionOf([0, 3]), distributionOf([1, 9]));
     expect(buckets).toHaveLength(10);
     expect(buckets.flatMap(({ from, before, after }) => (before + after > 0 ? [[from, before, after]] : []))).toEqual([
@@ -151,7 +151,7 @@ describe('buckets', () => {
     expect(bucketsOf(distributionOf([]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 0, after: 1 }]);
   });
 
-  test('count every score once, have round boundaries and one width, and are at most 24', () => {
+  test('buckets count every score once, have round boundaries and one width, and are at most 24', () => {
     fc.assert(
       fc.property(anyScores, anyScores, (before, after) => {
         const buckets = bucketsOf(distributionOf(before), distributionOf(after));
@@ -171,7 +171,7 @@ describe('buckets', () => {
     );
   });
 
-  test('count scores exactly', () => {
+  test('each bucket counts exactly the scores within its boundaries', () => {
     const scores = Array.from({ length: 100 }, (_, index) => index - 20);
     const buckets = bucketsOf(distributionOf(scores), distributionOf([0]));
     for (const { from, to, before } of buckets) {
@@ -179,7 +179,7 @@ describe('buckets', () => {
     }
   });
 
-  test('stay narrow if one score is far out, which is counted in an open one', () => {
+  test('buckets stay narrow if one score is far out, which an open bucket counts', () => {
     const usual = Array.from({ length: 1_000 }, (_, index) => index % 30);
     const buckets = bucketsOf(distributionOf([...usual, 1_000_000]), distributionOf([...usual, -7_000]));
     expect(buckets[0]).toEqual({ from: null, to: 0, before: 0, after: 1 });
@@ -187,7 +187,7 @@ describe('buckets', () => {
     expect(buckets).toHaveLength(17);
   });
 
-  test('are a single one if all scores are the same', () => {
+  test('there is a single bucket if all scores are the same', () => {
     expect(bucketsOf(distributionOf([7, 7]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 2, after: 1 }]);
   });
 });

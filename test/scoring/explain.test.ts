@@ -71,7 +71,7 @@ describe('an explained expression', () => {
       'merged || draft && merged = true [merged = true; draft && merged = false [draft = false; merged = true]]',
     ],
     ['merged || draft || merged', 'merged || draft || merged = true [merged = true; draft = false; merged = true]'],
-  ])('shows the parts of the condition %s', (source, expected) => {
+  ])('an explanation shows the parts of the condition %s', (source, expected) => {
     expect(explained(source)).toBe(expected);
   });
 
@@ -105,7 +105,7 @@ describe('an explained expression', () => {
       '-hours_to_first_review',
       '-hours_to_first_review = null [hours_to_first_review = null (nobody else has reviewed it)]',
     ],
-  ])('shows the parts of the value %s', (source, expected) => {
+  ])('an explanation shows the parts of the value %s', (source, expected) => {
     expect(explained(source, 'number')).toBe(expected);
   });
 
@@ -118,7 +118,7 @@ describe('an explained expression', () => {
     ],
     ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
     ['all_files("**")', 'true (all of 5 files, the first of 240)'],
-  ])('names the files that match in %s', (source, expected) => {
+  ])('an explanation names the files that match in %s', (source, expected) => {
     expect(explained(source)).toBe(`${source} = ${expected}`);
   });
 
@@ -127,7 +127,7 @@ describe('an explained expression', () => {
     ['lines_except("src/**")', '440 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
     ['added("docs/**")', '40 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
     ['removed("**/*.sql")', '0 (none of 4 files)'],
-  ])('shows the lines of the files that %s counts', (source, expected) => {
+  ])('an explanation shows the lines of the files that %s counts', (source, expected) => {
     const given = factsWith({
       files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
       file_changes: [10, 1, 20, 2, 0, 400, 40, 0],
@@ -138,7 +138,7 @@ describe('an explained expression', () => {
   test.each([
     [false, 'it is not merged'],
     [true, 'it is not known until the next fetch'],
-  ])('says why it is not known who merged it, merged or not: %s', (merged, reason) => {
+  ])('an explanation says why merged_by is absent if merged is %s', (merged, reason) => {
     const source = 'merged_by == "ada"';
     const given = factsWith({ merged, merged_by: null });
     expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(
@@ -146,7 +146,7 @@ describe('an explained expression', () => {
     );
   });
 
-  test('says that lines are not known yet', () => {
+  test('an explanation says that lines are not known yet', () => {
     const source = '2 * lines("src/**")';
     const given = factsWith({ files: ['src/a.ts'], file_changes: null });
     expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
@@ -159,7 +159,7 @@ describe('an explained expression', () => {
     [['a', 'b'], 2, 'true (1 of 2 files: a)'],
     [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
     [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
-  ])('describes the files %j of %d as %s', (files, changedFiles, expected) => {
+  ])('an explanation describes the files %j of %d as %s', (files, changedFiles, expected) => {
     const source = 'any_file("a*", "c")';
     const given = factsWith({ files, changed_files: changedFiles });
     expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
@@ -175,20 +175,20 @@ describe('an explained expression', () => {
     ['{ merged: true }', 'merged_at', null, 'no time is given'],
     ['{ state: closed }', 'hours_to_close', null, 'no time is given'],
     ['{ reviews: 1 }', 'hours_to_first_review', null, 'no time is given'],
-  ])('of the test %s says only what is true of %s', (given, fact, value, note) => {
+  ])('the explanation of the test %s says only what is true of %s', (given, fact, value, note) => {
     const [{ facts } = { facts: factsWith() }] = parseRulesFile(
       `rules: []\ntests: [{ name: t, pull_request: ${given}, score: 0 }]`,
     ).tests;
     expect(explainExpression(fact, parseExpression(fact, 'number'), facts)).toMatchObject({ value, note });
   });
 
-  test('distinguishes facts, constants and operations', () => {
+  test('an explanation distinguishes facts, constants and operations', () => {
     const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
     expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
     expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
   });
 
-  test('says if there are no files', () => {
+  test('an explanation says if there are no files', () => {
     const tree = parseExpression('all_files("**")', 'boolean');
     expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
       'all_files("**") = false (there are no files)',
@@ -236,13 +236,13 @@ describe('an entry', () => {
       'its value is infinite, as `size / commits` is infinite: a division by zero',
     ],
     ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
-  ])('with the condition %s and the value %s is %s', (expression, value, outcome, effect, reason) => {
+  ])('an entry with condition %s and value %s has outcome %s', (expression, value, outcome, effect, reason) => {
     const { rules, score } = explainScore(rulesetOf([rule('R', entry(expression, value))]), facts);
     expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
     expect(score).toBe(effect);
   });
 
-  test('of a rule that is disabled or no longer valid is not evaluated and does not count', () => {
+  test('an entry of a disabled or invalid rule is not evaluated and does not count', () => {
     const { rules, score } = explainScore(
       rulesetOf([
         { ...rule('Off', entry('true', '1')), is_enabled: false },
@@ -274,7 +274,7 @@ describe('an entry', () => {
     });
   });
 
-  test('adds to a sum that is limited to 32 bits', () => {
+  test('an explanation has the exact sum, and the score limited to 32 bits', () => {
     const max = rule('R', entry('true', '2147483647'));
     expect(explainScore(rulesetOf([max, { ...max, name: 'S' }]), facts)).toMatchObject({
       sum: 4294967294,

@@ -8,7 +8,7 @@ import { githubSchema } from '../support/github/schema.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, problemOf } from './support.ts';
 
-describe('a name reaches only facts and functions of the language', () => {
+describe('names outside the rule language', () => {
   test.each([
     'constructor',
     '__proto__',
@@ -26,7 +26,7 @@ describe('a name reaches only facts and functions of the language', () => {
     'k0',
     'round',
     'arguments',
-  ])('%s is refused', source => {
+  ])('the expression %s reaches nothing and is refused', source => {
     expect(problemOf(source)).not.toBe('accepted');
   });
 
@@ -40,7 +40,7 @@ describe('a name reaches only facts and functions of the language', () => {
     ['"a"[0]', '`[` after `"a"` is member access'],
     ['this', '`this` is not a known fact'],
     ['undefined', '`undefined` is not a value of the rule language'],
-  ])('%s is refused by name', (source, message) => {
+  ])('the expression %s is refused with a message that names its mistake', (source, message) => {
     expect(problemOf(source)).toContain(message);
   });
 });
@@ -108,12 +108,12 @@ describe('what jsep would accept', () => {
     ['null', '`null` is not a value'],
     ['true(1)', '`true` is not a known function'],
     ['this(1)', '`this` is not a known function'],
-  ])('%j is refused', (source, message) => {
+  ])('the expression %j is refused', (source, message) => {
     expect(problemOf(source)).toContain(message);
   });
 });
 
-describe('types are checked before anything runs', () => {
+describe('the check of types', () => {
   test.each([
     ['size', '`size` is a number, but a condition must be true or false'],
     ['"yes"', '`"yes"` is a text, but a condition must be true or false'],
@@ -161,11 +161,11 @@ describe('types are checked before anything runs', () => {
     ['created_at > date("2026-02-30")', 'is not a valid day'],
     ['created_at > date("yesterday")', 'is not a valid day'],
     ['any_file("!docs/**")', 'put the `!` before the function'],
-  ])('%s is refused', (source, message) => {
+  ])('the expression %s is refused before it runs', (source, message) => {
     expect(problemOf(source)).toContain(message);
   });
 
-  test('a value must be a number', () => {
+  test('the value of an entry must be a number', () => {
     expect(problemOf('merged', 'number')).toContain('a value must be a number');
     expect(problemOf('title', 'number')).toContain('a value must be a number');
   });
@@ -207,13 +207,13 @@ describe('a glob that matches no file', () => {
     ['all_files("src/")', 'src/', folder, 'src/**'],
     ['count_files("./src/") > 0', './src/', root, 'src/**'],
     ['any_file("/")', '/', root, '**'],
-  ])('is refused in a file: %s', (source, glob, why, instead) => {
+  ])('a glob that matches no file is refused in %s', (source, glob, why, instead) => {
     expect(problemOf(source)).toContain(
       `has the glob \`${glob}\`, which matches no file: ${why}; write \`${instead}\``,
     );
   });
 
-  test('may match another text', () => {
+  test('a glob that matches no file may match another text', () => {
     expect(problemOf('glob(title, "/src/")')).toBe('accepted');
   });
 });
@@ -231,7 +231,7 @@ describe('a fact that has only a few values', () => {
     ['!(state in (["close"])) && draft', 'close', 'closed'],
     ['state == (draft ? "draft" : "opened")', 'opened', 'open'],
     ['(draft ? "Draft" : "open") == state', 'Draft', 'draft'],
-  ])('%s is not compared with others', (source, text, nearest) => {
+  ])('the comparison %s is refused with the nearest value of state', (source, text, nearest) => {
     expect(problemOf(source)).toBe(wrong(text, 'state', nearest));
   });
 
@@ -239,11 +239,11 @@ describe('a fact that has only a few values', () => {
     ['author_association == "member"', 'member', 'MEMBER'],
     ['author_association in ["OWNER", "COLABORATOR"]', 'COLABORATOR', 'COLLABORATOR'],
     ['"First-Time-Contributor" != author_association', 'First-Time-Contributor', 'FIRST_TIME_CONTRIBUTOR'],
-  ])('%s is not compared with others, either', (source, text, nearest) => {
+  ])('the comparison %s is refused with the nearest value of author_association', (source, text, nearest) => {
     expect(problemOf(source)).toBe(wrong(text, 'author_association', nearest));
   });
 
-  test('has its values listed if none is near', () => {
+  test('a refused comparison lists all values of its fact if none is near', () => {
     expect(problemOf('state == "finished"')).toBe(
       '`"finished"` is not a value of `state`; its values are `"open"`, `"draft"`, `"closed"`, `"merged"`',
     );
@@ -254,18 +254,18 @@ describe('a fact that has only a few values', () => {
     'lower(author_association) == "member"',
     'state == title || title == "Merged" || state < "n"',
     'starts_with(state, "m")',
-  ])('%s is accepted', source => {
+  ])('the expression %s is accepted', source => {
     expect(problemOf(source)).toBe('accepted');
   });
 
-  test('has those that GitHub has', () => {
+  test('author_association has the values that GitHub has', () => {
     const association = githubSchema().getType('CommentAuthorAssociation');
     const names = isEnumType(association) ? association.getValues().map(({ name }) => name) : [];
     expect([...(factTable.author_association.values ?? [])].sort()).toEqual(names.sort());
   });
 });
 
-describe('what was probably meant is suggested', () => {
+describe('suggestions of what was probably meant', () => {
   const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
   const mismatch = (one: string, other: string, operator: string) =>
     `${one} and ${other}, but \`${operator}\` compares values of the same type`;
@@ -395,7 +395,7 @@ describe('what was probably meant is suggested', () => {
     ['labels == "bug"', `${mismatch('`labels` is a list', '`"bug"` is a text', '==')}; write \`"bug" in labels\``],
     ['"" == labels', `${mismatch('`""` is a text', '`labels` is a list', '==')}; write \`length(labels) == 0\``],
     ['labels > "bug"', mismatch('`labels` is a list', '`"bug"` is a text', '>')],
-  ])('for %s', (source, message) => {
+  ])('the message about %s suggests what was probably meant, if that is clear', (source, message) => {
     expect(problemOf(source)).toBe(message);
   });
 
@@ -404,13 +404,13 @@ describe('what was probably meant is suggested', () => {
     'has_label("good-first-issue")',
     '"bug" in labels && "urgent" in labels',
     'length(labels) == 0 || !(number in [1])',
-  ])('%s is accepted', source => {
+  ])('the suggested expression %s is accepted', source => {
     expect(problemOf(source)).toBe('accepted');
   });
 });
 
 describe('an expression', () => {
-  test('may have 2,000 characters, however many bytes they take', () => {
+  test('an expression may have 2,000 characters, however many bytes they take', () => {
     const filled = (count: number, unit: string) => `title == "${unit.repeat(count - 11)}"`;
     expect(problemOf(filled(2000, 'a'))).toBe('accepted');
     expect(problemOf(filled(2000, '\u{1F642}'))).toBe('accepted');
@@ -425,13 +425,13 @@ describe('an expression', () => {
     return `${sums.slice(0, -1)}${'+1'.repeat((count - 199) / 2)})`;
   };
 
-  test('may have 200 parts', () => {
+  test('an expression may have 200 parts', () => {
     expect(problemOf(nodes(199), 'number')).toBe('accepted');
     expect(problemOf(`-(${nodes(199)})`, 'number')).toBe('accepted');
     expect(problemOf(nodes(201), 'number')).toContain('more than 200 parts');
   });
 
-  test('may have 32 levels', () => {
+  test('an expression may have 32 levels', () => {
     expect(problemOf(`${'!'.repeat(31)}merged`)).toBe('accepted');
     expect(problemOf(`${'!'.repeat(32)}merged`)).toContain('nested deeper than 32 levels');
     expect(problemOf(Array.from({ length: 32 }, () => '1').join('+'), 'number')).toBe('accepted');
@@ -440,7 +440,7 @@ describe('an expression', () => {
     expect(problemOf(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
   });
 
-  test('is refused if its patterns are accepted alone but too large together', () => {
+  test('an expression is refused if its patterns are accepted alone but too large together', () => {
     const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
     expect(problemOf(any(2))).toBe('accepted');
     expect(problemOf(any(3))).toContain('makes the patterns of this expression too expensive together');
@@ -468,7 +468,7 @@ describe('an expression', () => {
     ['a 10 MB string', `"${'a'.repeat(10_000_000)}" == title`],
     ['10 MB of spaces', ' '.repeat(10_000_000)],
     ['10 MB of emoji', '\u{1F642}'.repeat(5_000_000)],
-  ])('%s is refused within 50 ms', (_, source) => {
+  ])('an expression of %s is refused within 50 ms', (_, source) => {
     expect(problemOf(source)).not.toBe('accepted');
     expect(processorTime(() => problemOf(source), 50)).toBeLessThan(50);
   });
@@ -560,7 +560,7 @@ describe('the value of an expression', () => {
     ['date("1970-01-02")', 86_400],
     ['has_label("BUG")', true],
     ['has_label("p")', false],
-  ])('%s is %j', (source, expected) => {
+  ])('the value of %s is %j', (source, expected) => {
     expect(evaluate(source, facts)).toStrictEqual(expected);
   });
 
@@ -630,7 +630,7 @@ describe('the value of an expression', () => {
   });
 });
 
-test('each part knows its place in the source', () => {
+test('each part of an expression knows its place in the source', () => {
   const source = ' ( (size) + 1 ) * -(2) > min( additions, (3) ) && !(title in ["a"])';
   const tree = parseExpression(source, 'boolean');
   const parts: string[] = [];

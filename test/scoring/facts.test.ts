@@ -100,7 +100,7 @@ test('an open pull request has no hours to review, merge or close', () => {
   });
 });
 
-describe('a ruleset reads only the facts that it names', () => {
+describe('the facts that a ruleset reads', () => {
   const factsRead = (expression: string, value = '1') => [
     ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,
   ];
@@ -121,15 +121,15 @@ describe('a ruleset reads only the facts that it names', () => {
     ['a call that reads what rules can’t name', 'lines("src/**") > 0', ['file_changes', 'files']],
     ['a fact that is named twice', 'size > 1 || size < 0', ['size']],
     ['all of them', '!(min(-commits, reviews + 1) > comments)', ['comments', 'commits', 'reviews']],
-  ])('in %s: %s', (_, expression, facts) => {
+  ])('a ruleset with %s reads only the facts that it needs: %s', (_, expression, facts) => {
     expect(factsRead(expression).sort()).toEqual(facts);
   });
 
-  test('in conditions and in values', () => {
+  test('a ruleset reads the facts of its conditions and of its values', () => {
     expect(factsRead('merged', 'size').sort()).toEqual(['merged', 'size']);
   });
 
-  test('in rules that are enabled and valid', () => {
+  test('a ruleset reads only the facts of rules that are enabled and valid', () => {
     const rules = [
       { ...rule('Disabled', entry('merged', '1')), is_enabled: false },
       rule('Invalid', entry('draft', '1'), entry('weather', '1')),

@@ -4,7 +4,7 @@ import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { processorTime } from './processor-time.ts';
 import { evaluate, factsWith, problemOf } from './support.ts';
 
-test('case matters, except in has_label', () => {
+test('case matters to contains, starts_with, ends_with, glob and matches, but not to has_label', () => {
   const facts = { title: 'Fix', labels: ['BUG', 'stra\u00dfe'] };
   expect(evaluate('contains(title, "fix")', facts)).toBe(false);
   expect(evaluate('starts_with(title, "fix")', facts)).toBe(false);
@@ -57,7 +57,7 @@ test.each([
   ['floor(-0.1)', -1],
   ['date("1970-01-02")', 86_400],
   ['date("2024-02-29")', 1_709_164_800],
-])('%s is %d', (source, expected) => {
+])('the value of %s is %d', (source, expected) => {
   expect(evaluate(source)).toBe(expected);
 });
 
@@ -69,7 +69,7 @@ test.each([
   'sqrt(hours_to_merge)',
   'log(hours_to_merge)',
   'exp(hours_to_merge)',
-])('%s is absent', source => {
+])('the value of %s is absent', source => {
   const facts = { hours_to_merge: null };
   expect(evaluate(source, facts)).toBeNaN();
   expect(evaluate(`${source} + 1 > 0 || ${source} != 1`, facts)).toBe(false);
@@ -137,7 +137,7 @@ test('all_files needs at least one file, and a matching glob for each', () => {
   expect(evaluate('count_files("**/*.md", "docs/**")', { files })).toBe(2);
 });
 
-describe('on long texts', () => {
+describe('long texts', () => {
   const hostile = 'a'.repeat(1_000_000);
   test.each([
     ['contains(body, title)', { body: hostile, title: `${'a'.repeat(30_000)}b${'a'.repeat(30_000)}` }],
@@ -147,12 +147,12 @@ describe('on long texts', () => {
     ['length(body) > 5', { body: hostile }],
     ['body < title', { body: hostile, title: `${hostile}b` }],
     ['has_label("a")', { labels: Array.from({ length: 1000 }, () => 'x'.repeat(1000)) }],
-  ])('%s takes less than 100 ms', (source, facts) => {
+  ])('%s takes less than 100 ms on long texts (case %$)', (source, facts) => {
     const run = compileExpression(parseExpression(source, 'boolean'));
     expect(processorTime(() => run(factsWith(facts)), 100)).toBeLessThan(100);
   });
 
-  test('contains finds what JavaScript finds', () => {
+  test('contains finds in a long text what JavaScript finds', () => {
     const text = 'abcab'.repeat(60_000);
     for (const part of [
       'abcababcab'.repeat(30),

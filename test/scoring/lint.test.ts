@@ -23,7 +23,7 @@ const ofValue = (value: string, action = 'ADD') =>
     message.replace('4: Rule "R", entry 1, value: ', ''),
   );
 
-describe('a condition that can never be true gets a warning', () => {
+describe('a condition that can never be true', () => {
   test.each([
     ['size > 100 && size < 50', 'size'],
     ['50 > size && merged && 100 < size', 'size'],
@@ -45,27 +45,27 @@ describe('a condition that can never be true gets a warning', () => {
     ['created_at > date("2026-02-01") && created_at < date("2026-01-01")', 'created_at'],
     ['size > 100 ? size < 50 : false', 'size'],
     ['milestone == "1" && milestone == "2"', 'milestone'],
-  ])('%s', (expression, fact) => {
+  ])('the condition %s gets a warning, as it can never be true', (expression, fact) => {
     const [message, ...others] = ofCondition(expression);
     expect(others).toEqual([]);
     expect(message).toMatch(new RegExp(`^\`.*\` can never be true, whatever \`${fact}\` is$`));
   });
 
-  test('also if it needs no fact', () => {
+  test('a condition without facts gets a warning if it can never be true', () => {
     expect(ofCondition('1 > 2')).toEqual(['`1 > 2` can never be true']);
     expect(ofCondition('lower("A") == "A"')).toEqual(['`lower("A") == "A"` can never be true']);
     expect(ofCondition('0 / 0 != 1')).toEqual(['`0 / 0 != 1` can never be true']);
     expect(ofCondition('false && merged')).toEqual(['`false && merged` can never be true']);
   });
 
-  test('also if it is a part of another condition or of a value, the largest one', () => {
+  test('a part of a condition or value that can never be true gets a warning, the largest one', () => {
     expect(ofCondition('merged || (size > 100 && size < 50 && size > 20)')).toEqual([
       '`size > 100 && size < 50 && size > 20` can never be true, whatever `size` is',
     ]);
     expect(ofValue('(size < 0 ? 5 : 3) + commits')).toEqual(['`size < 0` can never be true, whatever `size` is']);
   });
 
-  test('also if it uses a definition, and in a definition, there once', () => {
+  test('a condition that can never be true gets one warning in a definition, or if it uses one', () => {
     const text = `define:\n  limit: 50\n  never: size > 100 && size < limit\n${rule(entry('merged || never'), entry('draft || never'), entry('size > limit && size < 40'))}`;
     expect(warnings(text)).toEqual([
       '3: Definition "never": `size > 100 && size < limit` can never be true, whatever `size` is',
@@ -73,7 +73,7 @@ describe('a condition that can never be true gets a warning', () => {
     ]);
   });
 
-  test('also if that follows from the condition of the whole rule', () => {
+  test('a condition that the `when` of its rule rules out gets a warning', () => {
     const text = `rules:\n- name: R\n  when: size > 100\n  logic:\n${entry('size < 50 && merged')}${entry('size > 200')}`;
     expect(warnings(text)).toEqual([
       '5: Rule "R", entry 1, expression: `size < 50 && merged` can never be true together with the rule\'s `when`',
@@ -81,7 +81,7 @@ describe('a condition that can never be true gets a warning', () => {
   });
 });
 
-describe('a condition that is always true gets a warning', () => {
+describe('a condition that is always true', () => {
   test.each([
     ['state != "open" || state != "closed"', 'state'],
     ['state in ["open", "draft", "closed"] || merged', 'state'],
@@ -90,7 +90,7 @@ describe('a condition that is always true gets a warning', () => {
     ['size > 5 || size < 10', 'size'],
     ['merged || !merged', 'merged'],
     ['!(hours_to_merge > 48 && hours_to_merge < 24)', 'hours_to_merge'],
-  ])('%s', (expression, fact) => {
+  ])('the condition %s gets a warning, as it is always true', (expression, fact) => {
     const [message, ...others] = ofCondition(expression);
     expect(others).toEqual([]);
     expect(message).toMatch(new RegExp(`^\`.*\` (is always|can never be) true, whatever \`${fact}\` is$`));
@@ -104,7 +104,7 @@ describe('a condition that is always true gets a warning', () => {
     'hours_to_merge >= 0 || hours_to_merge < 0',
     'milestone == milestone',
     'milestone != "1" || milestone != "2"',
-  ])('but not %s, which is meant so or can be absent', expression => {
+  ])('the condition %s gets no warning: it is meant so or can be absent', expression => {
     expect(warnings(`define:\n  always: true\n${rule(entry(expression), entry('always'))}`)).toEqual([]);
   });
 });
@@ -114,7 +114,7 @@ test('definitions that are switches get no warning, whatever they are set to', (
   expect(warnings(text)).toEqual([]);
 });
 
-describe('no condition gets a warning that may be true and may be false', () => {
+describe('conditions whose value is not certain', () => {
   test.each([
     'size > 50 && size < 100',
     'size >= 5 && size <= 5',
@@ -130,12 +130,12 @@ describe('no condition gets a warning that may be true and may be false', () => 
     'draft && merged',
     '"bug" in labels && !("bug" in labels)',
     'created_at > date("2026-01-01") && created_at < date("2026-02-01")',
-  ])('%s', expression => {
+  ])('the condition %s gets no warning', expression => {
     expect(ofCondition(expression)).toEqual([]);
   });
 });
 
-describe('a value gets a warning', () => {
+describe('the value of an entry', () => {
   test.each([
     '0',
     '-0.4',
@@ -146,7 +146,7 @@ describe('a value gets a warning', () => {
     'per(3, 20)',
     'size * 0',
     'max(0, min(0, -comments))',
-  ])('if it always rounds to 0: %s', value => {
+  ])('the value %s gets a warning, as it always rounds to 0', value => {
     const expected = [`\`${value}\` always rounds to 0, so it adds nothing`];
     expect(ofValue(value)).toEqual(expected);
     expect(ofValue(value, 'SUBTRACT')).toEqual(expected);
@@ -160,7 +160,7 @@ describe('a value gets a warning', () => {
     '-(commits + 3) * 2',
     'merged ? -5 : 0',
     '0 - per(size, 20)',
-  ])('if SUBTRACT would add with it: %s', value => {
+  ])('the value %s gets a warning with SUBTRACT, which would add to the score', value => {
     expect(ofValue(value, 'SUBTRACT')).toEqual([
       `\`${value}\` is never above 0, so SUBTRACT adds to the score; write ADD, or change its sign`,
     ]);
@@ -184,12 +184,12 @@ describe('a value gets a warning', () => {
     'length(title)',
     'round(size / 100)',
     '0 / 0',
-  ])('but not if it is sometimes above 0: %s', value => {
+  ])('the value %s gets no warning with SUBTRACT', value => {
     expect(ofValue(value, 'SUBTRACT')).toEqual([]);
   });
 });
 
-describe('a name that can be no name gets a warning', () => {
+describe('a name that can be no name', () => {
   test.each([
     'glob(author, "*[bot]")',
     'glob(lower(merged_by), "mergify[bot]")',
@@ -199,7 +199,7 @@ describe('a name that can be no name gets a warning', () => {
     'merged_by in ["ada", "mergify[bot]"]',
     '"renovate[bot]" in assignees',
     'author == robot',
-  ])('if it is the login of an app: %s', expression => {
+  ])('the condition %s gets a warning, as facts name apps without [bot]', expression => {
     expect(
       warnings(`define:\n  robot: '"acme[bot]"'\n${rule(entry(expression), entry('author != robot || merged'))}`)[0],
     ).toMatch(
@@ -212,7 +212,7 @@ describe('a name that can be no name gets a warning', () => {
     ['contains(labels, "area/*")', 'any_label("area/*")'],
     ['"area/*" in labels', 'any_label("area/*")'],
     ['contains(files, "src/**")', 'any_file("src/**")'],
-  ])('if it is a glob: %s', (expression, instead) => {
+  ])('the condition %s gets a warning, as it looks for a glob as a name', (expression, instead) => {
     expect(ofCondition(expression)).toEqual([
       `\`${expression}\` looks for exactly this name; write \`${instead}\` for a glob`,
     ]);
@@ -223,7 +223,7 @@ describe('a name that can be no name gets a warning', () => {
     ['"NONE" != author_association', 'NONE'],
     ['author_association in ["OWNER", "MEMBER", "CONTRIBUTOR"]', 'CONTRIBUTOR'],
     ['(author_association == "FIRST_TIMER") == draft', 'FIRST_TIMER'],
-  ])('if it is the association of somebody who is not a member: %s', (expression, text) => {
+  ])('the condition %s gets a warning, as members never have this association', (expression, text) => {
     expect(ofCondition(expression)).toEqual([
       `members never have the \`author_association\` \`"${text}"\`; theirs is \`"MEMBER"\` or \`"OWNER"\``,
     ]);
@@ -238,7 +238,7 @@ describe('a name that can be no name gets a warning', () => {
     'contains(title, "*")',
     'author_association in ["OWNER", "MEMBER"]',
     'starts_with(author_association, "M")',
-  ])('but not in %s', expression => {
+  ])('the condition %s gets no warning about its names', expression => {
     expect(ofCondition(expression)).toEqual([]);
   });
 });
@@ -250,8 +250,8 @@ test('what is wrong with a definition gets its warning there, and not where the 
   ]);
 });
 
-describe('a rule that nothing can reach gets a warning', () => {
-  test('if its condition can never be true', () => {
+describe('a rule that nothing can reach', () => {
+  test('a rule gets a warning if its condition can never be true', () => {
     const text = `rules:\n- name: R\n  when: size > 100 && size < 50\n  logic:\n${entry('merged')}${entry('draft')}`;
     expect(warnings(text)).toEqual([
       '3: Rule "R", when: `size > 100 && size < 50` can never be true, whatever `size` is',
@@ -259,7 +259,7 @@ describe('a rule that nothing can reach gets a warning', () => {
     ]);
   });
 
-  test('if none of its entries can count', () => {
+  test('a rule gets a warning if none of its entries can count', () => {
     expect(warnings(rule(entry('size < 0'), entry('merged', '0'), entry('false')))).toEqual([
       '4: Rule "R", entry 1, expression: `size < 0` can never be true, whatever `size` is',
       '4: Rule "R", logic: none of its entries can ever count; correct or remove the rule',
@@ -267,7 +267,7 @@ describe('a rule that nothing can reach gets a warning', () => {
     ]);
   });
 
-  test('but not because it is disabled', () => {
+  test('a disabled rule gets no warning', () => {
     expect(warnings(`rules:\n- name: R\n  enabled: false\n  logic:\n${entry('merged')}`)).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ describe('the nearest name', () => {
     ['X', 'x'],
     ['ab', 'a'],
     ['ba', 'ab'],
-  ])('to %s is %s', (name, nearest) => {
+  ])('the nearest name to %s is %s', (name, nearest) => {
     expect(nearestName(name, ['changed_files', 'merged', nearest])).toBe(nearest);
   });
 
@@ -37,7 +37,7 @@ describe('the nearest name', () => {
     ['', 'a', 1],
     ['', 'ab', undefined],
   ])(
-    'may differ in a third of its characters, and in at least one: %j and %j differ by %s',
+    'the nearest name may differ in a third of its characters, or in one: %j and %j differ by %s',
     (name, candidate, distance) => {
       expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
       // A candidate with one more difference loses, even if it comes first.
@@ -54,28 +54,28 @@ describe('the nearest name', () => {
     ['review', undefined],
     ['ho', undefined],
     ['s_bot', undefined],
-  ])('to %s, if none is spelt like it, is the only one with words that begin so: %s', (name, nearest) => {
+  ])('the nearest name to %s is the only one with words that begin so: %s', (name, nearest) => {
     const candidates = ['author_is_bot', 'length', 'bot_reviews', 'hours_to_first_review'];
     expect(nearestName(name, candidates.values())).toBe(nearest);
   });
 
-  test('is the first of equally near ones', () => {
+  test('the nearest name is the first of equally near ones', () => {
     expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
   });
 
-  test('differs in six characters at most, however long a name is', () => {
+  test('the nearest name differs in six characters at most, however long a name is', () => {
     const name = 'abcdefghijklmnopqrstuvwxyz0123';
     const changed = (count: number) => '#'.repeat(count) + name.slice(count);
     expect(nearestName(name, [changed(6)])).toBe(changed(6));
     expect(nearestName(name, [changed(7)])).toBeUndefined();
   });
 
-  test('is not searched for if a name is longer than sixty characters', () => {
+  test('a name of more than sixty characters has no nearest name', () => {
     expect(nearestName('a'.repeat(60), ['a'.repeat(60)])).toBe('a'.repeat(60));
     expect(nearestName('a'.repeat(61), ['a'.repeat(61)])).toBeUndefined();
   });
 
-  test('is symmetric', () => {
+  test('a name is nearest to another if that one is nearest to it', () => {
     const name = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 6, maxLength: 8 });
     fc.assert(
       fc.property(name, name, (one, two) => {

@@ -91,7 +91,7 @@ test('patterns with assertions match what re2js matches in every text of three c
   }
 });
 
-test('words consist of ASCII letters, digits and the underscore', () => {
+test('words in patterns consist of ASCII letters, digits and the underscore', () => {
   const edge = compilePattern('\\b');
   const characters = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code));
   expect(characters.filter(character => edge.test(character))).toEqual(
@@ -164,7 +164,7 @@ describe('a hostile pattern', () => {
     '(?:(?:a?){10}b?){11}$',
     '(?i)\\b(?:a|b|x|y)+\\b$',
     '\\pL*a\\pL{20}\\b',
-  ])('%s takes less than 50 ms on 64 KB', source => {
+  ])('the hostile pattern %s takes less than 50 ms on 64 KB', source => {
     const { test: run } = compilePattern(source);
     for (const value of texts) {
       expect(processorTime(() => run(value), 50)).toBeLessThan(50);
@@ -181,7 +181,7 @@ describe('a hostile pattern', () => {
     ['(?<!a)b', 'is not a pattern in RE2 syntax'],
     ['(a)\\1', 'is not a pattern in RE2 syntax'],
     ['(a\u2028\0b', 'is not a pattern in RE2 syntax: missing closing ): `(a \uFFFDb`'],
-  ])('%s is refused within 50 ms', (source, message) => {
+  ])('the hostile pattern %s is refused within 50 ms', (source, message) => {
     const refused = () => expect(() => compilePattern(source)).toThrow(message);
     refused();
     expect(processorTime(refused, 50)).toBeLessThan(50);
@@ -263,7 +263,7 @@ describe('the glob', () => {
     ['a\\[b', ['a[b'], ['ab']],
     ['a\nb*', ['a\nbc'], ['ab']],
     ['**/node_modules/*', ['node_modules/x', 'a/node_modules/x'], ['a/node_modules/x/y']],
-  ])('%s matches its paths and no others', (glob, matching, others) => {
+  ])('the glob %s matches the paths %j, and not %j', (glob, matching, others) => {
     const compiled = compileGlob(glob);
     expect(matching.filter(path => !compiled.test(path))).toEqual([]);
     expect(others.filter(path => compiled.test(path))).toEqual([]);
@@ -283,17 +283,17 @@ describe('the glob', () => {
     ['{10..20}', 'write each choice'],
     ['a\\', 'ends with a backslash'],
     [`${'{a,'.repeat(20)}${'}'.repeat(20)}`, 'nested deeper'],
-  ])('%j is refused', (glob, message) => {
+  ])('the glob %j is refused', (glob, message) => {
     expect(() => compileGlob(glob)).toThrow(message);
   });
 
-  test('may have braces eight levels deep', () => {
+  test('a glob may have braces eight levels deep', () => {
     const nested = (levels: number) => `${'{a,'.repeat(levels)}b${'}'.repeat(levels)}`;
     expect(compileGlob(nested(8)).test('b')).toBe(true);
     expect(() => compileGlob(nested(9))).toThrow('nested deeper than 8 levels');
   });
 
-  test('needs no automaton in its common shapes, but matches the same paths', () => {
+  test('a glob in a common shape needs no automaton, but matches the same paths', () => {
     const names = fc.constantFrom('a', 'b', '.a', 'a.ts', 'b.ts', 'docs');
     const path = fc.array(names, { minLength: 1, maxLength: 4 }).map(parts => parts.join('/'));
     const glob = fc.oneof(
@@ -314,7 +314,7 @@ describe('the glob', () => {
     );
   });
 
-  test('takes less than 50 ms on 64 KB', () => {
+  test('a glob takes less than 50 ms on 64 KB', () => {
     const path = 'a'.repeat(65_536);
     for (const source of ['*a'.repeat(50), '**a'.repeat(50), '{a,a*}'.repeat(30), `${'?'.repeat(100)}*b`]) {
       const { test: run } = compileGlob(source);

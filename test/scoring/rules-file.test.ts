@@ -12,7 +12,7 @@ const problems = (text: string) => parseRulesFile(text).problems.map(({ line, me
 
 const withLogic = (logic: string) => `rules:\n  - name: R\n    logic:\n${logic.replace(/^/gm, '      ')}\n`;
 
-test('the example file is valid and its tests pass', () => {
+test('rules.example.yaml is valid and its tests pass', () => {
   const file = parseRulesFile(readFileSync(new URL('../../rules.example.yaml', import.meta.url), 'utf8'));
   expect([...file.problems, ...file.warnings]).toEqual([]);
   expect(file.rules.length).toBeGreaterThanOrEqual(5);
@@ -136,7 +136,7 @@ test.each([
   expect([rules[0]?.description, found]).toEqual([description, []]);
 });
 
-describe('of a test that fails, the relevant entries', () => {
+describe('the relevant entries of a test that fails', () => {
   const logic = [
     ['merged', 'ADD', '5'],
     ['merged', 'ADD', '10'],
@@ -153,14 +153,14 @@ describe('of a test that fails, the relevant entries', () => {
     return Array.from(result?.relevant ?? [], ({ entry }) => entry);
   };
 
-  test('are those whose condition is true, and those that would bring the score nearer to the expected one', () => {
+  test('the entries relevant to a failed test have a true condition, or would bring the score nearer', () => {
     expect(relevant('additions: 1', 6)).toEqual([1, 4]);
     expect(relevant('additions: 1', 11)).toEqual([1, 2, 4]);
     expect(relevant('additions: 7', 2)).toEqual([3, 4]);
     expect(relevant('', -5)).toEqual([3]);
   });
 
-  test('are also those that would bring it too far, if all of them would', () => {
+  test('the entries relevant to a failed test include those that overshoot, if all of them would', () => {
     expect(relevant('additions: 1', 3)).toEqual([1, 2, 4]);
     expect(relevant('draft: true', -3)).toEqual([1, 2, 3]);
   });
@@ -172,13 +172,13 @@ test('names that differ only by case are those of two rules', () => {
   expect([rules.map(({ name }) => name), found]).toEqual([['Size', 'size'], []]);
 });
 
-test('a file may have no rules', () => {
+test('a rules file may have no rules', () => {
   for (const text of ['rules: []', 'rules: []\ntests: NULL', '\ufeffrules: []\r\n']) {
     expect(parseRulesFile(text)).toEqual({ definitions: [], rules: [], tests: [], problems: [], warnings: [] });
   }
 });
 
-describe('a problem names the line, the rule, the entry and the part', () => {
+describe('the problems of a rules file', () => {
   test.each<[string, string[]]>([
     ['5', ['1: The file must be a map with `define`, `rules`, `tests`, not a text']],
     ['- a', ['1: The file must be a map with `define`, `rules`, `tests`, not a list']],
@@ -403,11 +403,11 @@ describe('a problem names the line, the rule, the entry and the part', () => {
         '14: Test "t", pull_request, body: it always has a value; write one, or leave the fact out',
       ],
     ],
-  ])('in %j', (text, expected) => {
+  ])('a problem names the line, the rule, the entry and the part in %j', (text, expected) => {
     expect(problems(text)).toEqual(expected);
   });
 
-  test('while valid rules are kept', () => {
+  test('valid rules are kept if another rule has a problem', () => {
     const { rules, problems: found } = parseRulesFile(
       'rules:\n- {name: A, logic: [{expression: "a", effect: {action: ADD, value: 1}}]}\n- {name: B, logic: [{expression: "true", effect: {action: ADD, value: 1}}]}',
     );
@@ -415,7 +415,7 @@ describe('a problem names the line, the rule, the entry and the part', () => {
     expect(found).toHaveLength(1);
   });
 
-  test('if there are more than 200 rules, 50 entries or 200 characters in a name', () => {
+  test('a file may have 200 rules, 50 entries in a rule and 200 characters in a name, and no more', () => {
     const entry = '{expression: "true", effect: {action: ADD, value: 1}}';
     const rule = (name: string, entries: number) =>
       `- {name: ${name}, logic: [${Array.from({ length: entries }, () => entry).join()}]}\n`;
@@ -441,7 +441,7 @@ describe('the cost of a ruleset', () => {
   };
   const patterns = 'matches(body, "a.{20}b") || any_file("src/**/*.{ts,tsx}", "test/*.ts")';
 
-  test('has a limit, whose message names the rule that costs most', () => {
+  test('the cost of a ruleset has a limit, whose message names the rule that costs most', () => {
     const cheap = ruleOf('Cheap', 'has_label("bug")', 50);
     expect(problems(`rules:\n${cheap}${ruleOf('A', patterns, 50)}`)).toEqual([]);
     expect(problems(`rules:\n${cheap}${ruleOf('A', patterns, 11)}${ruleOf('B', patterns, 50)}`)).toEqual([
@@ -449,12 +449,12 @@ describe('the cost of a ruleset', () => {
     ]);
   });
 
-  test('leaves out disabled rules', () => {
+  test('the cost of a ruleset leaves out disabled rules', () => {
     const rules = ruleOf('A', patterns, 50) + ruleOf('B', patterns, 50, 'enabled: false, ');
     expect(problems(`rules:\n${rules}`)).toEqual([]);
   });
 
-  test('counts texts by what they can hold', () => {
+  test('the cost of a ruleset counts texts by what they can hold', () => {
     const many = (expression: string) =>
       problems(`rules:\n${Array.from({ length: 10 }, (_, index) => ruleOf(`R${index}`, expression, 50)).join('')}`);
     expect(many('matches(title, "[ab]{60}") && lower(title) != "x" && contains(author, "bot")')).toEqual([]);
@@ -463,7 +463,7 @@ describe('the cost of a ruleset', () => {
     }
   });
 
-  test('allows ordinary expressions up to all other limits', () => {
+  test('the cost of a ruleset allows ordinary expressions up to all other limits', () => {
     const ordinary = [
       'size > 10 && merged',
       'has_label("bug") && hours_to_merge <= 24',
@@ -483,7 +483,7 @@ describe('the cost of a ruleset', () => {
 describe('definitions and conditions of rules', () => {
   const logic = '  logic:\n  - {expression: small, effect: {action: ADD, value: points}}\n';
 
-  test('are read, and their tests run', () => {
+  test('a file with definitions and conditions of rules is read, and its tests run', () => {
     const file = parseRulesFile(
       `define:\n  small: size <= limit\n  limit: 200\n  points: "merged ? 5 : 2"\nrules:\n- name: R\n  when: '!draft'\n${logic}tests:\n- {name: t, pull_request: {additions: 200, merged: true}, score: 5}\n- {name: u, pull_request: {draft: true}, score: 0}\n`,
     );
@@ -505,7 +505,7 @@ describe('definitions and conditions of rules', () => {
     expect(runRuleTests(file, file.tests).map(({ actual }) => actual)).toEqual([5, 0]);
   });
 
-  test('are written as they were read, in their order', () => {
+  test('definitions and conditions of rules are written as they were read, in their order', () => {
     const ruleset: Ruleset = {
       definitions: [
         { name: 'zebra', expression: 'title == "a: b" && ape > 1\n&& merged' },
@@ -542,7 +542,7 @@ rules:
 `);
   });
 
-  test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('may be none: %s', define => {
+  test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('a file may have no definitions: %s', define => {
     expect(parseRulesFile(`${define}\nrules: []`)).toEqual({
       definitions: [],
       rules: [],
@@ -574,20 +574,20 @@ rules:
         ],
       ],
     ),
-  ])('that are not valid are told in one line: %j', (define, expected) => {
+  ])('definitions that are not valid are told in one line: %j', (define, expected) => {
     expect(problems(`${define}\nrules: []`)).toEqual(expected);
   });
 
-  test('may have a name of 60 characters', () => {
+  test('a definition may have a name of 60 characters', () => {
     expect(problems(`define:\n  ${'a'.repeat(60)}: 1\nrules: []`)).toEqual([]);
   });
 
-  test('do not make a rule fail a second time if only the name of a definition is wrong', () => {
+  test('a rule does not fail a second time if only the name of a definition is wrong', () => {
     const used = '- {name: R, logic: [{expression: size == 1, effect: {action: ADD, value: size}}]}';
     expect(problems(`define:\n  size: 1\nrules:\n${used}`)).toHaveLength(1);
   });
 
-  test('name the rule, the entry and the part that use them wrongly', () => {
+  test('the message about a wrong use of a definition names the rule, the entry and the part', () => {
     expect(
       problems(
         `define:\n  small: siz < 5\n  points: 5\nrules:\n- name: R\n  when: points\n${logic}  - {expression: smal, effect: {action: ADD, value: 1}}\n`,
@@ -600,7 +600,7 @@ rules:
     ]);
   });
 
-  test('that stand for a fact or a text are checked like these', () => {
+  test('a definition that stands for a fact or a text is checked like these', () => {
     const wrong = '`"Merged"` is not a value of `state`; did you mean `"merged"`?';
     expect(
       problems(
@@ -613,7 +613,7 @@ rules:
     ]);
   });
 
-  test('can be 200, and no more', () => {
+  test('a file may have 200 definitions, and no more', () => {
     const defined = (count: number) =>
       `define:\n${Array.from({ length: count }, (_, index) => `  d${index}: size > ${index}\n`).join('')}rules: []`;
     expect(problems(defined(200))).toEqual([]);
@@ -622,7 +622,7 @@ rules:
     expect(processorTime(check, 1000)).toBeLessThan(1000);
   });
 
-  test('count in the cost of a ruleset wherever they are used', () => {
+  test('definitions count in the cost of a ruleset wherever they are used', () => {
     const rules = Array.from(
       { length: 10 },
       (_, index) =>
@@ -634,7 +634,7 @@ rules:
     ]);
   });
 
-  test('that are unknown hundreds of times end the check within two seconds', () => {
+  test('hundreds of unknown names end the check within two seconds', () => {
     const defined = Array.from({ length: 200 }, (_, index) => `  ${'d'.repeat(50)}${index}: 1\n`).join('');
     const entry = `{expression: ${'e'.repeat(55)}, effect: {action: ADD, value: ${'f'.repeat(55)}}}`;
     const entries = Array.from({ length: 50 }, () => entry).join();
@@ -656,7 +656,7 @@ describe('YAML that cuts a value', () => {
     ['{ action: ADD, value: min(5, size) }', 'min(5', '"min(5, size)"'],
     ['{ value: clamp(size, 1, 5), action: ADD }', 'clamp(size', '"clamp(size, 1, 5)"'],
     ['{action: ADD, value: max(1,min(5 ,size) )}', 'max(1', '"max(1,min(5 ,size) )"'],
-  ])('at a comma in %s is told with the whole value in quotes', (effect, cut, quoted) => {
+  ])('a value cut at a comma in %s is told with the whole value in quotes', (effect, cut, quoted) => {
     expect(found(withLogic(`- expression: merged\n  effect: ${effect}`))).toEqual([
       {
         line: 5,
@@ -668,7 +668,7 @@ describe('YAML that cuts a value', () => {
     ]);
   });
 
-  test('at a comma in a definition, a description or a test is told, too', () => {
+  test('a value cut at a comma in a definition, a description or a test is told', () => {
     expect(
       problems(
         'define: { most: min(5, size), b: 1 }\nrules:\n- { name: R, description: Yes, please, logic: [{ expression: "true", effect: { action: ADD, value: 1 } }] }\ntests:\n- { name: t, pull_request: { title: a, b }, score: 1 }',
@@ -680,7 +680,7 @@ describe('YAML that cuts a value', () => {
     ]);
   });
 
-  test('at a comma with what can be no part of it is not told to quote it', () => {
+  test('the message about a comma quotes no whole value if what follows can be no part of it', () => {
     expect(problems(withLogic('- { expression: merged, effect: { action: ADD, value: 5, by } }'))).toEqual([
       '4: Rule "R", entry 1, effect, value: inside { } a comma ends a value, so this one is only `5`; remove what follows, or put all of it in quotes',
     ]);
@@ -701,7 +701,7 @@ describe('YAML that cuts a value', () => {
     ],
     ['title == a #b', `\`a\` is not a known fact; did you mean the text \`"a"\`? ${comment('#b').replace('in', 'In')}`],
     ['merged && #all of them', `a value is missing after \`&&\`; ${comment('#all of them')}`],
-  ])('at # in %s is told if the rest is not valid', (expression, message) => {
+  ])('an expression cut at # in %s is told if the rest is not valid', (expression, message) => {
     expect(problems(withLogic(`- expression: ${expression}\n  effect: { action: ADD, value: 1 }`))).toEqual([
       `4: Rule "R", entry 1, expression: ${message}`,
     ]);
@@ -710,7 +710,7 @@ describe('YAML that cuts a value', () => {
     );
   });
 
-  test('at # is fine if the rest is valid, and so is # in quotes', () => {
+  test('a comment after # is fine if the rest is valid, and so is # in quotes', () => {
     const rule = (expression: string) =>
       problems(withLogic(`- expression: ${expression}\n  effect: { action: ADD, value: 1 }`));
     expect(rule('merged # by anybody')).toEqual([]);
@@ -765,7 +765,7 @@ describe('a file that is not YAML', () => {
       '- { name: S, logic: [{ expression: "merged", effect: { action: ADD, value: "min(5, lines("a/**"))" } }] }',
       `6 value: put the value of \`value\` in single quotes: 'min(5, lines("a/**"))'`,
     ],
-  ])('for want of quotes says where and which: %s', (line, expected) => {
+  ])('the message about the line %s says where and which quotes are missing', (line, expected) => {
     expect(advice(line)).toBe(expected);
   });
 
@@ -782,11 +782,11 @@ describe('a file that is not YAML', () => {
     ['  tags: [a\n', '6 null: close it'],
     ['\t- name: S', '6 null: indent with spaces, not tabs'],
     ['  when: !!set {}', '6 null: leave it out'],
-  ])('for another reason is not told to use quotes: %s', (line, expected) => {
+  ])('the message about the line %s suggests no quotes', (line, expected) => {
     expect(advice(line)).toBe(expected);
   });
 
-  test('which an unclosed quote or bracket spoils names the line where it begins', () => {
+  test('the message about an unclosed quote or bracket names the line where it begins', () => {
     expect(problems('rules:\n- name: "R\n  logic: []\n')).toEqual([
       '2: The file is not YAML: `"` is not closed; close it',
     ]);
@@ -871,17 +871,17 @@ describe('hostile YAML', () => {
       `rules: [] #${'x'.repeat(1_000_000 - 10)}`,
       '1: The file is longer than 1000000 characters; shorten it',
     ],
-  ])('with %s is refused', (_, text, message) => {
+  ])('YAML with %s is refused', (_, text, message) => {
     expect(problems(text).join('\n')).toContain(message);
   });
 
-  test('may be 32 levels deep, the map and its text included', () => {
+  test('a rules file may be 32 levels deep, the map and its text included', () => {
     const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
     expect(nested(30)).not.toContain('nested too deeply');
     expect(nested(31)).toContain('nested too deeply');
   });
 
-  test('may have a million characters', () => {
+  test('a rules file may have a million characters', () => {
     expect(problems(`rules: [] #${'x'.repeat(1_000_000 - 11)}`)).toEqual([]);
   });
 
@@ -910,7 +910,7 @@ describe('hostile YAML', () => {
     ],
     ['half a million parts', '- a\n'.repeat(200_000), 'too many parts'],
     ['50,000 keys', Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join('\n'), 'has an unknown key'],
-  ])('of %s is refused quickly', (_, text, message) => {
+  ])('YAML of %s is refused within five seconds', (_, text, message) => {
     const refused = () => expect(problems(text).join('\n')).toContain(message);
     expect(processorTime(refused, 5000)).toBeLessThan(5000);
   });
@@ -987,7 +987,7 @@ describe('a test of a rules file', () => {
     ['{milestone: ""}', 'milestone == ""'],
     ['{title: 5, author: true}', 'title == "5" && author == "true"'],
     ['{labels: [1, "true"]}', '"1" in labels && has_label("TRUE")'],
-  ])('with the facts %s meets %s', (facts, expression) => {
+  ])('a test with the facts %s meets %s', (facts, expression) => {
     expect(run(facts, expression)).toBe(true);
   });
 
@@ -1026,7 +1026,7 @@ describe('a test of a rules file', () => {
       'files: [{ path: a, additions: 1.5 }]',
       'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }',
     ],
-  ])('refuses what GitHub never says: %s', (fact, form) => {
+  ])('a test refuses what GitHub never says: %s', (fact, form) => {
     const [name = ''] = fact.split(':');
     expect(factProblems(fact)).toEqual([
       {
@@ -1078,7 +1078,7 @@ describe('a test of a rules file', () => {
     ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions: 4', 'files', 'these have 5'],
     ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions: 4', 'files', 'these have 5'],
     ['files: [{ path: a, additions: 3, deletions: 2 }]; size: 4', 'size: 4', 'files', 'these have 5'],
-  ])('refuses facts that contradict each other: %s', (facts, one, other, reason = '') => {
+  ])('a test refuses facts that contradict each other: %s', (facts, one, other, reason = '') => {
     const [name = ''] = one.split(':');
     const lines = facts.split('; ').map(fact => fact.split(':')[0]);
     expect(factProblems(facts)).toEqual([
@@ -1089,7 +1089,7 @@ describe('a test of a rules file', () => {
     ]);
   });
 
-  test('tells all that is wrong at once', () => {
+  test('a test tells all that is wrong with its facts at once', () => {
     expect(factProblems('merged: true; commits: -1; state: open').map(({ part }) => part)).toEqual([
       'commits',
       'state',
@@ -1105,11 +1105,11 @@ describe('a test of a rules file', () => {
     'files: [a]; changed_files: 4000; additions: 9',
     'approvals: 2',
     'author: ada; merged_by: ada; self_merged: true',
-  ])('accepts %s', facts => {
+  ])('a test accepts the facts %s', facts => {
     expect(factProblems(facts)).toEqual([]);
   });
 
-  test('is not explained if twenty others have failed', () => {
+  test('a failed test is not explained if twenty others have failed', () => {
     const tests = '- {name: t, pull_request: {}, score: 1}\n'.repeat(21);
     const file = parseRulesFile(`rules: []\ntests:\n${tests}`);
     const explained = runRuleTests(file, file.tests).map(({ passed, explanation }) => [
@@ -1119,7 +1119,7 @@ describe('a test of a rules file', () => {
     expect(explained).toEqual([...Array(20).fill([false, true]), [false, false]]);
   });
 
-  test('explains the actual score if it fails', () => {
+  test('a failed test explains the actual score', () => {
     const { rules, tests } = parseRulesFile(
       `${withLogic('- {expression: size > 1, effect: {action: SUBTRACT, value: size}}')}tests:\n- {name: t, pull_request: {size: 3}, score: 5}\n- {name: u, pull_request: {size: 3}, score: -3}`,
     );
@@ -1145,7 +1145,7 @@ test.each([
   expect(parseRulesFile('rules: []\t# 日本語 🙂\r\n').problems).toEqual([]);
 });
 
-describe('a file that would hurt the process is refused within two seconds,', () => {
+describe('a file that would hurt the process', () => {
   const fileOf = (rules: number, entries: number, when: string, expression = 'merged') => {
     const entry = `{expression: ${expression}, effect: {action: ADD, value: 1}}`;
     const logic = Array.from({ length: entries }, () => entry).join();
@@ -1169,7 +1169,7 @@ describe('a file that would hurt the process is refused within two seconds,', ()
     ['a thousand patterns that are too large', fileOf(200, 5, 'matches("", "INDEX(a{9}){60}")'), /reads 54\d char/],
     ['wide ranges in many patterns', fileOf(200, 5, 'matches("", "(?i)[\\\\x{0}-\\\\x{FFF0}]INDEX")'), /too large/],
     ['letters of all alphabets, often', fileOf(200, 5, 'matches("", "\\\\pL{127}INDEX")'), /too large together/],
-  ])('such as %s', (_, file, reason) => {
+  ])('a file with %s is refused within two seconds', (_, file, reason) => {
     let found: string[] = [];
     const milliseconds = processorTime(() => {
       found = problems(file);
@@ -1178,12 +1178,12 @@ describe('a file that would hurt the process is refused within two seconds,', ()
     expect(found.join('\n')).toMatch(reason);
   });
 
-  test('which does not refuse a long pattern with letters of all alphabets', () => {
+  test('a file may have a long pattern with letters of all alphabets', () => {
     const pattern = String.raw`^(?i:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\pL\\d-]+\\))?!?: \\pL`;
     expect(problems(fileOf(10, 2, `matches(title, "${pattern}INDEX")`))).toEqual([]);
   });
 
-  test('which does not refuse two hundred rules with patterns of their own', () => {
+  test('a file may have two hundred rules with patterns of their own', () => {
     const pattern =
       '^(feat|fix|docs|style|refactor|perf|test|build|ci|chore|revertINDEX)(\\\\([\\\\w\\\\-./ ]+\\\\))?!?: ';
     expect(problems(fileOf(200, 2, `matches(title, "${pattern}")`))).toEqual([]);

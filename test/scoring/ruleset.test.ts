@@ -21,7 +21,7 @@ function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
 const valued = (value: string, facts: Facts = factsWith()) => scored([rule('R', entry('true', value))], facts);
 
 describe('a score', () => {
-  test('sums the entries, in the order of the rules and of their entries', () => {
+  test('a score sums the entries, in the order of the rules and of their entries', () => {
     const rules = [
       rule('B', entry('size > 5', 'size'), entry('size > 50', '1'), entry('merged', '3', 'SUBTRACT')),
       rule('A', entry('draft == false', '2')),
@@ -36,12 +36,12 @@ describe('a score', () => {
     });
   });
 
-  test('is 0 with an empty breakdown if no entry counts', () => {
+  test('a score is 0 with an empty breakdown if no entry counts', () => {
     expect(scored([])).toEqual({ score: 0, breakdown: [] });
     expect(scored([rule('R', entry('merged', '5'))])).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('ignores disabled rules, even invalid ones', () => {
+  test('a score ignores disabled rules, even invalid ones', () => {
     const disabled = [
       { ...rule('R', entry('true', '5')), is_enabled: false },
       { ...rule('Old', entry('no_such_fact', '5')), is_enabled: false },
@@ -61,7 +61,7 @@ describe('a score', () => {
     ['size - 0.5', -1],
     ['size - 2.5', -3],
     ['size + 2.4999', 2],
-  ])('rounds halves away from zero: %s gives %s', (value, effect) => {
+  ])('a score rounds halves away from zero: %s gives %s', (value, effect) => {
     const breakdown = effect === undefined ? [] : [{ name: 'R', action: 'ADD', effect, expression: 'true' }];
     expect(valued(value)).toEqual({ score: effect ?? 0, breakdown });
   });
@@ -98,11 +98,11 @@ describe('a score', () => {
       'per(5, size)',
       'round(hours_to_merge)',
     ],
-  ])('ignores a value of %s', value => {
+  ])('a score ignores a value of %s', value => {
     expect(valued(value, factsWith({ hours_to_merge: null, milestone: null }))).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('is limited to 32 bits, while the effects are not changed', () => {
+  test('a score is limited to 32 bits, while the effects are not changed', () => {
     const max = '2147483647';
     const min = '-2147483648';
     expect(scored([rule('R', entry('true', max), entry('true', max))]).score).toBe(2147483647);
@@ -113,7 +113,7 @@ describe('a score', () => {
     expect(valued(min).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
   });
 
-  test('is exact for a thousand entries with effects at the limits', () => {
+  test('a score is exact for a thousand entries with effects at the limits', () => {
     const logic = Array.from({ length: 50 }, (_, index) =>
       entry('true', '-2147483648', index % 2 === 0 ? 'ADD' : 'SUBTRACT'),
     );
@@ -124,7 +124,7 @@ describe('a score', () => {
     expect(breakdown).toHaveLength(999);
   });
 
-  test('keeps every name and expression in its breakdown', () => {
+  test('a breakdown keeps every name and expression', () => {
     const name = 'a "b" \\ \u2028 </script> $1 🙂 \u0007';
     const expression = 'title != "\\"\\\\ \u2028 $& 🙂"';
     expect(scored([rule(name, entry(expression, '1'), entry(expression, 'size + 2'))]).breakdown).toEqual([
@@ -133,14 +133,14 @@ describe('a score', () => {
     ]);
   });
 
-  test('is not affected by code in names and texts', () => {
+  test('code in names and texts does not affect a score', () => {
     const attack = '"]; process.exit(1); //';
     expect(scored([rule(attack, entry(`title != ${JSON.stringify(attack)}`, 'size + 1'))]).score).toBe(1);
   });
 });
 
 describe('a rule that is not valid', () => {
-  test('is reported and contributes nothing, while the others score', () => {
+  test('a rule that is not valid is reported and contributes nothing, while the others score', () => {
     const { score, problems } = compileRuleset(
       rulesetOf([
         rule('Good', entry('true', '5')),
@@ -166,7 +166,7 @@ describe('a rule that is not valid', () => {
     ]);
   });
 
-  test('has an unknown action, no entries, or more than 50', () => {
+  test('a rule with an unknown action, no entries or more than 50 is not valid', () => {
     const { score, problems } = compileRuleset(
       rulesetOf([
         rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
@@ -205,7 +205,7 @@ test('a required fact that is null or missing does not make a score throw', () =
 describe("a rule's `when`", () => {
   const conditional = { ...rule('R', entry('size > 5 || draft', '3'), entry('true', '1')), when: 'merged || draft' };
 
-  test('is a condition of all entries, and the breakdown shows the whole condition', () => {
+  test('the `when` of a rule is a condition of all entries, and the breakdown shows all of it', () => {
     expect(scored([conditional], factsWith({ size: 6 }))).toEqual({ score: 0, breakdown: [] });
     expect(scored([conditional], factsWith({ size: 6, merged: true }))).toEqual({
       score: 4,
@@ -216,7 +216,7 @@ describe("a rule's `when`", () => {
     });
   });
 
-  test('can use definitions', () => {
+  test('the `when` of a rule can use definitions', () => {
     const { score, problems, facts } = compileRuleset({
       definitions: [{ name: 'done', expression: 'merged && approvals > 0' }],
       rules: [{ ...rule('R', entry('true', '2')), when: 'done' }],
@@ -227,7 +227,7 @@ describe("a rule's `when`", () => {
     expect(score(factsWith({ merged: true, approvals: 1 })).score).toBe(2);
   });
 
-  test('is explained together with the expression', () => {
+  test('the `when` of a rule is explained together with the expression', () => {
     const explained = explainScore(rulesetOf([conditional]), factsWith({ size: 6 }));
     expect(explained.rules[0]?.entries[0]).toMatchObject({
       expression: '(merged || draft) && (size > 5 || draft)',
@@ -246,7 +246,7 @@ describe("a rule's `when`", () => {
     ['merged) || (true', 'Rule "R", when: `)` has no opening bracket'],
     ['', 'Rule "R", when: it is empty; write a value'],
     ['mergd', 'Rule "R", when: `mergd` is not a known fact; did you mean `merged`?'],
-  ])('that is not valid is told once, and the rule counts for nothing: %j', (when, message) => {
+  ])('a `when` that is not valid is told once, and its rule counts for nothing: %j', (when, message) => {
     const { score, problems } = compileRuleset(rulesetOf([{ ...conditional, when }]));
     expect(problems).toEqual([{ rule: 'R', entry: null, part: 'when', message }]);
     expect(score(factsWith({ merged: true, size: 9 }))).toEqual({ score: 0, breakdown: '[]' });
@@ -255,13 +255,13 @@ describe("a rule's `when`", () => {
   test.each([
     ['draft) || (true', 'Rule "R", entry 1, expression: `)` has no opening bracket'],
     ['size', 'Rule "R", entry 1, expression: `size` is a number, but a condition must be true or false'],
-  ])('does not change what an expression must be: %j', (expression, message) => {
+  ])('the `when` of a rule does not change what an expression must be: %j', (expression, message) => {
     const { problems } = compileRuleset(rulesetOf([{ ...conditional, logic: [entry(expression, '1')] }]));
     expect(problems).toHaveLength(1);
     expect(problems[0]?.message).toContain(message);
   });
 
-  test('counts within the limits of each expression', () => {
+  test('the `when` of a rule counts within the limits of each expression', () => {
     const chain = (count: number) => Array.from({ length: count }, () => 'merged').join(' && ');
     const long = (count: number) => `title == "${'x'.repeat(count)}"`;
     const problemsOf = (when: string, expression: string) =>
@@ -283,7 +283,7 @@ describe("a rule's `when`", () => {
 
 describe('compiled code', () => {
   test.each(['number', 'boolean'] as const)(
-    'agrees with an interpreter on all parts of an expression of type %s',
+    'compiled code agrees with an interpreter on all parts of an expression of type %s',
     type => {
       fc.assert(
         fc.property(anyExpression[type], fc.array(anyFacts, { minLength: 1, maxLength: 5 }), (source, many) => {
@@ -302,7 +302,7 @@ describe('compiled code', () => {
     },
   );
 
-  test('agrees with the explanation of whole rulesets', () => {
+  test('compiled code agrees with the explanation of whole rulesets', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
         const { score } = compileRuleset(rulesetOf(rules));

@@ -110,6 +110,6 @@ test.each([
   [' '.repeat(61), ' …'],
   ['a \n\t b', 'a b'],
   ['a\u0007\u200b\ud83db', 'a\uFFFD\uFFFD\uFFFDb'],
-])('%j is shown as one short line', (source, shown) => {
+])('an excerpt shows %j as one short line', (source, shown) => {
   expect(excerpt(`<${source}>`, 1, source.length + 1)).toBe(`\`${shown}\``);
 });

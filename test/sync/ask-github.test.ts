@@ -43,7 +43,7 @@ const whatReserveSays =
   /^\d+ of GitHub's 5,000 points are left: they are kept for webhooks and PUT syncs until \d\d:\d\d UTC\.$/;
 
 describe('a tenth of the hourly points', () => {
-  test('is not used by imports, estimates, comparisons and lists of members, on any replica', async () => {
+  test('estimates, comparisons and lists of members leave a tenth of the points, even on another replica', async () => {
     const home = await withFewPoints(500);
     const replica = await world.replica();
     const before = world.github.count();
@@ -62,7 +62,7 @@ describe('a tenth of the hourly points', () => {
     expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
-  test('makes requests in the background wait for the next hour, not fail', async () => {
+  test('requests in the background wait, not fail, if only a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(500);
     const { executor } = world.service.database;
     await executor.execute(sql`
@@ -75,7 +75,7 @@ describe('a tenth of the hourly points', () => {
     expect(world.github.count()).toBe(before);
   });
 
-  test('may be used by a webhook for a pull request that the sweep has requested', async () => {
+  test('a webhook may use the last tenth of the points for a pull request that the sweep has requested', async () => {
     const home = await withFewPoints(500);
     const [known] = home.acme.repository('web').pullRequests;
     if (known === undefined) throw new Error('none');
@@ -88,7 +88,7 @@ describe('a tenth of the hourly points', () => {
     expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
   });
 
-  test('may be used by PUT syncs', async () => {
+  test('a PUT sync may use the last tenth of the hourly points', async () => {
     const home = await withFewPoints(500);
     const [stored] = await storedPullRequests(world.service, home);
     const { statusCode } = await world.service.app.inject({
@@ -99,7 +99,7 @@ describe('a tenth of the hourly points', () => {
     expect(statusCode).toBe(200);
   });
 
-  test('makes an import wait, once and without a request, and say until when and why', async () => {
+  test('an import at the last tenth of the points waits, and says until when and why, without a request', async () => {
     const home = await withFewPoints(500);
     const before = world.github.count();
     const interruption = new AbortController();
@@ -118,14 +118,14 @@ describe('a tenth of the hourly points', () => {
     expect(world.github.count()).toBe(before);
   });
 
-  test('is no longer needed once GitHub has reset the points', async () => {
+  test('an import no longer waits once GitHub has reset the points', async () => {
     const home = await withFewPoints(500);
     await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
     setPoints(world.github, 5_000);
     expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
   });
 
-  test('does not stop an import while more points are left', async () => {
+  test('an import does not wait while more than a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(600);
     expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
   });
@@ -137,13 +137,13 @@ describe('the stored number of points', () => {
     saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
   const known = async () => (await findLimits(world.service.database.executor, 'reported', newId())).points;
 
-  test('is the lowest that GitHub reported in the hour, in whatever order the replies come', async () => {
+  test("the stored number of points is the lowest that the hour's replies report, in whatever order", async () => {
     const resetAt = now() + 600;
     for (const remaining of [400, 300, 350]) await report(remaining, resetAt);
     expect(await known()).toMatchObject({ limit: 5_000, remaining: 300, resetAt });
   });
 
-  test('is that of the latest hour', async () => {
+  test('the stored number of points is that of the latest hour', async () => {
     const resetAt = now() + 600;
     await report(300, resetAt - 60);
     await report(4_000, resetAt);
@@ -151,12 +151,12 @@ describe('the stored number of points', () => {
     expect(await known()).toMatchObject({ remaining: 4_000, resetAt });
   });
 
-  test("expires after an hour, even if GitHub's clock is ahead", async () => {
+  test("the stored number of points expires after an hour, even if GitHub's clock is ahead", async () => {
     await report(0, now() + 86_400);
     expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
   });
 
-  test('is unknown on a server without rate limits', async () => {
+  test('a server without rate limits leaves no stored number of points', async () => {
     await saveReply(world.service.database.executor, 'reported', undefined);
     const { rows } = await world.service.database.executor.execute('select from github_limits');
     expect(rows).toEqual([]);
@@ -164,7 +164,7 @@ describe('the stored number of points', () => {
 });
 
 describe("an App's limits", () => {
-  test('are those of one organisation, and not affected by what another is asked', async () => {
+  test("an App's requests for one organisation leave its limits for another as they are", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       // Short: it is found sooner.
       modulusLength: 1024,
@@ -189,7 +189,7 @@ describe("an App's limits", () => {
 describe('the points that an organisation has used', () => {
   const used = async (home: Home) => (await limitsOf(world.service, home)).points?.used;
 
-  test('are those of its webhooks and PUT syncs, not of what is done in the background nor of others', async () => {
+  test('the points that an organisation has used are those of its webhooks and PUT syncs alone', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
     for (const pullRequest of opened) await sync(world.service, home, pullRequest);
@@ -199,7 +199,7 @@ describe('the points that an organisation has used', () => {
     expect([await used(home), await used(other)]).toEqual([3, 1]);
   });
 
-  test('are counted once for each of two exchanges at the same time', async () => {
+  test("two exchanges at the same time count once each in an organisation's used points", async () => {
     const home = await newHome(world);
     const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
     await sync(world.service, home, ...opened);
@@ -214,7 +214,7 @@ describe('the points that an organisation has used', () => {
     expect(await used(home)).toBe((before ?? 0) + 2);
   });
 
-  test('include those of requests that fail', async () => {
+  test("requests that fail count in an organisation's used points", async () => {
     const home = await newHome(world);
     const opened = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, opened);
@@ -223,7 +223,7 @@ describe('the points that an organisation has used', () => {
     expect(await used(home)).toBe(2);
   });
 
-  test('are counted anew from the next hour on, but not if the reset of the same hour moves by seconds', async () => {
+  test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
     const home = await newHome(world);
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { executor } = world.service.database;
@@ -241,7 +241,7 @@ describe('the points that an organisation has used', () => {
 });
 
 describe('a limit of a token', () => {
-  test('does not pass to the next token', async () => {
+  test("a token's limit does not pass to the next token", async () => {
     const home = await newHome(world);
     const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
     const same = await world.replica();
@@ -253,7 +253,7 @@ describe('a limit of a token', () => {
     expect(JSON.stringify(rows)).not.toContain(world.github.token);
   });
 
-  test('for a short time does not end one for a longer time', async () => {
+  test("a token's short limit does not end a longer one", async () => {
     const home = await newHome(world);
     const credential = credentialOf(world.service.config, home.organisation);
     for (const seconds of [600, 10]) await blockGithub(world.service.database.executor, credential, seconds);

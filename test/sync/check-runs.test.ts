@@ -78,7 +78,7 @@ const counts = ({ organisation }: Home) => countCheckRuns(world.service.database
 const requestsOf = () => world.github.count('CheckRuns');
 
 describe('a check run', () => {
-  test('shows the score, what it consists of, and what would still change it', async () => {
+  test('a check run shows the score, what it consists of, and what would still change it', async () => {
     const { pullRequest } = await newShown();
     expect(shownOn(pullRequest)).toEqual({
       headSha: headShaOf(pullRequest),
@@ -105,7 +105,7 @@ describe('a check run', () => {
     });
   });
 
-  test('says by how much the score last changed', async () => {
+  test('a check run says by how much the score last changed', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await sync(world.service, home, pullRequest);
@@ -117,7 +117,7 @@ describe('a check run', () => {
     expect(pullRequest.repository.checkRuns).toHaveLength(2);
   });
 
-  test('follows a change that leaves the score as it is', async () => {
+  test('a check run follows a change that leaves the score as it is', async () => {
     const home = await newShowingHome();
     await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
     while ((await rescoreBatch(world.service)) > 0);
@@ -132,7 +132,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
-  test('follows new rules once the score is recalculated', async () => {
+  test('a check run follows new rules once the score is recalculated', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     await apply(world.service, home, rule('7', 'true', 'Seven'));
@@ -143,7 +143,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
   });
 
-  test('is not published again if nothing in it would change', async () => {
+  test('a check run is not published again if nothing in it would change', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     const before = requestsOf();
@@ -154,7 +154,7 @@ describe('a check run', () => {
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('belongs to the commit that was scored, and follows a force-push', async () => {
+  test('a check run belongs to the commit that was scored, and follows a force-push', async () => {
     const home = await newShowingHome();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -169,7 +169,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
   });
 
-  test('is a last one once the pull request is merged, whatever changes later', async () => {
+  test('a merged pull request gets a last check run, whatever changes later', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.merge();
     await sync(world.service, home, pullRequest);
@@ -185,7 +185,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
-  test('comes back with a reopened pull request', async () => {
+  test('a reopened pull request gets its check run back', async () => {
     const { home, pullRequest } = await newShown();
     for (const change of [() => pullRequest.close(), () => pullRequest.reopen()]) {
       change();
@@ -196,7 +196,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
   });
 
-  test('makes no links, mentions or markup of what rules are called', async () => {
+  test('a check run makes no links, mentions or markup of what rules are called', async () => {
     const home = await newShowingHome();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
     await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
@@ -209,7 +209,7 @@ describe('a check run', () => {
     expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
   });
 
-  test('stays within what GitHub takes, however many entries there are', async () => {
+  test('a check run stays within what GitHub takes, however many entries there are', async () => {
     const home = await newShowingHome();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
     await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
@@ -222,7 +222,7 @@ describe('a check run', () => {
 });
 
 describe('scores', () => {
-  test('are not shown before an operator asks for it, and no longer once it is turned off', async () => {
+  test('scores are shown only once an operator turns them on', async () => {
     const home = await newShowingHome();
     await enable(home, false);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -234,7 +234,7 @@ describe('scores', () => {
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
   });
 
-  test('stay turned off if that happens while some are being published', async () => {
+  test('scores that an operator turns off during their publication stay off', async () => {
     const home = await newShowingHome();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -251,7 +251,7 @@ describe('scores', () => {
     expect(await publishCheckRuns(world.service)).toBe(false);
   });
 
-  test('of a hundred pull requests take five requests, and leave the reserve of points', async () => {
+  test('the scores of a hundred pull requests take five requests, and leave the reserve of points', async () => {
     const home = await newShowingHome();
     const web = home.acme.repository('web');
     const all = Array.from({ length: 100 }, () => web.openPullRequest());
@@ -269,7 +269,7 @@ describe('scores', () => {
     expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
   });
 
-  test('are shown by the loops of a running service', async () => {
+  test('the loops of a running service show scores', async () => {
     const home = await newShowingHome();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = startLoops(world.service, { pollMs: 20 });
@@ -281,7 +281,7 @@ describe('scores', () => {
     }
   });
 
-  test('of a pull request that is deleted meanwhile are forgotten', async () => {
+  test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
     const home = await newShowingHome();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -307,7 +307,7 @@ describe('a failure to show a score', () => {
     return { home, good, bad };
   };
 
-  test('of one pull request does not keep others from being shown, and parks it after eight tries', async () => {
+  test('a score that GitHub fails to show does not hold up others, and is parked after eight tries', async () => {
     const { home, good, bad } = await failingOne();
     world.github.fault(
       { kind: 'broken', nodeIds: [headShaOf(bad)] },
@@ -330,7 +330,7 @@ describe('a failure to show a score', () => {
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('because the App may not write checks is not repeated before something changes', async () => {
+  test('scores that the App may not write as checks are not tried again before something changes', async () => {
     const { home, good } = await failingOne();
     world.github.grants.permissions.checks = 'read';
     const before = requestsOf();
@@ -348,7 +348,7 @@ describe('a failure to show a score', () => {
     expect(shownOn(good)?.title).toBe('Score 2');
   });
 
-  test('of GitHub itself is tried again, one by one', async () => {
+  test('scores are tried again, one by one, if GitHub itself fails', async () => {
     const { home, good, bad } = await failingOne();
     world.github.fault(htmlError(502), { when: ({ operation }) => operation === 'CheckRuns' });
     await publish(home);
@@ -360,7 +360,7 @@ describe('a failure to show a score', () => {
     expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
-  test('because of a limit is none: nothing is asked before the time that GitHub names', async () => {
+  test('a limit is no failure to show a score: nothing is asked before the time that GitHub names', async () => {
     const { home } = await failingOne();
     world.github.fault(secondaryLimit('120'), { when: ({ operation }) => operation === 'CheckRuns' });
     expect(await publishCheckRuns(world.service)).toBe(true);
@@ -374,7 +374,7 @@ describe('a failure to show a score', () => {
     await world.service.database.executor.execute(sql`delete from github_limits`);
   });
 
-  test('whose reply is lost leaves the same score on the commit', async () => {
+  test('publishing a score again after a lost reply leaves the same score on the commit', async () => {
     const { home, good } = await failingOne();
     world.github.fault({ kind: 'truncate', reset: true }, { when: ({ operation }) => operation === 'CheckRuns' });
     await publish(home);

@@ -57,7 +57,7 @@ async function secondsTo(home: Home, column: 'comparison_due_at' | 'comparison_a
 const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
 
 describe('a comparison that is interrupted', () => {
-  test('because the service stops ends after the page under way, and the next one finds the rest', async () => {
+  test('a comparison ends after the page under way if the service stops, and the next one finds the rest', async () => {
     const { home, made } = await withRepositories(['one', 'two'], 60);
     const stopping = new AbortController();
     world.github.fault(
@@ -79,7 +79,7 @@ describe('a comparison that is interrupted', () => {
     expect(pagesOf(made)).toEqual([1, 1]);
   });
 
-  test('by a rate limit asks no further, and continues there later', async () => {
+  test('a comparison that meets a rate limit asks no further, and continues there later', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
     const [, two] = made;
     world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
@@ -92,7 +92,7 @@ describe('a comparison that is interrupted', () => {
     expect(await storedCount(home)).toBe(6);
   });
 
-  test('misses nothing that GitHub did not list before', async () => {
+  test('the next comparison brings in what GitHub did not list in the last one', async () => {
     const { home, made } = await withRepositories(['web'], 60);
     const bad = made[0]?.sortedBy('updatedAt').at(-1)?.nodeId ?? '';
     world.github.fault(
@@ -107,7 +107,7 @@ describe('a comparison that is interrupted', () => {
 });
 
 describe('organisations', () => {
-  test('are compared while GitHub keeps another one waiting', async () => {
+  test('an organisation is compared while GitHub keeps another one waiting', async () => {
     const { home: slow } = await withRepositories(['web'], 1);
     const { home: other } = await withRepositories(['web'], 1);
     const reply = createLatch();
@@ -130,7 +130,7 @@ describe('a comparison that a webhook requests', () => {
   const request = (home: Home, options?: { members: boolean }) =>
     requestComparison(world.service.database.executor, home.organisation.id, options);
 
-  test('is made at once, and again a minute later, when GitHub no longer answers from before the event', async () => {
+  test('a comparison that a webhook requests is made at once, and again a minute later', async () => {
     const { home } = await withRepositories(['web'], 1);
     await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
@@ -144,7 +144,7 @@ describe('a comparison that a webhook requests', () => {
     expect((await now(home)).comparisonAgainAt).toBeNull();
   });
 
-  test('is repeated at once if it took longer than that minute', async () => {
+  test('a comparison that a webhook requests is repeated at once if it took longer than a minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
     world.github.fault({
       kind: 'late',
@@ -160,7 +160,7 @@ describe('a comparison that a webhook requests', () => {
     expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
   });
 
-  test('for the members waits until they may be listed again', async () => {
+  test("a webhook's request to compare the members waits until they may be listed again", async () => {
     const { home } = await withRepositories([], 0);
     const { executor } = world.service.database;
     await compare(world, home);
@@ -185,7 +185,7 @@ describe('members', () => {
     return rows.filter(({ leftAt }) => leftAt === null).map(({ login }) => login);
   };
 
-  test('are compared together with the repositories, so lost webhooks do not matter', async () => {
+  test('members are compared together with the repositories, so lost webhooks do not matter', async () => {
     const { home } = await withRepositories([], 0);
     const [ada] = [...home.acme.members.values()];
     await compare(world, home);
@@ -196,7 +196,7 @@ describe('members', () => {
     expect(await loginsOf(home)).toEqual([bert.login]);
   });
 
-  test('that GitHub does not list do not undo the comparison of the repositories, and are tried with the next', async () => {
+  test('a failed list of members leaves the repositories compared, and is tried with the next comparison', async () => {
     const { home } = await withRepositories(['web'], 1);
     world.github.fault({ kind: 'reply', status: 403 }, { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
@@ -207,7 +207,7 @@ describe('members', () => {
     expect(await loginsOf(home)).toHaveLength(1);
   });
 
-  test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
+  test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {
     const { home } = await withRepositories([], 0);
     world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);

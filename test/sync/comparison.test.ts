@@ -48,7 +48,7 @@ describe('the result of a comparison', () => {
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
-  test('is stored: when it succeeded, and when and why it last failed', async () => {
+  test('the result of a comparison says when it succeeded, and when and why it last failed', async () => {
     const home = await newHome(world);
     expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
     const reason = 'GitHub failed with status 500. Try again later.';
@@ -62,7 +62,7 @@ describe('the result of a comparison', () => {
     expect(second.comparedAt?.getTime()).toBeGreaterThan(second.failedAt?.getTime() ?? Number.NaN);
   });
 
-  test('names the part that failed, and reached its end at the same moment', async () => {
+  test('a comparison in which the members fail names them, and counts as both finished and failed', async () => {
     const home = await newHome(world);
     world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
@@ -71,7 +71,7 @@ describe('the result of a comparison', () => {
     expect(failedAt).toEqual(comparedAt);
   });
 
-  test('has a reason of bounded length, without what PostgreSQL refuses', async () => {
+  test('the reason of a failed comparison has a bounded length, and nothing that PostgreSQL refuses', async () => {
     const { executor } = world.service.database;
     const home = await newHome(world);
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
@@ -80,8 +80,8 @@ describe('the result of a comparison', () => {
   });
 });
 
-describe('with RECONCILE_INTERVAL=0', () => {
-  test('a comparison that a webhook asked for, and that fails, is tried again after a minute', async () => {
+describe('RECONCILE_INTERVAL=0', () => {
+  test('with RECONCILE_INTERVAL=0, a comparison that a webhook requests is tried again if it fails', async () => {
     const home = await newHome(world);
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
@@ -96,7 +96,7 @@ describe('with RECONCILE_INTERVAL=0', () => {
     expect(await compareOrganisation(replica)).toBe(true);
   });
 
-  test('enabling webhooks compares at once', async () => {
+  test('with RECONCILE_INTERVAL=0, enabling webhooks compares at once', async () => {
     const home = await newHome(world);
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
@@ -107,12 +107,12 @@ describe('with RECONCILE_INTERVAL=0', () => {
 });
 
 describe('a comparison with GitHub', () => {
-  test('costs one request if nothing has changed', async () => {
+  test('a comparison costs one request if nothing has changed', async () => {
     const { home } = await imported(60);
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('fetches nothing that webhooks have brought, also of people who are not members', async () => {
+  test('a comparison fetches nothing that webhooks have brought, also of people who are not members', async () => {
     const { home, repository, opened } = await imported(60);
     world.github.clock.advance(60);
     const stranger = repository.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
@@ -124,7 +124,7 @@ describe('a comparison with GitHub', () => {
     expect(world.github.count('PullRequests')).toBe(0);
   });
 
-  test('brings in what webhooks missed, closed pull requests included: lists a hundred, and fetches fifty, in a request', async () => {
+  test('a comparison that brings in what webhooks missed lists a hundred, and fetches fifty, in a request', async () => {
     const { home, repository, opened } = await imported(130);
     world.github.clock.advance(60);
     for (const pullRequest of opened.slice(0, 120)) pullRequest.edit({ title: `Edited ${pullRequest.number}` });
@@ -137,7 +137,7 @@ describe('a comparison with GitHub', () => {
     expect(stored.map(({ title }) => title)).toContain('Opened during the outage');
   });
 
-  test('finds what changed within the second of the last comparison', async () => {
+  test('a comparison finds what changed within the second of the last one', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'First' });
@@ -147,7 +147,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['First', 'Second, in the same second']);
   });
 
-  test('reads a change only once if it was complete before the comparison', async () => {
+  test('only one comparison reads a change that is more than a minute old', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -157,7 +157,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('reads the last minute again, because GitHub may show an earlier change after a later one', async () => {
+  test('a comparison reads the last minute again, as GitHub may show an earlier change after a later one', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.lag();
@@ -175,17 +175,20 @@ describe('a comparison with GitHub', () => {
   test.each([
     ['behind', -3_600],
     ['ahead', 3_600],
-  ])("brings in what happened since the organisation was added if GitHub's clock is an hour %s", async (_, ahead) => {
-    const before = world.github.clock.now();
-    world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
-    const home = await newHome(world);
-    home.acme.repository('web').openPullRequest({ title: 'Missed' });
-    await compare(world, home);
-    world.github.clock.set(before);
-    expect(await titles(home)).toEqual(['Missed']);
-  });
+  ])(
+    "a comparison brings in all since the organisation was added if GitHub's clock is an hour %s",
+    async (_, ahead) => {
+      const before = world.github.clock.now();
+      world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
+      const home = await newHome(world);
+      home.acme.repository('web').openPullRequest({ title: 'Missed' });
+      await compare(world, home);
+      world.github.clock.set(before);
+      expect(await titles(home)).toEqual(['Missed']);
+    },
+  );
 
-  test('does not bring back what was deleted here and has not changed since', async () => {
+  test('a comparison does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
     const { database } = world.service;
     const [deleted] = await storedPullRequests(world.service, home);
@@ -205,7 +208,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Anew', 'Anew', 'Anew']);
   });
 
-  test('waits as long as GitHub demands, and continues where it was', async () => {
+  test('a comparison waits as long as GitHub demands, and continues where it was', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -217,7 +220,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toContain('Missed');
   });
 
-  test('is not held up by a pull request on which GitHub always fails, which is left to the loop', async () => {
+  test('a pull request on which GitHub always fails is left to the loop, and holds up no comparison', async () => {
     const { home, opened } = await imported(70);
     const other = home.acme.repository('zoo').openPullRequest();
     await compare(world, home);
@@ -235,7 +238,7 @@ describe('a comparison with GitHub', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('loses nothing on a page that exceeds a resource limit (RESOURCE_LIMITS_EXCEEDED)', async () => {
+  test('a comparison loses nothing on a page that exceeds a resource limit (RESOURCE_LIMITS_EXCEEDED)', async () => {
     const { home, opened } = await imported(60);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
@@ -244,7 +247,7 @@ describe('a comparison with GitHub', () => {
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(60);
   });
 
-  test('reads a repository although GitHub fails on the pull request that changed last', async () => {
+  test('a comparison reads a repository although GitHub fails on the pull request that changed last', async () => {
     const { home, opened } = await imported(2);
     world.github.clock.advance(60);
     const [bad, other] = opened;
@@ -260,7 +263,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
   });
 
-  test('requests later what GitHub did not list for a moment', async () => {
+  test('the next comparison brings in what GitHub did not list for a moment', async () => {
     const { home, opened } = await imported(3);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
@@ -275,7 +278,7 @@ describe('a comparison with GitHub', () => {
 
   const forbidden = { type: 'FORBIDDEN', path: ['node'], message: 'Resource protected by SAML enforcement.' };
 
-  test('continues after a repository that fails, and catches up on it later', async () => {
+  test('a comparison continues after a repository that fails, and the next one catches up on it', async () => {
     const { home, repository, opened } = await imported(1);
     const other = home.acme.repository('zoo').openPullRequest();
     await compare(world, home);
@@ -295,7 +298,7 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Missed', 'Missed']);
   });
 
-  test('stops, and soon tries again, if GitHub does not answer about the organisation either', async () => {
+  test('a comparison stops, and soon tries again, if GitHub does not answer about the organisation either', async () => {
     const { home, opened } = await imported(1);
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
@@ -310,14 +313,14 @@ describe('a comparison with GitHub', () => {
     expect(await titles(home)).toEqual(['Missed']);
   });
 
-  test('is tried again after the interval, not soon, if GitHub refuses the credentials', async () => {
+  test('a comparison is tried again after the interval, not soon, if GitHub refuses the credentials', async () => {
     const { home } = await imported(1);
     world.github.fault({ kind: 'reply', status: 401 }, { times: Number.POSITIVE_INFINITY });
     await compare(world, home);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
   });
 
-  test('takes smaller pages of repositories when GitHub fails on large ones', async () => {
+  test('a comparison takes smaller pages of repositories if GitHub fails on large ones', async () => {
     const home = await newHome(world);
     const opened = Array.from({ length: 60 }, (_, index) => home.acme.repository(`r${index}`).openPullRequest());
     world.github.fault(queryTimeout(), {
@@ -328,7 +331,7 @@ describe('a comparison with GitHub', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(opened.length);
   });
 
-  test('skips a repository that alone is too much for GitHub', async () => {
+  test('a comparison skips a repository that alone is too much for GitHub', async () => {
     const home = await newHome(world);
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
@@ -344,7 +347,7 @@ describe('a comparison with GitHub', () => {
     expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
-  test('is not made while webhooks are disabled, and is made at once when they are enabled', async () => {
+  test('comparisons pause while webhooks are disabled, and enabling them starts one at once', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
     await makeDue(world.service, home);
@@ -357,7 +360,7 @@ describe('a comparison with GitHub', () => {
     expect(await compareOrganisation(world.service)).toBe(true);
   });
 
-  test('is made again if webhooks were enabled while one was under way', async () => {
+  test('enabling webhooks during a comparison starts another one after it', async () => {
     const { home, opened } = await imported(1);
     const { executor } = world.service.database;
     world.github.clock.advance(60);
@@ -378,7 +381,7 @@ describe('a comparison with GitHub', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
   });
 
-  test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
+  test('a comparison renews its lease while GitHub is slow, so that no other replica starts one', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
     const leasedUntil = async () => {
@@ -404,14 +407,14 @@ describe('a comparison with GitHub', () => {
     expect(await underway).toBe(1);
   });
 
-  test('has a lease below the ten seconds in which its work must resume', async () => {
+  test("a comparison's lease is shorter than the ten seconds in which its work must resume", async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     await claimComparison(world.service.database.executor);
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
 
-  test('that another replica has claimed is skipped', async () => {
+  test('only one of three claims at the same time gets a comparison', async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     const { database } = world.service;
@@ -421,7 +424,7 @@ describe('a comparison with GitHub', () => {
     expect(claims.flatMap(claim => claim?.organisationId ?? [])).toEqual([home.organisation.id]);
   });
 
-  test('is made by one replica at a time', async () => {
+  test('only one replica at a time compares an organisation', async () => {
     const home = await newHome(world);
     await makeDue(world.service, home);
     const replica = await world.replica();
@@ -437,7 +440,7 @@ describe('the sweep at the end of a comparison', () => {
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
 
-  test('refetches what changes without a webhook, at its pace', async () => {
+  test('the sweep at the end of a comparison requests old pull requests, not fresh ones', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];
@@ -452,7 +455,7 @@ describe('the sweep at the end of a comparison', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: old.id, isBackground: true }]);
   });
 
-  test('does again what a failure interrupted', async () => {
+  test('the next comparison repeats a sweep that a failure interrupted', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -476,7 +479,7 @@ describe('the sweep at the end of a comparison', () => {
     expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: pullRequest.id }]);
   });
 
-  test('waits until its pace allows one', async () => {
+  test('the sweep waits until its pace allows one pull request', async () => {
     const home = await newHome(world);
     const { executor } = world.service.database;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -492,7 +495,7 @@ describe('the sweep at the end of a comparison', () => {
     }
   });
 
-  test('requests no more than its pace allows since the last one; organisations of one token share the pace', async () => {
+  test('the sweep requests no more than its pace allows, which organisations of one token share', async () => {
     const home = await newHome(world);
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { executor } = world.service.database;

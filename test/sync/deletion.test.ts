@@ -47,7 +47,7 @@ async function newStored() {
 }
 
 describe('a deleted pull request', () => {
-  test('stays deleted while GitHub has nothing newer', async () => {
+  test('a deleted pull request stays deleted while GitHub has nothing newer', async () => {
     const { home, pullRequest } = await newStored();
     expect(await remove(world.service, home, pullRequest)).toBe(pullRequest.url);
     pullRequest.edit({ title: 'changed within the same second' });
@@ -55,7 +55,7 @@ describe('a deleted pull request', () => {
     expect(await storedPullRequests(world.service, home)).toEqual([]);
   });
 
-  test('is not brought back by a fetch that began before, even if that found something newer', async () => {
+  test('a fetch that began before a deletion does not undo it, even if it found something newer', async () => {
     const { home, pullRequest } = await newStored();
     world.github.clock.advance(5);
     pullRequest.edit({ title: 'newer' });
@@ -65,7 +65,7 @@ describe('a deleted pull request', () => {
     expect(await storedPullRequests(world.service, home)).toEqual([]);
   });
 
-  test('comes back with its next change, under a new id and with a new history', async () => {
+  test('a deleted pull request comes back with its next change, under a new id and with a new history', async () => {
     const { home, pullRequest } = await newStored();
     const before = await stored(world.service, home, pullRequest);
     await remove(world.service, home, pullRequest);
@@ -79,7 +79,7 @@ describe('a deleted pull request', () => {
     expect(await scoreHistory(world.service, home)).toEqual(['null → 0 (pull_request, 0)']);
   });
 
-  test('can be deleted again after it came back', async () => {
+  test('a pull request that came back after a deletion can be deleted again', async () => {
     const { home, pullRequest } = await newStored();
     for (let turn = 0; turn < 2; turn += 1) {
       await remove(world.service, home, pullRequest);
@@ -92,14 +92,14 @@ describe('a deleted pull request', () => {
     expect(await tombstones(home)).toHaveLength(1);
   });
 
-  test('does not affect others in the same reply', async () => {
+  test('a deleted pull request does not affect others in the same reply', async () => {
     const { home, pullRequest } = await newStored();
     const other = home.acme.repository('web').openPullRequest();
     await remove(world.service, home, pullRequest);
     expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
   });
 
-  test('is reported as missing to a second deletion', async () => {
+  test('a second deletion of a pull request reports it as missing', async () => {
     const { home, pullRequest } = await newStored();
     const id = (await stored(world.service, home, pullRequest))?.id ?? '';
     const { database } = world.service;
@@ -111,7 +111,7 @@ describe('a deleted pull request', () => {
   });
 });
 
-test('a deletion whose reply to its commit is lost is not called done, and leaves one tombstone if it is tried again', async () => {
+test('a deletion whose commit loses its reply is not called done; another try leaves one tombstone', async () => {
   const { home, pullRequest } = await newStored();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));

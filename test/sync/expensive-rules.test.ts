@@ -94,7 +94,7 @@ test('rules from before the limit on cost score all, in short transactions, whil
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(400);
 });
 
-test('a batch that is ended by time leaves the rest of its range to any worker', async () => {
+test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async () => {
   const home = await newHome(world);
   await newStored(world.service, home, 900);
   const { database } = world.service;
@@ -112,7 +112,7 @@ test('a batch that is ended by time leaves the rest of its range to any worker',
   ]);
 });
 
-test('a batch with much to save ends early, too', async () => {
+test('a rescoring batch with much to save ends early', async () => {
   const home = await newHome(world);
   await newStored(world.service, home, 900);
   const name = 'n'.repeat(200);
@@ -171,7 +171,7 @@ test.each([
   },
 );
 
-test('stored rules that are over a limit together count for nothing, which is said once, and take no time', async () => {
+test('stored rules that are over a limit together count for nothing, with one complaint', async () => {
   const home = await newHome(world);
   await newStored(world.service, home, 3);
   const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };

@@ -54,7 +54,7 @@ test('a thousand webhooks for 300 pull requests cost at most 8 requests while th
 
 const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 1_000);
 
-test(`an outage of three days, in which ${outage} pull requests changed unseen, costs one request for fifty, one for a hundred that are listed, and one for each repository`, async () => {
+test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 listed, and two per repository`, async () => {
   const home = await newHome(world);
   const day = 86_400;
   const begin = world.github.clock.now() - 3 * day;

@@ -24,19 +24,22 @@ async function storedRepositories({ organisation }: Home) {
     .where(eq(repositories.organisationId, organisation.id));
 }
 
-describe('a pull request is kept', () => {
-  test.each(['MEMBER', 'OWNER'])('if GitHub marks its author as %s, who becomes a member', async mark => {
-    const home = await newHome(world);
-    const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
-    const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-    expect(await storedMembers(home)).toMatchObject([
-      { githubId: author.id, login: author.login, name: 'New Person', leftAt: null },
-    ]);
-    expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
-  });
+describe('pull requests that are kept', () => {
+  test.each(['MEMBER', 'OWNER'])(
+    'a pull request is kept if GitHub marks its author as %s, who becomes a member',
+    async mark => {
+      const home = await newHome(world);
+      const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
+      const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
+      expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+      expect(await storedMembers(home)).toMatchObject([
+        { githubId: author.id, login: author.login, name: 'New Person', leftAt: null },
+      ]);
+      expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
+    },
+  );
 
-  test('if GitHub marks its author only at another pull request of the same reply', async () => {
+  test('a pull request is kept if GitHub marks its author only at another one of the same reply', async () => {
     const home = await newHome(world);
     const author = world.github.account(`once-${home.acme.login}`);
     const opened = ['MEMBER', 'NONE'].map(mark =>
@@ -45,21 +48,21 @@ describe('a pull request is kept', () => {
     expect(await sync(world.service, home, ...opened)).toEqual(['saved', 'saved']);
   });
 
-  test('if its organisation is known only by its login, in any case', async () => {
+  test('a pull request is kept if its organisation is known only by its login, in any letter case', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const organisation = { ...home.organisation, githubId: null, nodeId: null, login: home.acme.login.toUpperCase() };
     expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['saved']);
   });
 
-  test('if its author is known as a member, whatever GitHub says', async () => {
+  test('a pull request is kept if its author is known as a member, whatever GitHub says', async () => {
     const home = await newHome(world);
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'CONTRIBUTOR' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
   });
 
-  test('once it is stored, even if its author leaves or the account is deleted, with the same member', async () => {
+  test('a stored pull request keeps its member even if its author leaves or the account is deleted', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'NONE' });
@@ -84,7 +87,7 @@ describe('a pull request is kept', () => {
     expect((await storedMembers(home)).map(({ login }) => login)).toEqual([author.login]);
   });
 
-  test('if its author is a bot that is marked as a member', async () => {
+  test('a pull request is kept if its author is a bot that is marked as a member', async () => {
     const home = await newHome(world);
     const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
     const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: 'MEMBER' });
@@ -93,30 +96,33 @@ describe('a pull request is kept', () => {
   });
 });
 
-describe('a pull request is not kept, and no member or repository is added, if it is', () => {
+describe('pull requests that are not kept', () => {
   test.each([
     ['a stranger', 'User', 'NONE'],
     ['a contributor who is not a member', 'User', 'CONTRIBUTOR'],
     ['a collaborator who is not a member', 'User', 'COLLABORATOR'],
     ['a bot', 'Bot', 'NONE'],
     ['a mannequin', 'Mannequin', 'MANNEQUIN'],
-  ] as const)('by %s', async (_, type, authorAssociation) => {
-    const home = await newHome(world);
-    const author = world.github.account(`${type}-${authorAssociation}-${home.acme.login}`, { type });
-    const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
-    expect(await storedMembers(home)).toEqual([]);
-    expect(await storedRepositories(home)).toEqual([]);
-  });
+  ] as const)(
+    'a pull request by %s is not kept, and adds no member or repository',
+    async (_, type, authorAssociation) => {
+      const home = await newHome(world);
+      const author = world.github.account(`${type}-${authorAssociation}-${home.acme.login}`, { type });
+      const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation });
+      expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+      expect(await storedPullRequests(world.service, home)).toEqual([]);
+      expect(await storedMembers(home)).toEqual([]);
+      expect(await storedRepositories(home)).toEqual([]);
+    },
+  );
 
-  test('by a ghost', async () => {
+  test('a pull request by a ghost is not kept', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest({ author: null });
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
   });
 
-  test('by somebody who had left before it was seen', async () => {
+  test('a pull request by somebody who had left before it was seen is not kept', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];
     await syncMembers(world.service, home.organisation);
@@ -126,7 +132,7 @@ describe('a pull request is not kept, and no member or repository is added, if i
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
   });
 
-  test("in another owner's repository", async () => {
+  test("a pull request in another owner's repository is not kept", async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const pullRequest = other.acme.repository('web').openPullRequest();
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
@@ -135,7 +141,7 @@ describe('a pull request is not kept, and no member or repository is added, if i
 });
 
 describe('members', () => {
-  test('who rename themselves keep their id', async () => {
+  test('members who rename themselves keep their id', async () => {
     const home = await newHome(world);
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -156,7 +162,7 @@ describe('members', () => {
 });
 
 describe('a repository', () => {
-  test('that is renamed keeps its row and its pull requests, which are all scored again', async () => {
+  test('a renamed repository keeps its row and its pull requests, which are all scored again', async () => {
     const home = await newHome(world);
     const { acme } = home;
     const web = acme.repository('web');
@@ -177,7 +183,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ id: repository?.id, name: `${acme.login}/site` }]);
   });
 
-  test('has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
+  test('a repository has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
@@ -186,7 +192,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ name: web.fullName }]);
   });
 
-  test('whose organisation is renamed on GitHub keeps its row', async () => {
+  test('a repository whose organisation is renamed on GitHub keeps its row', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -196,7 +202,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ id: before?.id, name: `${home.acme.login}/web` }]);
   });
 
-  test('that moves to another owner leaves the stored pull requests as they are, and a refresh says so', async () => {
+  test("a repository's move to another owner leaves its pull requests as they are; a refresh fails", async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
@@ -217,7 +223,7 @@ describe('a repository', () => {
 });
 
 describe('a reply from GitHub', () => {
-  test('without a stored pull request makes a refresh say so and leave the row as it is', async () => {
+  test('a refresh of a pull request that GitHub no longer shows says so, and leaves the row as it is', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -229,7 +235,7 @@ describe('a reply from GitHub', () => {
     expect(await stored(world.service, home, pullRequest)).toEqual(before);
   });
 
-  test('may have ids from 2^31 up to 2^53, which are stored exactly', async () => {
+  test('ids of pull requests from 2^31 up to 2^53 are stored exactly', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
@@ -238,7 +244,7 @@ describe('a reply from GitHub', () => {
     expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(ids);
   });
 
-  test('may have text that PostgreSQL cannot hold, which is replaced; all other text is kept', async () => {
+  test("what PostgreSQL cannot hold in GitHub's text is replaced, and all other text is kept", async () => {
     const home = await newHome(world);
     const hostile = 'nul \0, lone \ud800 and \udfff';
     const odd = '𝒻ix 👩‍👩‍👧 \u202Eevil\u202C \u0007 é ﷽';
@@ -260,7 +266,7 @@ describe('a reply from GitHub', () => {
     });
   });
 
-  test('may have the same pull request twice, which is stored once', async () => {
+  test('a pull request that is twice in a reply from GitHub is stored once', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const { pullRequests: found } = await fetchOf(world.service, home, [pullRequest]);

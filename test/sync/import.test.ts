@@ -58,7 +58,7 @@ async function interruptIn(home: Home, count: number, options: ImportOptions = {
 }
 
 describe('an import', () => {
-  test('brings in every pull request of every repository: lists a hundred, and fetches fifty, in a request', async () => {
+  test('an import brings in every pull request, a hundred per list request and fifty per fetch', async () => {
     const home = await newHome(world);
     await apply(world.service, home, rule('additions'));
     fill(home, 'web', 120);
@@ -83,7 +83,7 @@ describe('an import', () => {
     );
   });
 
-  test('that runs again brings in what has changed since', async () => {
+  test('an import that runs again brings in what has changed since', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     await run(home);
@@ -98,7 +98,7 @@ describe('an import', () => {
     expect(after.map(({ id }) => id).slice(0, 60)).toEqual(before.map(({ id }) => id));
   });
 
-  test('counts a pull request as saved if a newer fetch was saved during the import', async () => {
+  test('an import counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
     const home = await newHome(world);
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
@@ -117,7 +117,7 @@ describe('an import', () => {
     expect(await storedPullRequests(world.service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
-  test('reports its progress up to the end', async () => {
+  test('an import reports its progress up to the end', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -135,7 +135,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('does not bring back what was deleted here', async () => {
+  test('an import does not bring back what was deleted here', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     await run(home);
@@ -147,7 +147,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(2);
   });
 
-  test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
+  test('an import counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     const bad = home.acme.repository('web').sortedBy('createdAt')[7] as PullRequest;
@@ -162,7 +162,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(60);
   });
 
-  test('counts what GitHub does not list as failed, and brings it in the next time', async () => {
+  test('an import counts what GitHub does not list as failed, and the next one brings it in', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
@@ -174,7 +174,7 @@ describe('an import', () => {
     expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
   });
 
-  test('leaves what it has listed to the service if it is interrupted', async () => {
+  test('an interrupted import leaves what it has listed to the service', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 1);
@@ -183,7 +183,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(100);
   });
 
-  test('counts what the service fetches meanwhile', async () => {
+  test('an import counts what the service fetches meanwhile', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     const { executor } = world.service.database;
@@ -197,7 +197,7 @@ describe('an import', () => {
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
 
-  test('has no more waiting than a page and what it needs for the next, and lets webhooks go first', async () => {
+  test('an import has no more than two pages of listed pull requests waiting', async () => {
     const home = await newHome(world);
     fill(home, 'web', 500);
     let most = 0;
@@ -211,7 +211,7 @@ describe('an import', () => {
 });
 
 describe('an estimate', () => {
-  test('costs one request, imports nothing, and equals what the import then takes', async () => {
+  test('an estimate costs one request, imports nothing, and is close to what the import then takes', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -249,7 +249,7 @@ describe('an estimate', () => {
     expect(reported).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
   });
 
-  test('costs a request for a hundred repositories, or one for each that is named', async () => {
+  test('an estimate costs a request for a hundred repositories, or one for each that is named', async () => {
     const home = await newHome(world);
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
     expect(await estimateImport(world.service, home.organisation)).toMatchObject({
@@ -265,7 +265,7 @@ describe('an estimate', () => {
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
+  test('an estimate since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
     const home = await newHome(world);
     fill(home, 'old', 3);
     const now = world.github.clock.now();
@@ -275,7 +275,7 @@ describe('an estimate', () => {
     expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 2 });
   });
 
-  test('of an interrupted import leaves out finished repositories, and is an upper bound for a started one', async () => {
+  test('the estimate of an interrupted import leaves out finished repositories, and bounds started ones', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three']) fill(home, name, 60);
     fill(home, 'two', 60);
@@ -296,7 +296,7 @@ describe('an estimate', () => {
     ['none but the reserve: it waits for the next hour', 500, 600 + 875],
     ['none: it waits for the next hour', 0, 600 + 875],
     ['long none: it waits for that', 0, 3_000 + 875],
-  ])('has the waits for points, where there are %s', (_, remaining, seconds) => {
+  ])('an estimate counts any wait for points (there are %s)', (_, remaining, seconds) => {
     const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
     const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
@@ -313,7 +313,7 @@ describe('an estimate', () => {
     expect(total.seconds).toBeCloseTo(seconds, 0);
   });
 
-  test("of more than an hour's points includes a wait for each hour", () => {
+  test("an estimate of more than an hour's points includes a wait for each hour", () => {
     const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
       {
@@ -344,7 +344,7 @@ test('an import can start in more repositories than a statement can have paramet
 });
 
 describe('an interrupted import', () => {
-  test('continues after the last page that was listed', async () => {
+  test('an interrupted import continues after the last page that it listed', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 2);
@@ -354,7 +354,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 230 });
   });
 
-  test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
+  test('an interrupted import starts a repository again, once, if GitHub no longer knows the cursor', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 2);
@@ -367,7 +367,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(230);
   });
 
-  test('gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
+  test('an import gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
@@ -382,7 +382,7 @@ describe('an interrupted import', () => {
     expect(lists()).toBe(2);
   });
 
-  test('does not list a finished repository again', async () => {
+  test('an interrupted import does not list a finished repository again', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);
     await interruptIn(home, 2);
@@ -397,7 +397,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 240 });
   });
 
-  test('of one repository does not keep a later import of all from reading the others', async () => {
+  test('after an interrupted import of one repository, an import of all still reads the others', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     fill(home, 'api', 10);
@@ -406,7 +406,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 130 + 10 });
   });
 
-  test('keeps its place while imports since a day, which always start again, come and go', async () => {
+  test('an interrupted import keeps its place while imports since a day, which start again, come and go', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 1);
@@ -415,7 +415,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 130 });
   });
 
-  test('also reads a repository that was created since', async () => {
+  test('an interrupted import also reads a repository that was created since', async () => {
     const home = await newHome(world);
     fill(home, 'web', 160);
     await interruptIn(home, 1);
@@ -424,7 +424,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(165);
   });
 
-  test('keeps what it has if GitHub keeps failing, and continues there', async () => {
+  test('an import keeps what it has if GitHub keeps failing, and the next one continues there', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     let isRefused = false;
@@ -445,7 +445,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(120);
   });
 
-  test('is over after a week: the next one reads everything again', async () => {
+  test('an interrupted import is over after a week: the next one reads everything again', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     fill(home, 'zoo', 60);
@@ -456,7 +456,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 120 });
   });
 
-  test('stops at once while it waits for GitHub', async () => {
+  test('an import that waits for GitHub stops at once if it is interrupted', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(secondaryLimit('3600'), { when: ({ operation }) => operation === 'PullRequests' });
@@ -486,29 +486,26 @@ describe('a repository that GitHub does not serve', () => {
       /^GitHub does not show this repository to the configured credentials/,
     ],
   ];
-  test.each(ways)(
-    '%s does not block others, and the next import reads all again, this one from where it failed',
-    async (_, body, reason) => {
-      const home = await newHome(world);
-      for (const name of ['one', 'three']) fill(home, name, 60);
-      fill(home, 'two', 110);
-      const two = home.acme.repository('two');
-      world.github.fault(
-        { kind: 'reply', status: 200, body },
-        {
-          times: Number.POSITIVE_INFINITY,
-          when: ({ variables }) => variables.repository === two.nodeId && variables.after !== null,
-        },
-      );
-      const failedRepositories = [{ repository: two.fullName, reason: expect.stringMatching(reason) }];
-      expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 220, saved: 220 });
-      world.github.clearFaults();
-      expect(await run(home)).toMatchObject({ repositories: 3, failedRepositories: [], seen: 130, saved: 130 });
-      expect(await storedCount(home)).toBe(230);
-    },
-  );
+  test.each(ways)('a repository that fails %s blocks no others, and resumes later', async (_, body, reason) => {
+    const home = await newHome(world);
+    for (const name of ['one', 'three']) fill(home, name, 60);
+    fill(home, 'two', 110);
+    const two = home.acme.repository('two');
+    world.github.fault(
+      { kind: 'reply', status: 200, body },
+      {
+        times: Number.POSITIVE_INFINITY,
+        when: ({ variables }) => variables.repository === two.nodeId && variables.after !== null,
+      },
+    );
+    const failedRepositories = [{ repository: two.fullName, reason: expect.stringMatching(reason) }];
+    expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 220, saved: 220 });
+    world.github.clearFaults();
+    expect(await run(home)).toMatchObject({ repositories: 3, failedRepositories: [], seen: 130, saved: 130 });
+    expect(await storedCount(home)).toBe(230);
+  });
 
-  test('is found out even if GitHub fails on the next request', async () => {
+  test('an import notices that GitHub does not serve a repository even if its next request fails', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two']) fill(home, name, 5);
     const two = home.acme.repository('two');
@@ -526,7 +523,7 @@ describe('a repository that GitHub does not serve', () => {
     world.github.clearFaults();
   });
 
-  test('in a page of repositories does not hold up others', async () => {
+  test('a repository that GitHub does not serve in a page of repositories holds up no others', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
@@ -537,7 +534,7 @@ describe('a repository that GitHub does not serve', () => {
     expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
 
-  test('is reported from every page of the list', async () => {
+  test('an import reports the repositories that GitHub does not serve from every page of the list', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
     pageSizesOf(home.organisation).repositories.shrink(2);
@@ -549,7 +546,7 @@ describe('a repository that GitHub does not serve', () => {
 });
 
 describe('an import of some repositories', () => {
-  test('takes names with or without the owner, in any case, each once', async () => {
+  test('an import takes names of repositories with or without the owner, in any letter case, each once', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     fill(home, 'api', 4);
@@ -559,7 +556,7 @@ describe('an import of some repositories', () => {
     expect(await storedCount(home)).toBe(7);
   });
 
-  test('is refused before anything is read if GitHub does not show one of them', async () => {
+  test('an import is refused before it lists anything if GitHub does not show one of its repositories', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
@@ -568,21 +565,24 @@ describe('an import of some repositories', () => {
     expect(lists()).toBe(0);
   });
 
-  test.each(['someone/else', 'a/b/c', '', '/', 'web/'])('named "%s" is refused', async name => {
-    const home = await newHome(world);
-    fill(home, 'web', 1);
-    await expect(run(home, { repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
-    expect(world.github.count()).toBe(0);
-  });
+  test.each(['someone/else', 'a/b/c', '', '/', 'web/'])(
+    'an import of a repository named "%s" is refused',
+    async name => {
+      const home = await newHome(world);
+      fill(home, 'web', 1);
+      await expect(run(home, { repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
+      expect(world.github.count()).toBe(0);
+    },
+  );
 
-  test('is refused if one of them has moved to another owner', async () => {
+  test('an import is refused if one of its named repositories has moved to another owner', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     fill(home, 'web', 3);
     home.acme.repository('web').transfer(other.acme);
     await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
-  test('finds a renamed one by its former name', async () => {
+  test('an import finds a renamed repository by its former name', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     home.acme.repository('web').rename('site');
@@ -594,7 +594,7 @@ describe('an import of some repositories', () => {
     expect(row?.name).toBe(`${home.acme.login}/site`);
   });
 
-  test('does not bring back the former name of one that was renamed and fetched while others were looked up', async () => {
+  test('an import does not bring back the former name of a repository that was renamed during the lookup', async () => {
     const home = await newHome(world);
     fill(home, 'web', 1);
     fill(home, 'api', 1);
@@ -622,7 +622,7 @@ describe('an import of some repositories', () => {
     expect(named.map(({ name }) => name).toSorted()).toEqual([`${home.acme.login}/api`, web.fullName]);
   });
 
-  test('since a day reads what changed then or later, and no further', async () => {
+  test('an import since a day reads what changed then or later, and no further', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const day = 1_700_000_000;
@@ -637,7 +637,7 @@ describe('an import of some repositories', () => {
   });
 });
 
-test('an organisation that was added without credentials gets its id from an import or a list of members', async () => {
+test('an organisation added without credentials gets its id from an import or a list of members', async () => {
   for (const learn of [run, (home: Home) => syncMembers(world.service, home.organisation)]) {
     const home = await newHome(world);
     fill(home, 'web', 2);
@@ -665,19 +665,22 @@ function skipWaits() {
   return wait;
 }
 
-describe('if GitHub is in trouble,', () => {
-  test.each(['PullRequestList', 'PullRequests', 'Repositories'])('a rate limit is waited out (%s)', async operation => {
-    const home = await newHome(world);
-    fill(home, 'web', 3);
-    world.github.fault(secondaryLimit('1'), { when: request => request.operation === operation });
-    const reported: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
-    expect(reported.some(({ waitingSeconds }) => waitingSeconds === 1)).toBe(true);
-    expect(world.github.requests.filter(request => request.operation === operation)).toHaveLength(2);
-  });
+describe('trouble at GitHub during an import', () => {
+  test.each(['PullRequestList', 'PullRequests', 'Repositories'])(
+    'an import waits out a rate limit (%s)',
+    async operation => {
+      const home = await newHome(world);
+      fill(home, 'web', 3);
+      world.github.fault(secondaryLimit('1'), { when: request => request.operation === operation });
+      const reported: ImportProgress[] = [];
+      expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
+      expect(reported.some(({ waitingSeconds }) => waitingSeconds === 1)).toBe(true);
+      expect(world.github.requests.filter(request => request.operation === operation)).toHaveLength(2);
+    },
+  );
 
   test.each(['PullRequestList', 'PullRequests', 'Repositories'])(
-    'a failed request is repeated (%s)',
+    'an import repeats a failed request (%s)',
     async operation => {
       const home = await newHome(world);
       fill(home, 'web', 3);
@@ -687,7 +690,7 @@ describe('if GitHub is in trouble,', () => {
     },
   );
 
-  test('a request is tried five times in all, with growing waits', async () => {
+  test('an import tries a request five times in all, with growing waits', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { times: 5 });

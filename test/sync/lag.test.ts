@@ -89,7 +89,7 @@ async function settle(maxSeconds: number): Promise<{ seconds: number; requests: 
   return { seconds: seconds + (performance.now() - begin) / 1000, requests: world.github.count() - before };
 }
 
-describe('a webhook sets a floor:', () => {
+describe('the floor that a webhook sets', () => {
   test('a pull request that GitHub does not show yet is stored once GitHub shows it', async () => {
     web.lag();
     const opened = web.openPullRequest({ title: 'New' });
@@ -124,7 +124,7 @@ describe('a webhook sets a floor:', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('an answer below it is stored meanwhile, if nothing newer is stored', async () => {
+  test('an answer below the floor of a webhook is stored if nothing newer is stored', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -133,7 +133,7 @@ describe('a webhook sets a floor:', () => {
     expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
   });
 
-  test('the highest of several floors counts, in whatever order they come', async () => {
+  test('the highest floor of several webhooks counts, in whatever order they come', async () => {
     const source = web.openPullRequest();
     world.github.clock.advance(1);
     const first = source.edit({ title: 'First' });
@@ -149,7 +149,7 @@ describe('a webhook sets a floor:', () => {
     expect(await states()).toEqual(['applied', 'applied']);
   });
 
-  test('a PUT sync settles the request only if it reaches the floor', async () => {
+  test('a PUT sync settles a sync request only if it reaches the floor of its webhook', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -172,8 +172,8 @@ describe('a webhook sets a floor:', () => {
   });
 });
 
-describe('while GitHub lags', () => {
-  test('it is asked again after about 1, 3, 7, 15, 30 and 60 s, then minutes apart, and then believed', async () => {
+describe('the wait while GitHub lags', () => {
+  test('a pull request that GitHub never shows counts as gone after 13 minutes and at most nine requests', async () => {
     web.lag();
     const opened = web.openPullRequest();
     await deliver(opened.opened);
@@ -189,7 +189,7 @@ describe('while GitHub lags', () => {
     ]);
   });
 
-  test('an older state that stays the same for half a minute is believed', async () => {
+  test('an older state that GitHub shows unchanged for half a minute is believed', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
@@ -202,7 +202,7 @@ describe('while GitHub lags', () => {
     expect(world.service.counters.stale).toBe(1);
   });
 
-  test('an older state that changes restarts the wait', async () => {
+  test('an older state that changes restarts the wait for GitHub', async () => {
     const source = web.openPullRequest({ title: 'First' });
     world.github.clock.advance(1);
     source.edit({ title: 'Second' });
@@ -227,7 +227,7 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toEqual([]);
   });
 
-  test('an answer at the floor settles the request', () => {
+  test('an answer at the floor of a webhook settles its sync request', () => {
     const expectation = { minSourceUpdatedAt: 100, age: 0, behindSourceUpdatedAt: null, behindSeconds: null };
     expect([99, 100, null].map(answer => isReached(expectation, answer))).toEqual([false, true, false]);
   });
@@ -238,7 +238,7 @@ describe('while GitHub lags', () => {
     expect(waitForGithub({ ...expectation, age: 3_601 }, 50)).toBeUndefined();
   });
 
-  test('requests that go out anyway carry the retries, too', async () => {
+  test('requests that go to GitHub anyway carry the waiting retries, too', async () => {
     web.lag();
     const absent = [web.openPullRequest(), web.openPullRequest()];
     await deliver(...absent.map(({ opened }) => opened));
@@ -256,7 +256,7 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toHaveLength(2);
   });
 
-  test('those that have failed wait for their own time', async () => {
+  test('sync requests that have failed wait for their own time, even if others go out', async () => {
     const source = web.openPullRequest();
     source.lag();
     world.github.clock.advance(1);
@@ -271,7 +271,7 @@ describe('while GitHub lags', () => {
     expect(await waiting()).toMatchObject([{ githubId: source.id, attempts: 1 }]);
   });
 
-  test('a new delivery asks at once, and a higher floor restarts the waits', async () => {
+  test('a delivery with a higher floor restarts the wait for GitHub', async () => {
     const source = web.openPullRequest();
     source.lag();
     world.github.clock.advance(1);
@@ -306,7 +306,7 @@ describe('while GitHub lags', () => {
     expect(await stored(world.service, home, source)).toMatchObject({ comments: source.comments });
   });
 
-  test('a failure of GitHub neither ends nor restarts the wait', async () => {
+  test('a failure of GitHub neither ends nor restarts the wait for it to catch up', async () => {
     web.lag();
     await deliver(web.openPullRequest().opened);
     await untilIdle();

@@ -79,7 +79,7 @@ describe('an idle service', () => {
     await waitUntil(async () => (await listeners()).length === 1);
   };
 
-  test('applies a delivery at once', async () => {
+  test('an idle service applies a delivery at once', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const other = await world.replica();
@@ -91,7 +91,7 @@ describe('an idle service', () => {
     }
   });
 
-  test('compares the organisation with GitHub at once when a webhook says that it was renamed', async () => {
+  test('an idle service compares an organisation at once if a webhook says that it was renamed', async () => {
     const home = await newHome(world);
     await makeDue(world.service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
@@ -102,7 +102,7 @@ describe('an idle service', () => {
     }
   });
 
-  test('with RECONCILE_INTERVAL=0 lists a member at once who a webhook says has joined, and compares nothing else', async () => {
+  test('with RECONCILE_INTERVAL=0 a member who joins is listed at once, and nothing else is compared', async () => {
     const home = await newHome(world);
     const other = await newHome(world);
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
@@ -128,7 +128,7 @@ describe('an idle service', () => {
     expect(await now(other)).toMatchObject({ comparedAt: null });
   });
 
-  test('scores pull requests again at once when rules are applied', async () => {
+  test('an idle service scores pull requests again at once after new rules', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -139,7 +139,7 @@ describe('an idle service', () => {
     }
   });
 
-  test('finds work even if no notification reaches it', async () => {
+  test('an idle service finds work even if no notification reaches it', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
@@ -150,7 +150,7 @@ describe('an idle service', () => {
 });
 
 describe('a small organisation beside large ones', () => {
-  test('is served at once, however much the others have waiting and however long GitHub keeps them', async () => {
+  test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
     const homes = await Promise.all([1, 2, 3, 4].map(() => newHome(world)));
     const small = await newHome(world);
     for (const home of homes) {
@@ -174,7 +174,7 @@ describe('a small organisation beside large ones', () => {
 });
 
 describe('stopping', () => {
-  test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
+  test('stopping lets the fetch under way end and saves it, and leaves nothing open', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = start();
@@ -189,7 +189,7 @@ describe('stopping', () => {
     expect(await waitUntil(async () => (await listeners()).length === 0)).toBeLessThan(1_000);
   });
 
-  test('takes no time if nothing is under way, even right after the start', async () => {
+  test('stopping takes no time if nothing is under way, even right after the start', async () => {
     for (const pause of [0, 5, 300]) {
       const loops = start();
       await delay(pause);
@@ -200,7 +200,7 @@ describe('stopping', () => {
     await waitUntil(async () => (await listeners()).length === 0);
   });
 
-  test('while the connection for notifications is opened again leaves none behind', async () => {
+  test('stopping leaves no connection behind, even while the one for notifications reopens', async () => {
     const proxy = await startProxy(world.service.database.url);
     const replica = await world.replica(proxy.through(world.service.database.url));
     try {
@@ -237,7 +237,7 @@ describe('a database that goes away and comes back', () => {
     }
   }
 
-  test('has the loops back at work within two seconds, woken by notifications', async () => {
+  test('the loops work and listen again within two seconds after the database comes back', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await through(async (replica, proxy) => {
@@ -251,7 +251,7 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('is over in the log, too: one line for each loop that failed, with how long it did', async () => {
+  test('the log has one line for each loop that works again after an outage, with the seconds it failed', async () => {
     const proxy = await startProxy(world.service.database.url);
     const replica = await world.replica(proxy.through(world.service.database.url));
     const lines: { level: number; msg: string; loop: string; seconds?: number }[] = [];
@@ -282,7 +282,7 @@ describe('a database that goes away and comes back', () => {
     }
   });
 
-  test('again and again does not fill the log', async () => {
+  test('repeated outages of the database do not fill the log', async () => {
     await through(async (replica, proxy) => {
       for (let outage = 0; outage < 3; outage += 1) {
         proxy.refuse();
@@ -296,7 +296,7 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('after all its processes were terminated has the loops back at work', async () => {
+  test('the loops work again after PostgreSQL ended all connections, and lose no delivery', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     start();
@@ -319,7 +319,7 @@ describe('a database that goes away and comes back', () => {
   });
 });
 
-test('a hundred webhooks, refreshes and comparisons of one pull request, with imports, end in one row, as GitHub has it', async () => {
+test('a hundred webhooks, refreshes and comparisons of a pull request end in one row, as GitHub has it', async () => {
   const home = await newHome(world);
   const replica = await world.replica();
   const web = home.acme.repository('web');

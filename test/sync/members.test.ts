@@ -56,7 +56,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 }
 
 describe('members', () => {
-  test('are those whom GitHub lists: others have left, and keep their ids when they come back', async () => {
+  test('members are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     expect(await readList(home)).toEqual({ members: 2, left: 0 });
@@ -70,7 +70,7 @@ describe('members', () => {
     expect(withoutTicket(await storedMembers(home))).toEqual(withoutTicket(before));
   });
 
-  test('stay as they are if a page of the list fails', async () => {
+  test('members stay as they are if a page of the list fails', async () => {
     const home = await newHome(world);
     const first = addMembers(home, 150);
     await readList(home);
@@ -86,7 +86,7 @@ describe('members', () => {
     expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
   });
 
-  test('are as the first page of the list shows them, unless a fetch since then shows something newer', async () => {
+  test('a list of members does not undo a newer name that a fetch has shown since then', async () => {
     const home = await newHome(world);
     addMembers(home, 100);
     const [ada] = home.acme.members.values();
@@ -103,7 +103,7 @@ describe('members', () => {
     expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
   });
 
-  test('leave although a fetch that began after the list shows their new name', async () => {
+  test('a member who is not on the list leaves, even if a later fetch shows a new name', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -121,7 +121,7 @@ describe('members', () => {
     expect(await logins(home)).not.toContain(bert.login);
   });
 
-  test('do not leave if any page of the list has only public members', async () => {
+  test('members do not leave if any page of the list has only public members', async () => {
     const home = await newHome(world);
     const [first] = addMembers(home, 101);
     await readList(home);
@@ -132,7 +132,7 @@ describe('members', () => {
     expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 
-  test('can be 2,500', async () => {
+  test('an organisation can have 2,500 members, whose list takes 25 requests', async () => {
     const home = await newHome(world);
     const first = addMembers(home, 2_499);
     const before = world.github.count('Members');
@@ -143,7 +143,7 @@ describe('members', () => {
     expect(await logins(home)).toHaveLength(1_200);
   });
 
-  test('come in smaller pages if GitHub times out on larger ones', async () => {
+  test('members come in smaller pages if GitHub times out on larger ones', async () => {
     const home = await newHome(world);
     addMembers(home, 150);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
@@ -155,7 +155,7 @@ describe('members', () => {
     expect(large.map(({ variables }) => variables.first)).toEqual([100, 50]);
   });
 
-  test('do not leave if GitHub lists only public members; those who are listed are added', async () => {
+  test('if GitHub lists only public members, those are added and nobody leaves', async () => {
     const home = await newHome(world);
     await readList(home);
     const [known] = home.acme.members.values();
@@ -184,7 +184,7 @@ test('an earlier fetch in which somebody is not marked as a member does not brin
   expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
 });
 
-describe('a membership webhook only requests a comparison:', () => {
+describe('a membership webhook', () => {
   test('somebody whose member_removed was lost has left after the next list', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
@@ -209,7 +209,7 @@ describe('a membership webhook only requests a comparison:', () => {
   });
 
   test.each(['came and left', 'left and came back'])(
-    'somebody who %s has the right state, in whatever order the webhooks come',
+    'somebody who %s has the right state, even if the webhooks come in reverse order',
     async story => {
       const home = await newHome(world);
       const bert = world.github.account(`bert-${home.acme.login}`);
@@ -255,7 +255,7 @@ async function startStranger(home: Home, count = 3) {
 }
 
 describe('the earlier pull requests of somebody who joins', () => {
-  test('are fetched without an import, whether an import or a comparison skipped them, and are scored', async () => {
+  test('the earlier pull requests of a new member are fetched and scored without an import', async () => {
     const home = await newHome(world);
     const author = world.github.account(`stranger-${home.acme.login}`);
     await apply(world.service, home, rule('7'));
@@ -277,7 +277,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('are fetched if another of their pull requests shows that they joined', async () => {
+  test('earlier pull requests are fetched if another one shows that their author has joined', async () => {
     const home = await newHome(world);
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
@@ -287,7 +287,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
-  test('are fetched if another of theirs shows that somebody who had left is a member again', async () => {
+  test('earlier pull requests are fetched if another one shows that their author is a member again', async () => {
     const home = await newHome(world);
     const author = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -303,7 +303,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
-  test('are looked for again if GitHub does not show them at once', async () => {
+  test('earlier pull requests of a new member are looked for again if GitHub does not show them at once', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home, 1);
     home.acme.join(author);
@@ -317,7 +317,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('wait if the author leaves again before they are fetched, and are fetched at the next return', async () => {
+  test('pull requests of somebody who joins and leaves again at once wait for the next return', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
@@ -335,7 +335,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('are fetched in the background: at once, but behind what somebody waits for', async () => {
+  test('earlier pull requests of a new member are requested at once, but in the background', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home);
     const listener = new pg.Client(world.service.database.url);
@@ -355,7 +355,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   });
 
-  test('keep their sync requests if they have any, which a fetch under way does not settle', async () => {
+  test('an earlier pull request of a new member keeps its sync request, which no fetch under way settles', async () => {
     const home = await newHome(world);
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
@@ -373,7 +373,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await workOff();
   });
 
-  test('are fetched only for them, not for others who are not members or for other organisations', async () => {
+  test('a new member brings only their own earlier pull requests, and only in that organisation', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
@@ -389,7 +389,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await workOff();
   });
 
-  test('that moved to another organisation are remembered in both, and fetched in the one that the author joins', async () => {
+  test('a moved pull request is remembered in both organisations, and fetched in the one its author joins', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
@@ -402,7 +402,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
-  test('may become a thousand requests at once', async () => {
+  test('a thousand earlier pull requests of a new member become sync requests at once', async () => {
     const home = await newHome(world);
     const { id: organisationId } = home.organisation;
     const author = home.acme.member(`busy-${home.acme.login}`);
@@ -458,15 +458,15 @@ test('of more than ten thousand earlier pull requests, the rest is requested wit
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
 });
 
-describe('a pull request that was fetched but not kept is', () => {
-  test('remembered once, however often it is fetched', async () => {
+describe('a pull request that was fetched but not kept', () => {
+  test('an untracked pull request is remembered once, however often it is fetched', async () => {
     const home = await newHome(world);
     const { opened } = await startStranger(home);
     expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
-  test('remembered by its latest node id', async () => {
+  test('an untracked pull request is remembered by its latest node id', async () => {
     const { organisation } = await newHome(world);
     const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
@@ -481,14 +481,14 @@ describe('a pull request that was fetched but not kept is', () => {
     expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
-  test("not remembered if nobody can join to make it tracked: a ghost's", async () => {
+  test('a pull request of a ghost is not remembered: nobody can join to make it tracked', async () => {
     const home = await newHome(world);
     const ghostly = home.acme.repository('web').openPullRequest({ author: null });
     expect(await sync(world.service, home, ghostly)).toEqual(['untracked']);
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('not remembered once it is stored', async () => {
+  test('a stored pull request is not remembered as untracked', async () => {
     const home = await newHome(world);
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;

@@ -64,7 +64,7 @@ async function storedFacts(home: Home, pullRequest: PullRequest) {
 }
 
 describe('what an older fetch found', () => {
-  test('does not undo a newer one that was saved first', async () => {
+  test('an older fetch does not undo a newer one that was saved first', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     change(pullRequest, 1);
@@ -76,7 +76,7 @@ describe('what an older fetch found', () => {
     expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
   });
 
-  test('in the same second gives way to the fetch that began later, whichever ends first', async () => {
+  test('of two fetches in the same second, the one that began later wins, whichever ends first', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const laterEndsFirst of [true, false]) {
@@ -91,7 +91,7 @@ describe('what an older fetch found', () => {
     }
   });
 
-  test('about other pull requests in the same reply is still saved', async () => {
+  test('a reply that is outdated for one pull request still saves the others', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -176,23 +176,26 @@ test('a save says which facts its release knows: a column that a later one has a
 });
 
 describe('a name that changed after a fetch began', () => {
-  test.each(['another fetch', 'a comparison'])('and was saved by %s is not changed back by it', async way => {
-    const home = await newHome(world);
-    const web = home.acme.repository('web');
-    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(world.service, home, one, other);
-    const early = await fetchedSync(world.service, home, one);
-    const author = authorOf(home);
-    author.login = `countess-${home.acme.login}`;
-    web.rename('site');
-    if (way === 'a comparison') await compare(world, home);
-    else await sync(world.service, home, other);
-    expect(await early.save()).toBe('saved');
-    expect(await repositoryNames(home)).toEqual(['site']);
-    if (way === 'another fetch') expect(await logins(home)).toEqual([author.login]);
-  });
+  test.each(['another fetch', 'a comparison'])(
+    'a fetch that began earlier does not change back a name that %s has saved',
+    async way => {
+      const home = await newHome(world);
+      const web = home.acme.repository('web');
+      const [one, other] = [web.openPullRequest(), web.openPullRequest()];
+      await sync(world.service, home, one, other);
+      const early = await fetchedSync(world.service, home, one);
+      const author = authorOf(home);
+      author.login = `countess-${home.acme.login}`;
+      web.rename('site');
+      if (way === 'a comparison') await compare(world, home);
+      else await sync(world.service, home, other);
+      expect(await early.save()).toBe('saved');
+      expect(await repositoryNames(home)).toEqual(['site']);
+      if (way === 'another fetch') expect(await logins(home)).toEqual([author.login]);
+    },
+  );
 
-  test('is used to score that fetch', async () => {
+  test('a fetch is scored with a name that changed after it began', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await apply(world.service, home, rule('7', `repository == "${home.acme.login}/site"`));
@@ -206,7 +209,7 @@ describe('a name that changed after a fetch began', () => {
     expect((await stored(world.service, home, one))?.score).toBe(7);
   });
 
-  test('is right after the comparison that webhooks request, in whatever order they come', async () => {
+  test('a repository has its last name after a comparison, even if its webhooks come in reverse', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
@@ -223,7 +226,7 @@ describe('a name that changed after a fetch began', () => {
 });
 
 describe('a repository that had another name for a while', () => {
-  test('does not get it back from an old fetch if a comparison was made since', async () => {
+  test('after a comparison, an old fetch does not bring back a name that a repository had for a while', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
@@ -239,7 +242,7 @@ describe('a repository that had another name for a while', () => {
 });
 
 describe('somebody who left after a fetch began', () => {
-  test('is not made a member again by it, and its result is stored', async () => {
+  test('a fetch does not bring back a member who left after it began, and is saved', async () => {
     const home = await newHome(world);
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -250,7 +253,7 @@ describe('somebody who left after a fetch began', () => {
     expect(await logins(home)).toEqual([]);
   });
 
-  test('and was unknown before it has left after the next list, and its result stays', async () => {
+  test('an unknown author who leaves during a fetch has left after the next list; its result stays', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
@@ -261,7 +264,7 @@ describe('somebody who left after a fetch began', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(1);
   });
 
-  test('is a member again after a fetch that began after the return, even with the same profile', async () => {
+  test('somebody who returns is a member again after the next fetch, even with the same profile', async () => {
     const home = await newHome(world);
     const author = authorOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();

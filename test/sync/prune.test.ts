@@ -40,7 +40,7 @@ const countDeliveries = () =>
     sql`select state, count(*)::int as count from webhook_deliveries group by state order by state`,
   );
 
-test('deliveries are deleted in batches after eight days, however many there are; those not yet applied after 90', async () => {
+test('deliveries are deleted in batches after eight days, and those not yet applied after 90', async () => {
   await addDeliveries(12_000, { age: '8 days 1 minute' });
   await addDeliveries(6, { age: '8 days 1 minute', state: 'gone' });
   await addDeliveries(3, { age: '89 days', state: 'pending' });
@@ -84,7 +84,7 @@ describe('audit events', () => {
   const kept = async () =>
     (await listAuditEvents(service.database.executor, {}))?.map(({ action, subject }) => `${action} ${subject}`);
 
-  test('of syncs are kept for 90 days, and others for three years', async () => {
+  test('audit events of syncs are kept for 90 days, and others for three years', async () => {
     for (const age of ['89 days', '91 days', '1090 days', '1100 days']) {
       await add('pull_request.sync', age);
       await add('token.create', age);
@@ -98,7 +98,7 @@ describe('audit events', () => {
     ]);
   });
 
-  test('of a removed organisation are kept until three years after its removal', async () => {
+  test('audit events of a removed organisation are kept until three years after its removal', async () => {
     const [long, recently] = [newId(), newId()];
     await add('organisation.add', '2000 days', long);
     await add('organisation.remove', '1100 days', long);
@@ -149,7 +149,7 @@ describe('the history of a score', () => {
 
   const single = (changes: readonly Change[]) => changes.map(change => ({ ...change, changes: 1 }));
 
-  test('keeps the last twenty changes, and one row a month for those before', async () => {
+  test('the history of a score keeps the last twenty changes, and one row a month for those before', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const latest = Array<string>(20).fill('2026-05-02');
     await add(
@@ -180,7 +180,7 @@ describe('the history of a score', () => {
     ]);
   });
 
-  test('stays a chain if a transaction that began in an earlier month ended last', async () => {
+  test('the history of a score stays a chain if a transaction that began in an earlier month ended last', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const days = ['2026-01-31', '2026-02-01', '2026-01-31', '2026-02-02', ...Array<string>(20).fill('2026-05-02')];
     await add(id, chain(0, ...days));
@@ -192,7 +192,7 @@ describe('the history of a score', () => {
     ]);
   });
 
-  test('is as it was if there are no more than twenty changes', async () => {
+  test('the history of a score stays as it is if it has no more than twenty changes', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const changes = chain(null, ...Array<string>(20).fill('2026-01-05'));
     await add(id, changes);
@@ -200,7 +200,7 @@ describe('the history of a score', () => {
     expect(await read(id)).toEqual(single(changes));
   });
 
-  test('is folded right while two replicas fold it and changes come in', async () => {
+  test('the history of a score stays complete while two replicas fold it and changes come in', async () => {
     const ids = await insertPullRequests(service, tenant, [1, 2, 3]);
     const random = createRandom(7);
     const day = (index: number) => new Date(Date.UTC(2020, 0, 1 + index * 5)).toISOString();
@@ -225,7 +225,7 @@ describe('the history of a score', () => {
     }
   });
 
-  test('of many pull requests is folded in steps, which continue where a replica stopped', async () => {
+  test('many score histories are folded in steps, which continue at the point that a replica reached', async () => {
     const ids = await insertPullRequests(service, tenant, Array<number>(1_200).fill(1));
     const changes = chain(0, ...Array<string>(22).fill('2026-01-05'));
     for (let start = 0; start < ids.length; start += 400) {
@@ -250,7 +250,7 @@ describe('the history of a score', () => {
 });
 
 describe('an organisation', () => {
-  test('is pruned as soon as the service starts, by one replica, and again after an hour', async () => {
+  test('one replica prunes an organisation as soon as the service starts, and again after an hour', async () => {
     await addDeliveries(1, { age: '9 days' });
     const loops = [startLoops(service), startLoops(service)];
     onTestFinished(async () => {
@@ -266,12 +266,12 @@ describe('an organisation', () => {
     expect(await pruneOrganisation(service)).toBe(true);
   });
 
-  test('is leased to one of several replicas that look at once', async () => {
+  test('of several replicas that look at once, one leases an organisation to prune it', async () => {
     const claims = await Promise.all([1, 2, 3, 4].map(() => claimPruning(service.database.executor)));
     expect(claims.filter(claim => claim !== undefined)).toHaveLength(1);
   });
 
-  test('stays with the replica that took it over, whatever the former one does', async () => {
+  test('the replica that took over an organisation to prune keeps it, whatever the former one does', async () => {
     const { executor } = service.database;
     const former = await claimPruning(executor);
     await execute(sql`update organisations set prune_due_at = now()`);
@@ -288,7 +288,7 @@ describe('an organisation', () => {
     ).toHaveLength(1);
   });
 
-  test('is left alone while another replica prunes it', async () => {
+  test('a replica leaves an organisation alone while another one prunes it', async () => {
     await addDeliveries(1, { age: '9 days' });
     const replica = await startReplica(service.database.url);
     onTestFinished(() => replica.close());
@@ -304,7 +304,7 @@ describe('an organisation', () => {
     expect(await countDeliveries()).toEqual([]);
   });
 
-  test('is pruned again after a minute if it failed, or at once if the replica stopped', async () => {
+  test('pruning is due again a minute after a failure, or at once if the replica stopped', async () => {
     await execute(sql`alter table webhook_deliveries rename to lost`);
     await expect(pruneOrganisation(service)).rejects.toThrow();
     await execute(sql`alter table lost rename to webhook_deliveries`);

@@ -85,7 +85,7 @@ function statusesOf({ pullRequests }: Sources, replies: { status: number; body: 
 }
 
 describe('PUT syncs that come together', () => {
-  test('share requests of fifty, and each gets its own pull request', async () => {
+  test('PUT syncs that come together share requests of fifty, and each gets its own pull request', async () => {
     const sources = await newSources(120);
     const { pullRequests, put } = sources;
     const { released, release } = createLatch();
@@ -99,7 +99,7 @@ describe('PUT syncs that come together', () => {
     expect(requests().length).toBeLessThanOrEqual(4);
   });
 
-  test('while a request is under way share the next one, even if they do not come at the same moment', async () => {
+  test('PUT syncs that come one by one while a request is under way share the next one', async () => {
     const sources = await newSources(3);
     const { home, pullRequests, put } = sources;
     const [first, second, third] = pullRequests as [PullRequest, PullRequest, PullRequest];
@@ -119,7 +119,7 @@ describe('PUT syncs that come together', () => {
     expect(requestsFor(second, third).length).toBe(askedMeanwhile + 1);
   });
 
-  test('of one pull request do not join a request under way, which may know less', async () => {
+  test('PUT syncs of one pull request do not join a request under way, which may know less', async () => {
     const { pullRequests, put } = await newSources(1);
     const [pullRequest] = pullRequests as [PullRequest];
     const { released, release } = createLatch();
@@ -136,7 +136,7 @@ describe('PUT syncs that come together', () => {
     expect((await early).body.data?.title).toBe('Newest');
   });
 
-  test('of two organisations do not share a request', async () => {
+  test('PUT syncs of two organisations do not share a request', async () => {
     const all = await Promise.all([newSources(10), newSources(10)]);
     const before = world.github.requests.length;
     const replies = await Promise.all(all.map(({ pullRequests, put }) => Promise.all(pullRequests.map(put))));
@@ -150,8 +150,8 @@ describe('PUT syncs that come together', () => {
   });
 });
 
-describe('of PUT syncs that share a request', () => {
-  test('only the one whose pull request GitHub serves neither with others nor alone fails', async () => {
+describe('PUT syncs that share a request', () => {
+  test('if GitHub serves one pull request neither with others nor alone, only its PUT sync fails', async () => {
     const sources = await newSources(11);
     const [poisoned] = sources.pullRequests as [PullRequest];
     world.github.fault(htmlError(502), { when: naming(poisoned), times: Number.POSITIVE_INFINITY });
@@ -160,7 +160,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(11);
   });
 
-  test('only the one whose pull request is broken inside the reply fails', async () => {
+  test('if one pull request is broken inside the reply, only its PUT sync fails', async () => {
     const sources = await newSources(4);
     const [broken] = sources.pullRequests as [PullRequest];
     world.github.fault(
@@ -172,7 +172,7 @@ describe('of PUT syncs that share a request', () => {
     expect(replies[0]?.body.message).toMatch(/boom/);
   });
 
-  test('none fails because a reply to all of them would be too large for GitHub', async () => {
+  test('no PUT sync fails because a shared reply would be too large for GitHub', async () => {
     const sources = await newSources(4);
     const [large, larger] = sources.pullRequests as [PullRequest, PullRequest];
     world.github.fault(
@@ -184,7 +184,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests.map(request => idsOf(request).length)).toEqual([3, 1, 1]);
   });
 
-  test('only the one whose pull request GitHub no longer shows gets 404', async () => {
+  test('if GitHub no longer shows one pull request, only its PUT sync gets 404', async () => {
     const sources = await newSources(4);
     sources.pullRequests[1]?.remove();
     const { replies, requests } = await putTogether(sources);
@@ -192,7 +192,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('each gets 503 with Retry-After if GitHub limits its rate, after one request', async () => {
+  test('each PUT sync gets 503 with Retry-After after one request if GitHub limits its rate', async () => {
     const sources = await newSources(4);
     const [first] = sources.pullRequests as [PullRequest];
     world.github.fault(secondaryLimit('90'), { when: naming(first), times: Number.POSITIVE_INFINITY });
@@ -203,7 +203,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('each gets 504 within 10 s if GitHub does not answer', async () => {
+  test('each PUT sync gets 504 within 10 s if GitHub does not answer', async () => {
     const sources = await newSources(3);
     const shared = sources.pullRequests.slice(0, 2);
     world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Number.POSITIVE_INFINITY });
@@ -213,7 +213,7 @@ describe('of PUT syncs that share a request', () => {
     expect(requests).toHaveLength(3);
   });
 
-  test('of a pull request with many files gets 504 within 10 s if GitHub is slow with each page', async () => {
+  test('a PUT sync with many files gets 504 within 10 s if GitHub is slow with each page', async () => {
     const { pullRequests, put } = await newSources(1);
     const [large] = pullRequests;
     if (large === undefined) throw new Error('none');

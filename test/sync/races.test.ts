@@ -114,7 +114,7 @@ describe('a retry by the operator during a fetch', () => {
     expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);
   };
 
-  test('is not undone by that fetch if it succeeds', async () => {
+  test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
     const latch = createLatch();
     const before = world.github.count();
@@ -127,7 +127,7 @@ describe('a retry by the operator during a fetch', () => {
     await isNew(home);
   });
 
-  test('is not undone by that fetch if it fails or finds GitHub behind', async () => {
+  test('a fetch that fails or finds GitHub behind does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
     const { executor } = world.service.database;
     const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
@@ -180,7 +180,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   expect(await requestsOf(home)).toEqual([]);
 });
 
-test('of more requests than fit, the oldest are fetched first', async () => {
+test('if more sync requests are due than fit into a fetch, the oldest go first', async () => {
   const home = await newHome(world);
   const { executor } = world.service.database;
   await executor.execute(sql`
@@ -191,7 +191,7 @@ test('of more requests than fit, the oldest are fetched first', async () => {
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
-test('requests that wait for GitHub to catch up make room for those that are due', async () => {
+test('sync requests that wait for GitHub to catch up make room for those that are due', async () => {
   const home = await newHome(world);
   const { executor } = world.service.database;
   await executor.execute(sql`
@@ -225,7 +225,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 });
 
 describe('a delivery', () => {
-  test('goes to the organisation with the id, not to one that has taken its login', async () => {
+  test('a delivery goes to the organisation with its id, not to one that has taken its login', async () => {
     const home = await newHome(world);
     await world.service.database.executor
       .update(organisations)
@@ -238,7 +238,7 @@ describe('a delivery', () => {
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
   });
 
-  test('that is stored late does not lower the ticket of its request', async () => {
+  test('a delivery that is stored late does not lower the ticket of its sync request', async () => {
     const home = await newHome(world);
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openSession(world);

@@ -58,7 +58,7 @@ function takeOver(login: string, author: string): GithubOrganisation {
 }
 
 describe('an organisation that is renamed on GitHub', () => {
-  test('is followed by the next comparison if the webhook was lost, without an additional request', async () => {
+  test('a comparison follows a renamed organisation without a webhook and without another request', async () => {
     const home = await newHome(world);
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
@@ -77,7 +77,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
-  test('is not renamed back by an answer from before it got its login again', async () => {
+  test('an answer from before an organisation got its login again does not rename it back', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -90,7 +90,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(login);
   });
 
-  test('keeps its login if it is the one to which GitHub has given it', async () => {
+  test('an organisation keeps its login if it is the one to which GitHub has given it', async () => {
     const home = await newHome(world);
     const { database } = world.service;
     const ticket = await drawTicket(database.executor);
@@ -99,7 +99,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(home.acme.login);
   });
 
-  test('is followed by an import, an estimate, a list of members, and a fetch of a pull request', async () => {
+  test('an import, an estimate, a list of members and a fetch follow a renamed organisation', async () => {
     const ways: ((home: Home) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
       home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
@@ -116,7 +116,7 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('is never confused with one that has taken its login: nothing of theirs comes in', async () => {
+  test('nothing comes in from an organisation that has taken the login of a renamed one', async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const [ada] = [...home.acme.members.values()];
@@ -137,7 +137,7 @@ describe('an organisation that is renamed on GitHub', () => {
     ).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
+  test("an organisation has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
@@ -150,7 +150,7 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('keeps its new login if an answer from before the renaming comes later', async () => {
+  test('an organisation keeps its new login if an answer from before the renaming comes later', async () => {
     const home = await newHome(world);
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -183,7 +183,7 @@ describe('a repository that is renamed twice', () => {
     return { home, web, pullRequest, name };
   }
 
-  test('has its last name once the webhooks have come, even in reverse: no regular comparison is needed', async () => {
+  test('a repository renamed twice has its last name once the webhooks have come, even in reverse', async () => {
     const { home, web, pullRequest, name } = await renamedTwice();
     const [first, second] = [web.rename('b'), web.rename('c')];
     for (const event of [second, first]) {
@@ -195,7 +195,7 @@ describe('a repository that is renamed twice', () => {
     expect((await storedPullRequests(world.service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
-  test('has its last name if both webhooks come while an answer with the first new name is on its way', async () => {
+  test('a repository that is renamed again during a comparison has its last name after the next one', async () => {
     const { home, web, name } = await renamedTwice();
     const first = web.rename('b');
     const reply = createLatch();
@@ -214,7 +214,7 @@ describe('a repository that is renamed twice', () => {
 });
 
 describe('the address of a pull request', () => {
-  test('follows its repository, even if rules are applied first, and no other address changes', async () => {
+  test('the address of a pull request follows a renamed repository, and no other address changes', async () => {
     const home = await newHome(world);
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
@@ -233,7 +233,7 @@ describe('the address of a pull request', () => {
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
 
-  test('has the new name, as its score does, if a fetch from before the renaming is saved after it', async () => {
+  test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
     const home = await newHome(world);
     await apply(world.service, home, rule('7', 'ends_with(repository, "/site")'));
     const web = home.acme.repository('web');
@@ -255,23 +255,26 @@ describe('two tracked organisations', () => {
   test.each([
     ['the first', 0],
     ['the second', 1],
-  ])('that swap their logins are both followed, also where %s is compared alone at first', async (_, place) => {
-    const homes = [await newHome(world), await newHome(world)] as const;
-    const [one, two] = homes;
-    const logins = homes.map(({ acme }) => acme.login);
-    one.acme.rename(`${logins[0]}-for-a-moment`);
-    two.acme.rename(`${logins[0]}`);
-    one.acme.rename(`${logins[1]}`);
-    await makeDue(world.service, homes[place] ?? one);
-    expect(await compareOrganisation(world.service)).toBe(true);
-    const other = homes[1 - place] ?? two;
-    expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
-    // This has made it due.
-    expect(await compareDue()).toBe(1);
-    expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
-  });
+  ])(
+    'two organisations that swap their logins are both followed, even if %s is compared alone first',
+    async (_, place) => {
+      const homes = [await newHome(world), await newHome(world)] as const;
+      const [one, two] = homes;
+      const logins = homes.map(({ acme }) => acme.login);
+      one.acme.rename(`${logins[0]}-for-a-moment`);
+      two.acme.rename(`${logins[0]}`);
+      one.acme.rename(`${logins[1]}`);
+      await makeDue(world.service, homes[place] ?? one);
+      expect(await compareOrganisation(world.service)).toBe(true);
+      const other = homes[1 - place] ?? two;
+      expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
+      // This has made it due.
+      expect(await compareDue()).toBe(1);
+      expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
+    },
+  );
 
-  test('can each take the login that the other has given up', async () => {
+  test('an organisation can take the login that another tracked one has given up', async () => {
     const [one, two] = [await newHome(world), await newHome(world)];
     const { login } = one.acme;
     one.acme.rename(`${login}-now`);
@@ -294,14 +297,14 @@ describe('an organisation whose node id is not known yet', () => {
     return { ...home, organisation: await now(home) };
   }
 
-  test('is identified by its login, once', async () => {
+  test('an organisation without a node id is identified by its login, once', async () => {
     const home = await unidentified({ githubId: null });
     expect(await compare(world, home)).toBe(2);
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('is not confused with the one that has its login now; a pull request of its own shows the new login', async () => {
+  test('an organisation without a node id is not confused with the present owner of its login', async () => {
     const home = await unidentified();
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -323,7 +326,7 @@ describe('an organisation whose node id is not known yet', () => {
     expect(await syncMembers(world.service, await now(home))).toMatchObject({ members: 1 });
   });
 
-  test('does not become a duplicate of an organisation that is here already', async () => {
+  test('an organisation without a node id does not become a duplicate of one that is tracked already', async () => {
     const known = await newHome(world);
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);

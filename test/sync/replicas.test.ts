@@ -82,7 +82,7 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
   }
 });
 
-test('work of replicas that are killed during a fetch, during a save or after it is done within ten seconds', async () => {
+test('within ten seconds, others do the work of replicas killed during a fetch, during a save or after it', async () => {
   const homes = { fetching: await newHome(world), saving: await newHome(world), saved: await newHome(world) };
   const open = async (home: Home) => {
     const pullRequest = home.acme.repository('web').openPullRequest({ title: 'before' });

@@ -114,7 +114,7 @@ function open(home: Home, count: number): PullRequest[] {
 }
 
 describe('pending pull requests', () => {
-  test('are fetched fifty per request', async () => {
+  test('pending pull requests are fetched fifty per request', async () => {
     const home = await newHome(world);
     const opened = open(home, 120);
     await request(home, ...opened);
@@ -125,7 +125,7 @@ describe('pending pull requests', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('with many updates each are fetched once', async () => {
+  test('a pending pull request with many updates is fetched once', async () => {
     const home = await newHome(world);
     const opened = open(home, 2);
     for (let turn = 0; turn < 20; turn += 1) await request(home, ...opened);
@@ -134,7 +134,7 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(Array(40).fill('applied'));
   });
 
-  test('of the organisation that was served longest ago come first, however long others have waited', async () => {
+  test('the organisation that was served longest ago comes first, however long others have waited', async () => {
     const [large, small] = [await newHome(world), await newHome(world)];
     await request(large, ...open(large, 120));
     await work();
@@ -148,7 +148,7 @@ describe('pending pull requests', () => {
     expect(await waiting(large)).toHaveLength(70);
   });
 
-  test('of one organisation are never in two requests at the same time', async () => {
+  test('pull requests of one organisation are never in two requests at the same time', async () => {
     const [large, small] = [await newHome(world), await newHome(world)];
     await request(large, ...open(large, 120));
     const latch = createLatch();
@@ -166,7 +166,7 @@ describe('pending pull requests', () => {
     expect(await other()).toBe(true);
   });
 
-  test('in the background come after those of webhooks, and fill up their requests', async () => {
+  test('pull requests in the background come after those of webhooks, and fill up their requests', async () => {
     const home = await newHome(world);
     const [first, ...others] = open(home, 70);
     if (first === undefined) throw new Error('nothing opened');
@@ -181,7 +181,7 @@ describe('pending pull requests', () => {
     expect(await waiting(home)).toHaveLength(20);
   });
 
-  test('of people who are not members need no more work', async () => {
+  test('a pending pull request whose author is not a member needs no more work', async () => {
     const home = await newHome(world);
     await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
@@ -189,7 +189,7 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(['applied']);
   });
 
-  test('that change again while they are fetched stay pending, with their delivery', async () => {
+  test('a pull request that changes again while it is fetched stays pending, with its delivery', async () => {
     const home = await newHome(world);
     const [pullRequest] = open(home, 1);
     if (pullRequest === undefined) throw new Error('nothing opened');
@@ -211,7 +211,7 @@ describe('pending pull requests', () => {
 });
 
 describe('a fetch that fails', () => {
-  test('is repeated after five seconds, half a minute, two minutes, ten, and then every hour', async () => {
+  test('a failed fetch is repeated after 5 s, 30 s, 2 min and 10 min, and then every hour', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 3));
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
@@ -237,7 +237,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('does not make a new request wait as long as the old ones that failed with it', async () => {
+  test('a failed fetch does not make a new request wait as long as the old ones that failed with it', async () => {
     const home = await newHome(world);
     const [old, fresh] = open(home, 2);
     if (old === undefined || fresh === undefined) throw new Error('nothing opened');
@@ -252,7 +252,7 @@ describe('a fetch that fails', () => {
     expect(rows[1]?.seconds).toBeLessThan(10);
   });
 
-  test('is repeated within a minute of a new delivery, which does not reset its failures', async () => {
+  test('a failed fetch is repeated within a minute of a new delivery, which does not reset its failures', async () => {
     const home = await newHome(world);
     const opened = open(home, 1);
     await request(home, ...opened);
@@ -268,7 +268,7 @@ describe('a fetch that fails', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('because it asks for too much is halved until it succeeds, without a wait, and grows again', async () => {
+  test('a fetch that asks for too much is halved without a wait until it succeeds, and grows again', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 50));
     world.github.fault(queryTimeout(), {
@@ -291,7 +291,7 @@ describe('a fetch that fails', () => {
     expect(world.github.count()).toBe(1);
   });
 
-  test('because of one pull request saves the others, and defers that one', async () => {
+  test('a fetch that fails because of one pull request saves the others, and defers that one', async () => {
     const home = await newHome(world);
     const opened = open(home, 5);
     const [broken, ...others] = opened;
@@ -309,7 +309,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
   });
 
-  test('on a further page of files defers that one, and saves nothing of it', async () => {
+  test('a failure on a further page of files defers that pull request, and saves nothing of it', async () => {
     const home = await newHome(world);
     const [large, small] = open(home, 2);
     if (large === undefined || small === undefined) throw new Error('nothing opened');
@@ -347,7 +347,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
   });
 
-  test('because GitHub limits the rate on a further page stops all, and blames none', async () => {
+  test('a rate limit on a further page defers all pull requests, and blames none', async () => {
     const home = await newHome(world);
     const opened = open(home, 2);
     opened[0]?.push({
@@ -365,7 +365,7 @@ describe('a fetch that fails', () => {
     expect(world.github.count()).toBe(asked);
   });
 
-  test('because of refused credentials says so, and keeps all requests', async () => {
+  test('a fetch with refused credentials says so, and keeps all requests', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
@@ -384,7 +384,7 @@ describe('a pull request that makes every request for it fail', () => {
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when: naming(source) });
 
   test.each([0, 1, 24, 25, 26, 37, 48, 49])(
-    'is found in nine requests for fifty, and the others are stored: place %i',
+    'nine requests find the one of fifty pull requests that fails them, at place %i, and store the rest',
     async place => {
       const home = await newHome(world);
       const opened = open(home, 50);
@@ -399,7 +399,7 @@ describe('a pull request that makes every request for it fail', () => {
     },
   );
 
-  test('is fetched alone from then on, and pages for others keep their size', async () => {
+  test('a pull request that fails every request is fetched alone, and pages for others keep their size', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const poisoned = opened[17];
@@ -422,7 +422,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('is fetched alone from then on also if a webhook asks for it again during the search', async () => {
+  test('a failing pull request is fetched alone even if a webhook asks for it during the search', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const poisoned = opened[17];
@@ -443,7 +443,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
   });
 
-  test('does not wait for ever in an organisation that is always busy', async () => {
+  test('a pull request that is fetched alone does not wait for ever in a busy organisation', async () => {
     const home = await newHome(world);
     const opened = open(home, 2);
     const [poisoned] = opened;
@@ -463,7 +463,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(isStored).toEqual([false, true]);
   });
 
-  test('is found next to another one, with a few more requests', async () => {
+  test('two of fifty pull requests that fail every request are found in seventeen requests', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const [first, second] = [opened[3], opened[30]];
@@ -476,7 +476,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(48);
   });
 
-  test('is not searched for any more once the service is told to stop; nothing is lost', async () => {
+  test('the search for a failing pull request ends once the service is told to stop; nothing is lost', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const [poisoned] = opened;
@@ -499,7 +499,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(49);
   });
 
-  test('does not make others wait if it is too expensive inside a reply', async () => {
+  test('a pull request that is too expensive inside a reply does not make others wait', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const expensive = opened[30];
@@ -515,7 +515,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
 
-  test('is not blamed if only the number of pull requests is too expensive: the page shrinks', async () => {
+  test('no pull request is blamed if only their number is too expensive: the page shrinks', async () => {
     const home = await newHome(world);
     const opened = open(home, 50);
     const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
@@ -554,7 +554,7 @@ describe('a pull request that keeps failing', () => {
   };
   const parked = { attempts: 8, seconds: null };
 
-  test('is parked with the eighth failure: logged once, kept with its reason, and not fetched again', async () => {
+  test('the eighth failure parks a pull request: logged once, kept with its reason, not fetched again', async () => {
     const { home, broken } = await startFailing();
     world.service.complaints.length = 0;
     await fail(7);
@@ -579,7 +579,7 @@ describe('a pull request that keeps failing', () => {
     });
   });
 
-  test('is tried again after its next delivery, and parked again at once if it fails', async () => {
+  test('a parked pull request is tried after its next delivery, and parked again at once if it fails', async () => {
     const { home, broken } = await park();
     await request(home, broken);
     expect(await waiting(home)).toMatchObject([{ attempts: 8, seconds: expect.any(Number) }]);
@@ -591,7 +591,7 @@ describe('a pull request that keeps failing', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied']);
   });
 
-  test('is tried again by a retry, like all that failed, but not in other organisations', async () => {
+  test('a retry tries parked pull requests again, like all that failed, but not in other organisations', async () => {
     const [{ home, broken }, other] = [await park(), await newHome(world)];
     const [limited, fresh] = open(home, 2);
     if (limited === undefined || fresh === undefined) throw new Error('nothing opened');
@@ -616,7 +616,7 @@ describe('a pull request that keeps failing', () => {
     expect(await retryFailed(world.service, home)).toEqual({ retried: 0, parked: 0 });
   });
 
-  test('is tried once more by each sweep, if it is stored', async () => {
+  test('each sweep tries a parked pull request once more if it is stored', async () => {
     const { home, broken } = await startFailing();
     world.github.clearFaults();
     await untilIdle();
@@ -636,7 +636,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('needs no retry once it was fetched another way', async () => {
+  test('a parked pull request needs no retry once it was fetched another way', async () => {
     const { home, broken } = await park();
     const idle = createRequestWorker(world.service);
     world.github.clearFaults();
@@ -646,7 +646,7 @@ describe('a pull request that keeps failing', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
   });
 
-  test('because it times out alone is parked, too, because others succeed', async () => {
+  test('a pull request that times out alone is parked, too, because others succeed', async () => {
     const { home, broken } = await startFailing();
     world.github.clearFaults();
     world.github.fault(queryTimeout(), {
@@ -657,7 +657,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
-  test('is parked, too, if it is the only one, because GitHub still shows its organisation', async () => {
+  test('the only pull request is parked, too, if it keeps failing and GitHub shows its organisation', async () => {
     const home = await newHome(world);
     const [only] = open(home, 1);
     if (only === undefined) throw new Error('nothing opened');
@@ -669,7 +669,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
-  test('because the service can not save it is found among the others, which are saved', async () => {
+  test('a pull request that the service cannot save is found among the others, which are saved', async () => {
     const home = await newHome(world);
     const opened = open(home, 20);
     const [, , broken] = opened;
@@ -707,12 +707,12 @@ test('pull requests that all fail cost one request more, however many there are'
   expect(sizes).toEqual([20, 3]);
 });
 
-describe('a pull request is never parked', () => {
+describe('failures that park no pull request', () => {
   test.each<[string, ReplyFault]>([
     ['an outage of GitHub', htmlError(502)],
     ['refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
     ['empty replies from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
-  ])('by two days of %s', async (_, fault) => {
+  ])('two days of %s park no pull request', async (_, fault) => {
     const home = await newHome(world);
     const [stored, ...others] = open(home, 3);
     if (stored === undefined) throw new Error('nothing opened');
@@ -729,7 +729,7 @@ describe('a pull request is never parked', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('if GitHub shows the organisation but none of its few pull requests', async () => {
+  test('no pull request is parked if GitHub shows the organisation but none of its few pull requests', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 2));
     world.github.fault(htmlError(502), {
@@ -743,7 +743,7 @@ describe('a pull request is never parked', () => {
     ]);
   });
 
-  test('if it is the only one and GitHub does not show its organisation either', async () => {
+  test('the only pull request is not parked if GitHub does not show its organisation either', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
@@ -760,34 +760,37 @@ describe('a rate limit', () => {
     ['without a time', () => secondaryLimit(), 60],
   ];
 
-  test.each(limits)('%s keeps two replicas from calling early, and costs no attempt', async (_, fault, seconds) => {
-    const home = await newHome(world);
-    const replica = createRequestWorker(await world.replica());
-    const opened = open(home, 2);
-    await request(home, ...opened);
-    world.github.fault(fault());
-    await untilIdle();
-    expect(world.github.count()).toBe(1);
-    for (const row of await waiting(home)) {
-      expect(row.attempts).toBe(0);
-      expectAbout(row.seconds, seconds);
-    }
-    // Even if a request is due, neither replica calls GitHub.
-    await request(home, ...opened);
-    await makeRequestsDue();
-    await untilIdle(replica);
-    await makeRequestsDue();
-    await untilIdle();
-    expect(world.github.count()).toBe(1);
-    for (const row of await waiting(home)) expectAbout(row.seconds, seconds);
-    await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
-    await makeRequestsDue();
-    await untilIdle(replica);
-    expect(world.github.count()).toBe(2);
-    expect(await waiting(home)).toEqual([]);
-  });
+  test.each(limits)(
+    'a rate limit %s keeps two replicas from calling early, and costs no attempt',
+    async (_, fault, seconds) => {
+      const home = await newHome(world);
+      const replica = createRequestWorker(await world.replica());
+      const opened = open(home, 2);
+      await request(home, ...opened);
+      world.github.fault(fault());
+      await untilIdle();
+      expect(world.github.count()).toBe(1);
+      for (const row of await waiting(home)) {
+        expect(row.attempts).toBe(0);
+        expectAbout(row.seconds, seconds);
+      }
+      // Even if a request is due, neither replica calls GitHub.
+      await request(home, ...opened);
+      await makeRequestsDue();
+      await untilIdle(replica);
+      await makeRequestsDue();
+      await untilIdle();
+      expect(world.github.count()).toBe(1);
+      for (const row of await waiting(home)) expectAbout(row.seconds, seconds);
+      await world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
+      await makeRequestsDue();
+      await untilIdle(replica);
+      expect(world.github.count()).toBe(2);
+      expect(await waiting(home)).toEqual([]);
+    },
+  );
 
-  test('without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
+  test('a rate limit without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const blocked = async () => {
@@ -815,7 +818,7 @@ describe('a rate limit', () => {
     expect(await blocked()).toBe(60);
   });
 
-  test('with a time does not lengthen the wait of a later one without', async () => {
+  test('a rate limit with a time does not lengthen the wait of a later one without', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
@@ -834,7 +837,7 @@ describe('a rate limit', () => {
 });
 
 describe('a turn', () => {
-  test('of a dead replica is taken over once its lease ends, not before', async () => {
+  test('the turn of a dead replica is taken over once its lease ends, not before', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 3));
     await claimSyncTurn(world.service.database.executor);
@@ -845,7 +848,7 @@ describe('a turn', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(3);
   });
 
-  test('stores the reason of a failure, with text that PostgreSQL cannot hold replaced', async () => {
+  test('text that PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
@@ -856,7 +859,7 @@ describe('a turn', () => {
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
-  test('has a lease below the ten seconds in which its work must resume', async () => {
+  test('a turn has a lease below the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     await claimSyncTurn(world.service.database.executor);
@@ -864,7 +867,7 @@ describe('a turn', () => {
     expect(await pause(home)).toBeLessThan(10);
   });
 
-  test('is followed by a pause of up to half a minute once its organisation has used more points than are left', async () => {
+  test('an organisation that has used more points than are left pauses up to half a minute after a turn', async () => {
     const [busy, other] = [await newHome(world), await newHome(world)];
     setPoints(world.github, 40);
     const pullRequests = open(busy, 4);
@@ -892,7 +895,7 @@ describe('a turn', () => {
     expect(await pause(other)).toBeLessThan(0.1);
   });
 
-  test('for one that is fetched alone is followed by no pause: others may be due', async () => {
+  test('no pause follows a turn for a pull request that is fetched alone: others may be due', async () => {
     const home = await newHome(world);
     setPoints(world.github, 5_000, 40);
     const [alone, other] = open(home, 2);
@@ -908,7 +911,7 @@ describe('a turn', () => {
     expect(await pause(home)).toBeGreaterThan(29);
   });
 
-  test('keeps to an even pace if many points are left, but fewer than its organisation has used', async () => {
+  test('turns keep to an even pace if many points are left, but fewer than the organisation has used', async () => {
     const home = await newHome(world);
     const [opened] = open(home, 1);
     await request(home, ...(opened ? [opened] : []));
@@ -924,7 +927,7 @@ describe('a turn', () => {
     expect(await pause(home)).toBeLessThanOrEqual(seconds / 500 + 0.1);
   });
 
-  test('goes to each organisation once if replicas ask at the same moment', async () => {
+  test('each organisation gets one turn if replicas ask at the same moment', async () => {
     const homes = [await newHome(world), await newHome(world), await newHome(world)];
     for (const home of homes) await request(home, ...open(home, 1));
     const { executor } = world.service.database;
@@ -934,7 +937,7 @@ describe('a turn', () => {
     expect(turns.map(turn => turn?.organisationId).sort()).toEqual(homes.map(home => home.organisation.id).sort());
   });
 
-  test('that another replica has taken over is neither renewed nor ended', async () => {
+  test('a replica neither renews nor ends a turn that another one has taken over', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
@@ -949,7 +952,7 @@ describe('a turn', () => {
     expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
   });
 
-  test('keeps two busy replicas from fetching anything twice', async () => {
+  test('two busy replicas fetch nothing twice', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 200));
     const replica: Service = await world.replica();

@@ -67,7 +67,7 @@ async function applyDuringSplit(home: Home, newRule: RuleDefinition): Promise<vo
 }
 
 describe('scores', () => {
-  test('and their breakdown come from the ruleset in force when they are saved', async () => {
+  test('scores and their breakdown come from the ruleset in force when they are saved', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
     await sync(world.service, home, pullRequest);
@@ -85,7 +85,7 @@ describe('scores', () => {
     ]);
   });
 
-  test('have a history of their changes, and of nothing else', async () => {
+  test('scores have a history of their changes, and of nothing else', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
     await apply(world.service, home, rule('additions'));
@@ -112,7 +112,7 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
-  test('does not touch or record a row whose score stays the same', async () => {
+  test('re-scoring does not touch or record a row whose score stays the same', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions', 'true', 'Size'));
@@ -126,7 +126,7 @@ describe('re-scoring', () => {
     });
   });
 
-  test('brings every score to the ruleset in force, batch by batch', async () => {
+  test('re-scoring brings every score to the ruleset in force, batch by batch', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 5_001);
     await apply(world.service, home, rule('additions'));
@@ -141,7 +141,7 @@ describe('re-scoring', () => {
     expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
   });
 
-  test('does not count as outdated what was fetched since it was requested, before and after batches are split', async () => {
+  test('a pull request that is fetched after new rules no longer counts as outdated', async () => {
     const home = await newHome(world);
     const { database } = world.service;
     const [first, second, third] = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
@@ -159,7 +159,7 @@ describe('re-scoring', () => {
     expect(await outdated()).toBe(0);
   });
 
-  test('shared by two replicas scores and records each once', async () => {
+  test('two replicas that share a re-scoring score and record each pull request once', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
     await newStored(world.service, home, 12_000);
@@ -179,7 +179,7 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('skips batches that another replica scores, until its lease ends', async () => {
+  test('re-scoring skips batches that another replica scores, until its lease ends', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
@@ -200,7 +200,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(10_000);
   });
 
-  test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
+  test('re-scoring splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3_000);
     await apply(world.service, home, rule('additions'));
@@ -220,7 +220,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(3_000);
   });
 
-  test('does not wait for saves', async () => {
+  test('re-scoring does not wait for saves', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
@@ -230,7 +230,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(2);
   });
 
-  test('starts on two replicas at once: neither gives up while the other splits batches', async () => {
+  test('two replicas can start re-scoring at once: neither gives up while the other splits batches', async () => {
     const home = await newHome(world);
     const replica = await world.replica();
     await newStored(world.service, home, 8_000);
@@ -239,7 +239,7 @@ describe('re-scoring', () => {
     for (const share of shares) expect(share).toBeGreaterThan(0);
   });
 
-  test('leases no more batches at a time than it should, with any query plan', async () => {
+  test('re-scoring leases four batches at a time, with any query plan', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
@@ -257,7 +257,7 @@ describe('re-scoring', () => {
     expect(await database.executor.$count(rescoreRanges, isLeased)).toBe(8);
   });
 
-  test('has no batch without an end while a remainder is left', async () => {
+  test('every re-scoring batch has an end while a remainder is left', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
@@ -271,7 +271,7 @@ describe('re-scoring', () => {
     expect(ranges.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
   });
 
-  test('continues where a worker was killed, again and again, and records each change once', async () => {
+  test('re-scoring continues at the point where a worker was killed, and records each change once', async () => {
     requireBuild();
     const home = await newHome(world);
     await newStored(world.service, home, 12_000);
@@ -289,7 +289,7 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
+  test('re-scoring that never ends on three replicas holds up neither a deletion nor new rules', async () => {
     const home = await newHome(world);
     const replicas = [world.service, await world.replica(), await world.replica()];
     await newStored(world.service, home, 8_000);
@@ -320,7 +320,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 7_999 }]);
   });
 
-  test('that is requested again while batches are split still ends', async () => {
+  test('re-scoring that is requested again while batches are split still ends', async () => {
     const home = await newHome(world);
     // More than are split at once.
     await newStored(world.service, home, 20_001);
@@ -330,7 +330,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
 
-  test('that is requested again while a later remainder is split replaces what comes of it', async () => {
+  test('re-scoring that is requested again while a remainder is split replaces its batches', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
@@ -345,7 +345,7 @@ describe('re-scoring', () => {
     expect(await database.executor.$count(rescoreRanges, isOfHome)).toBe(1);
   });
 
-  test('takes any organisation with stale scores that others are not working on', async () => {
+  test('re-scoring takes any organisation with stale scores that others are not working on', async () => {
     const { executor } = world.service.database;
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
@@ -366,7 +366,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('ignores a stored rule that is no longer valid, reports it once, and scores by the rest', async () => {
+  test('re-scoring reports a stored rule that is no longer valid once, and scores by the rest', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
@@ -378,7 +378,7 @@ describe('re-scoring', () => {
     expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
-  test('under a ruleset without any valid rule gives zero', async () => {
+  test('re-scoring under a ruleset without any valid rule gives zero', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 1);
     await apply(world.service, home, rule('additions'));
@@ -434,7 +434,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   expect(new Set(ends).size).toBe(1);
 });
 
-test('rules whose reply to the commit is lost are not called applied, and are applied once if it is tried again', async () => {
+test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
   const home = await newHome(world);
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));

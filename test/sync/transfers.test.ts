@@ -63,7 +63,7 @@ async function age({ organisation: { id } }: Home): Promise<void> {
 }
 
 describe('a repository that has left the organisation', () => {
-  test('because it was transferred is marked by the next comparison, by one more request, once', async () => {
+  test('the next comparison marks a transferred repository, with one more request, once', async () => {
     const { home, web } = await twoRepositories();
     elsewhere(web);
     expect(await compare(world, home)).toBe(2);
@@ -71,7 +71,7 @@ describe('a repository that has left the organisation', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('because it was deleted is marked by the comparison that its webhook asks for', async () => {
+  test('the comparison that its webhook asks for marks a deleted repository', async () => {
     const { home, web } = await twoRepositories();
     await makeDue(world.service);
     expect((await post(world.service, web.remove())).status).toBe(202);
@@ -80,7 +80,7 @@ describe('a repository that has left the organisation', () => {
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('is marked among many that the comparison lists on several pages', async () => {
+  test('a comparison marks a repository that has left among many on several pages', async () => {
     const { home, web } = await twoRepositories();
     const more = Array.from({ length: 110 }, (_, index) => home.acme.repository(`more-${index}`));
     for (const repository of more) repository.openPullRequest();
@@ -92,7 +92,7 @@ describe('a repository that has left the organisation', () => {
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('keeps its name and its pull requests, which the API shows and does not sync', async () => {
+  test('a repository that has left keeps its name and pull requests, which the API shows but does not sync', async () => {
     const { home, web, inWeb } = await twoRepositories();
     const before = await storedPullRequests(world.service, home);
     const id = formatId('pr', (await stored(world.service, home, inWeb))?.id ?? '');
@@ -115,7 +115,7 @@ describe('a repository that has left the organisation', () => {
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('is not fetched by the sweep or to see whether GitHub serves others, and doctor does not miss it', async () => {
+  test('a repository that has left is not fetched any more, and doctor does not miss it', async () => {
     const { home, web, inLib } = await twoRepositories();
     elsewhere(web);
     await compare(world, home);
@@ -132,7 +132,7 @@ describe('a repository that has left the organisation', () => {
     while (await createRequestWorker(world.service)());
   });
 
-  test('is not marked by an answer that is older than what is known', async () => {
+  test('an answer that is older than what is known does not mark a repository as left', async () => {
     const { home, web, inWeb } = await twoRepositories();
     elsewhere(web);
     const reply = createLatch();
@@ -150,7 +150,7 @@ describe('a repository that has left the organisation', () => {
   });
 });
 
-describe('a repository that a list does not have is not marked', () => {
+describe('a repository that a list does not have', () => {
   /** A comparison whose list is without `web`, which is still there. */
   async function compareWithout(web: Repository, home: Home): Promise<number> {
     world.github.fault(
@@ -169,13 +169,13 @@ describe('a repository that a list does not have is not marked', () => {
     return compare(world, home);
   }
 
-  test('if GitHub says that it is still in the organisation', async () => {
+  test('a repository that a list lacks is not marked if GitHub says that the organisation still has it', async () => {
     const { home, web } = await twoRepositories();
     expect(await compareWithout(web, home)).toBe(2);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('if GitHub does not let the credentials read it', async () => {
+  test('a repository that a list lacks is not marked if GitHub does not let the credentials read it', async () => {
     const { home, web } = await twoRepositories();
     const error = { type: 'FORBIDDEN', path: ['nodes', 0], message: 'Resource protected by SAML enforcement.' };
     world.github.fault(
@@ -186,7 +186,7 @@ describe('a repository that a list does not have is not marked', () => {
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('if GitHub fails; the comparison goes on, and the next one asks again', async () => {
+  test('if GitHub fails, a comparison goes on and marks no repository as left; the next one asks again', async () => {
     const { home, web } = await twoRepositories();
     const grace = home.acme.member(`grace-${home.acme.login}`);
     elsewhere(web);
@@ -211,7 +211,7 @@ describe('a repository that comes back', () => {
     return parts;
   }
 
-  test('loses its mark with the next comparison, which reads what changed elsewhere', async () => {
+  test('a repository that comes back loses its mark with the next comparison, which reads its changes', async () => {
     const { home, web, inWeb } = await transferredAway();
     inWeb.edit({ title: 'Edited elsewhere' });
     web.rename('site');
@@ -226,7 +226,7 @@ describe('a repository that comes back', () => {
     while (await createRequestWorker(world.service)());
   });
 
-  test('loses its mark once one of its pull requests is fetched, and no score is calculated again', async () => {
+  test('a repository that comes back loses its mark with a fetch, and no score is calculated again', async () => {
     const { home, web, inWeb } = await transferredAway();
     web.transfer(home.acme);
     const event = inWeb.edit({ title: 'Back' });
@@ -240,14 +240,14 @@ describe('a repository that comes back', () => {
     expect(rows).toEqual([]);
   });
 
-  test('loses its mark with an import', async () => {
+  test('a repository that comes back loses its mark with an import', async () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
     await importPullRequests(world.service, home.organisation);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('brings what could not be tracked elsewhere: its author has joined meanwhile', async () => {
+  test('a repository that comes back brings pull requests whose author has joined meanwhile', async () => {
     const home = await newHome(world);
     const author = world.github.account(`stranger-${home.acme.login}`);
     const web = home.acme.repository('web');
@@ -265,7 +265,7 @@ describe('a repository that comes back', () => {
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('stays marked if what shows it in the organisation was fetched before it left', async () => {
+  test('a repository that has left stays marked if a fetch from before is saved later', async () => {
     const { home, web, inWeb } = await twoRepositories();
     inWeb.edit({ title: 'Edited before' });
     const early = await fetchedSync(world.service, home, inWeb);

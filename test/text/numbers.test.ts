@@ -19,6 +19,6 @@ test.each([
   [-0.004, '0'],
   [-0, '0'],
   [null, '–'],
-])('%s is shown as %s', (value, text) => {
+])('the number %s is shown as %s', (value, text) => {
   expect(decimal(value)).toBe(text);
 });

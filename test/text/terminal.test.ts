@@ -34,11 +34,11 @@ describe('a text', () => {
     ['👩‍💻👩‍💻👩‍💻', '👩‍💻👩‍💻…'],
     ['1️⃣2️⃣3️⃣', '1️⃣2️⃣…'],
     ['कीकीकी', 'कीकी…'],
-  ])('is cut by columns, never within a character: %s', (text, expected) => {
+  ])('a text is cut by columns, never within a character: %s', (text, expected) => {
     expect(truncate(text, 5)).toBe(expected);
   });
 
-  test('of any kind fits after it is cut', () => {
+  test('a text of any kind fits after it is cut', () => {
     const scripts = 'a 漢किี้ﾞ각ᅡ👩‍💻🏽🇩1️⃣م\u0301\u200b';
     const texts = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
@@ -51,12 +51,12 @@ describe('a text', () => {
     );
   });
 
-  test('keeps the marks on a character, however many', () => {
+  test('a text that is cut keeps the marks on a character, however many', () => {
     const marked = `a${'\u0301'.repeat(100_000)}`;
     expect(truncate(`${marked}bcdef`, 5)).toBe(`${marked}bcd…`);
   });
 
-  test('of 64 KB is cut within milliseconds, whatever it holds', () => {
+  test('a text of 64 KB is cut within milliseconds, whatever it holds', () => {
     const texts = ['Größe 漢字 ok ', '👩‍', '\u0301', 'कि'].map(part => part.repeat(65_536 / part.length));
     const cut = () => {
       for (const text of texts) truncate(text, 80);
@@ -80,7 +80,7 @@ test('a bar is in proportion, and every positive value has one', () => {
 });
 
 describe('a table', () => {
-  test('stays aligned, and its texts control no terminal', () => {
+  test('a table stays aligned, and its texts control no terminal', () => {
     const rows = [
       ['漢字', 'a\u001b[31mb\u202ec\nd', 'x'],
       ['ada', 'e', 'y'],
@@ -92,16 +92,16 @@ describe('a table', () => {
     ]);
   });
 
-  test('without rows is a hint', () => {
+  test('a table without rows is a hint', () => {
     expect(table(['NAME'], [], 'none')).toBe('none');
   });
 
-  test('can have 200,000 rows', () => {
+  test('a table can have 200,000 rows', () => {
     const rows = Array.from({ length: 200_000 }, () => ['']);
     expect(table(['NAME'], rows, '').split('\n')).toHaveLength(200_001);
   });
 
-  test('has numbers on the right, and shrinks to the width', () => {
+  test('a table has numbers on the right, and shrinks to the width', () => {
     const rows = [
       ['漢字漢字', '5'],
       ['a', '10'],

@@ -41,7 +41,7 @@ async function states() {
 }
 
 describe('a delivery about a pull request', () => {
-  test('is taken, and the pull request is stored once the loop has run', async () => {
+  test('a delivery is taken, and its pull request is stored once the loop has run', async () => {
     const { service, web } = scene;
     const opened = web.openPullRequest({ title: 'Opened' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
@@ -53,7 +53,7 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
-  test('is taken for each of the five events, and many for one pull request fold into one fetch', async () => {
+  test('deliveries of all five events are taken, and those for one pull request fold into one fetch', async () => {
     const { service, web, acme, github } = scene;
     const bob = acme.member('bob');
     const source = web.openPullRequest({ title: 'Reviewed' });
@@ -78,7 +78,7 @@ describe('a delivery about a pull request', () => {
     expect(new Set(await states())).toEqual(new Set(['applied']));
   });
 
-  test('is applied once, however often it is sent', async () => {
+  test('a delivery is applied once, however often it is sent', async () => {
     const { service, web } = scene;
     const guid = randomUUID();
     const opened = web.openPullRequest().open();
@@ -91,7 +91,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('with one GUID, sent to two replicas at once, is one delivery and one request', async () => {
+  test('deliveries with one GUID to two replicas at once are one delivery and one request', async () => {
     const { service, web, organisation } = scene;
     const replica = closing(await startReplica(service.database.url));
     for (let round = 0; round < 10; round += 1) {
@@ -107,7 +107,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([]);
   });
 
-  test('that is not yet applied is taken again, and applied after a failed first try', async () => {
+  test('a delivery that is not yet applied is taken again, and applied after a failed first try', async () => {
     const { service, web, github } = scene;
     const guid = randomUUID();
     const opened = web.openPullRequest({ title: 'Second try' }).open();
@@ -124,7 +124,7 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
-  test('whose pull request GitHub did not show is taken again once it does', async () => {
+  test('a delivery whose pull request GitHub did not show is taken again once it does', async () => {
     const { service, web } = scene;
     const { executor } = service.database;
     const guid = randomUUID();
@@ -142,7 +142,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('with the node id of another pull request ends alone, whether it comes before the genuine one or after', async () => {
+  test('a delivery with the wrong node id ends alone, before the genuine one or after it', async () => {
     const { service, web, github } = scene;
     const mistake = ({ event, payload }: ReturnType<typeof source.open>, nodeId: string) => {
       const { pull_request: claimed, ...rest } = payload as { pull_request: object };
@@ -167,7 +167,7 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
-  test('with a node id that GitHub does not show keeps the genuine one waiting, but does not end it', async () => {
+  test('a delivery with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
     const { service, web } = scene;
     const source = web.openPullRequest({ title: 'Shown in the end' });
     const { event, payload } = source.open();
@@ -182,7 +182,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['gone', 'applied']);
   });
 
-  test('that arrives after a newer one does not restore the old state', async () => {
+  test('a delivery that arrives after a newer one does not restore the old state', async () => {
     const { service, web, github } = scene;
     const source = web.openPullRequest({ title: 'Old title' });
     const opened = source.open();
@@ -196,7 +196,7 @@ describe('a delivery about a pull request', () => {
     expect(await titles()).not.toContain('Old title');
   });
 
-  test('with NUL, lone surrogates, bidirectional and 4-byte characters is stored, with substitutes if necessary', async () => {
+  test('a delivery with NUL and lone surrogates is stored with substitutes, and other characters as is', async () => {
     const { service, web } = scene;
     const title = 'a\u0000b \ud800 \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>';
     const opened = web.openPullRequest({ title, body: '\udc00\u0000' }).open();
@@ -205,7 +205,7 @@ describe('a delivery about a pull request', () => {
     expect(await titles()).toContain('a\ufffdb \ufffd \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>');
   });
 
-  test('is taken with an id over 2^31, and without an organisation if its repository has an owner', async () => {
+  test('a delivery is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
     const { service, acme } = scene;
     const payload = {
       action: 'opened',
@@ -217,7 +217,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([{ github_id: String(2 ** 53 - 1) }]);
   });
 
-  test('gets 503 with Retry-After while the database is down, and is not acknowledged', async () => {
+  test('a delivery gets 503 with Retry-After while the database is down', async () => {
     const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     for (const event of [scene.web.openPullRequest().open(), scene.web.rename('site')]) {
       const { status, headers } = await post(orphan, event);
@@ -236,7 +236,7 @@ describe('a comment', () => {
     return body.data.find(one => one.title === title);
   };
 
-  test('counts once its delivery is applied, until it is deleted', async () => {
+  test('a comment counts once its delivery is applied, until it is deleted', async () => {
     const { service, web, acme } = scene;
     const bob = acme.member('bob');
     await scene.applyRules([
@@ -262,7 +262,7 @@ describe('a comment', () => {
     expect((await stored('Talked about'))?.score).toBe(0);
   });
 
-  test('on a pull request that is waiting to be fetched raises the floor', async () => {
+  test('a comment on a pull request that waits to be fetched raises the floor of that fetch', async () => {
     const { service, web, acme, github } = scene;
     const source = web.openPullRequest({ title: 'New and talked about' });
     expect(await post(service, source.open())).toMatchObject(taken);
@@ -274,7 +274,7 @@ describe('a comment', () => {
     expect(rows).toEqual([{ github_id: String(source.id), floor: source.updatedAt }]);
   });
 
-  test('on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
+  test('a comment on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
     const { service, web, acme } = scene;
     const comment = web.openPullRequest().comment(acme.member('bob'));
     expect(await post(service, comment)).toMatchObject({
@@ -317,7 +317,7 @@ describe('a label or a milestone', () => {
     expect(row).toMatchObject(expected);
   });
 
-  test('that only changes colour is ignored', async () => {
+  test('a label that only changes colour is ignored', async () => {
     const payload = {
       action: 'edited',
       label: { name: 'bug' },
@@ -333,14 +333,14 @@ describe('a label or a milestone', () => {
   });
 });
 
-describe('a delivery is ignored, with the reason and without a row,', () => {
+describe('an ignored delivery', () => {
   const rowsOf = async (work: () => Promise<unknown>) => {
     const before = await countRows(scene.service);
     await work();
     expect(await countRows(scene.service)).toEqual(before);
   };
 
-  test('while webhooks are disabled for the organisation, but not after', async () => {
+  test('a delivery is ignored while webhooks are disabled for its organisation, but not after', async () => {
     const { service, web, organisation, acme } = scene;
     const { executor } = service.database;
     const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
@@ -354,7 +354,7 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
     for (const event of events) expect((await post(service, event)).status).toBe(202);
   });
 
-  test('from an organisation that is not tracked, even if it has taken a tracked login', async () => {
+  test('a delivery from an untracked organisation is ignored, even if it has taken a tracked login', async () => {
     const { service, github } = scene;
     const unknown = { status: 200, message: 'Ignored: this organisation is not tracked here.' };
     const other = github.organisation('other').repository('web').openPullRequest().open();
@@ -375,7 +375,7 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
     });
   });
 
-  test('if it belongs to a person, not to an organisation', async () => {
+  test('a delivery is ignored if it belongs to a person, not to an organisation', async () => {
     const payload = {
       action: 'opened',
       pull_request: { id: 5, node_id: 'PR_5' },
@@ -388,14 +388,14 @@ describe('a delivery is ignored, with the reason and without a row,', () => {
 });
 
 describe('an organisation', () => {
-  test('known only by its login is found by it, in any case', async () => {
+  test('an organisation known only by its login is found by it, in any case', async () => {
     const { service, github } = scene;
     await createTenant(service, { login: 'Beta-Corp' });
     const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
     expect(await post(service, beta)).toMatchObject(taken);
   });
 
-  test('that shares a GUID with another does not take its delivery away', async () => {
+  test('an organisation that shares a GUID with another does not take its delivery away', async () => {
     const { service, github, web } = scene;
     const gamma = github.organisation('gamma');
     await createTenant(service, { login: 'gamma', githubId: gamma.id });
@@ -404,7 +404,7 @@ describe('an organisation', () => {
     expect(await post(service, gamma.repository('x').openPullRequest().open(), { guid })).toMatchObject(taken);
   });
 
-  test('that was renamed becomes due for a comparison, once; its login is not taken from the payload', async () => {
+  test('a rename makes the organisation due for a comparison, once; nothing is taken from the payload', async () => {
     const { service, github } = scene;
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
@@ -425,7 +425,7 @@ describe('an organisation', () => {
 });
 
 describe('someone who joined or left', () => {
-  test('makes the organisation due for a comparison, once; nothing is taken from the payload', async () => {
+  test('someone who joins or leaves makes a comparison due, once; nothing is taken from the payload', async () => {
     const { service, github } = scene;
     const epsilon = github.organisation('epsilon');
     const { organisation } = await createTenant(service, { login: 'epsilon', githubId: epsilon.id });
@@ -450,7 +450,7 @@ describe('someone who joined or left', () => {
 });
 
 describe('a repository', () => {
-  test('that was renamed triggers a comparison, which scores its pull requests by its new name', async () => {
+  test('a renamed repository triggers a comparison, which scores its pull requests by the new name', async () => {
     const { service, acme } = scene;
     await scene.applyRules([
       {

@@ -40,7 +40,7 @@ async function beforeDelivery(body: string): Promise<void> {
 }
 
 describe('deliveries that arrive together', () => {
-  test('share transactions, and each gets its own answer', async () => {
+  test('deliveries that arrive together share transactions, and each gets its own answer', async () => {
     const again = randomUUID();
     await post(service, about(900), { guid: again });
     await execute(`update webhook_deliveries set state = 'applied'`);
@@ -68,7 +68,7 @@ describe('deliveries that arrive together', () => {
     expect(rows[0]?.behind).toBe(0);
   });
 
-  test('do not wait long for others that hang', async () => {
+  test('deliveries do not wait long for others that hang', async () => {
     await beforeDelivery(`if new.guid like 'slow%' then perform pg_sleep(2); end if;`);
     const slow = [];
     for (const guid of ['slow-1', 'slow-2']) {
@@ -88,18 +88,23 @@ describe('deliveries that arrive together', () => {
   });
 });
 
-describe('a delivery is taken, once,', () => {
-  test.each(['40001', '40P01', '23505'])('if PostgreSQL fails with %s and it is retried', async code => {
-    await execute('create sequence tries');
-    await beforeDelivery(`if nextval('tries') < 3 then raise exception 'injected' using errcode = '${code}'; end if;`);
-    expect((await post(service, about(1))).status).toBe(202);
-    const { rows } = await execute('select last_value::int as tries from tries');
-    await execute('drop sequence tries');
-    expect(rows).toEqual([{ tries: 3 }]);
-    expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
-  });
+describe('a delivery after a failure', () => {
+  test.each(['40001', '40P01', '23505'])(
+    'a delivery is taken once if PostgreSQL fails with %s and the transaction is retried',
+    async code => {
+      await execute('create sequence tries');
+      await beforeDelivery(
+        `if nextval('tries') < 3 then raise exception 'injected' using errcode = '${code}'; end if;`,
+      );
+      expect((await post(service, about(1))).status).toBe(202);
+      const { rows } = await execute('select last_value::int as tries from tries');
+      await execute('drop sequence tries');
+      expect(rows).toEqual([{ tries: 3 }]);
+      expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
+    },
+  );
 
-  test('if the connection is lost before the commit is confirmed, or was lost before', async () => {
+  test('a delivery is taken once if the connection is lost before the commit is confirmed, or earlier', async () => {
     const proxy = closing(await startProxy(service.database.url));
     const replica = closing(await startReplica(proxy.through(service.database.url)));
     expect((await post(replica, about(1))).status).toBe(202);
@@ -110,7 +115,7 @@ describe('a delivery is taken, once,', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 3, requests: 3 });
   });
 
-  test('if its server process is killed', async () => {
+  test('a delivery is taken once if its server process is killed', async () => {
     await execute('create sequence kills');
     await beforeDelivery(`if nextval('kills') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;`);
     expect((await post(service, about(1))).status).toBe(202);
@@ -119,7 +124,7 @@ describe('a delivery is taken, once,', () => {
   });
 });
 
-describe('a delivery gets 503, and is taken when it is sent again,', () => {
+describe('a delivery without a working database', () => {
   const unavailable = {
     status: 503,
     message: 'The database is not available. Try again shortly.',
@@ -141,7 +146,7 @@ describe('a delivery gets 503, and is taken when it is sent again,', () => {
     ['the disk is full', '53100'],
     ['the server is out of memory', '53200'],
     ['the disk fails', '58030'],
-  ])('while %s', async (_, code) => {
+  ])('a delivery gets 503 while %s, and is taken when it is sent again', async (_, code) => {
     await beforeDelivery(`raise exception 'injected' using errcode = '${code}';`);
     for (const event of events) expect(await post(service, event, { guid: 'a' })).toMatchObject(unavailable);
     expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0, members: 0 });
@@ -149,7 +154,7 @@ describe('a delivery gets 503, and is taken when it is sent again,', () => {
     expect((await post(service, events[0] ?? about(1), { guid: 'a' })).status).toBe(202);
   });
 
-  test('while commits fail, with nothing done', async () => {
+  test('a delivery gets 503 while commits fail, does nothing, and is taken when it is sent again', async () => {
     await execute(`create function fail() returns trigger language plpgsql as
       $$ begin raise exception 'injected' using errcode = '53100'; end $$`);
     await execute(`create constraint trigger fail after insert on webhook_deliveries deferrable initially deferred
@@ -165,7 +170,7 @@ describe('a delivery gets 503, and is taken when it is sent again,', () => {
     expect(await organisation()).not.toEqual(before);
   });
 
-  test('while the database is read-only, as after a failover', async () => {
+  test('a delivery gets 503 while the database is read-only, and is taken when it is sent again', async () => {
     const { pathname } = new URL(service.database.url);
     const set = (value: string) =>
       execute(`alter database ${pathname.slice(1)} set default_transaction_read_only = ${value}`);
@@ -181,7 +186,7 @@ describe('a delivery gets 503, and is taken when it is sent again,', () => {
     expect((await post(after, about(1), { guid: 'b' })).status).toBe(202);
   });
 
-  test('while PostgreSQL takes no more connections', async () => {
+  test('a delivery gets 503 while PostgreSQL takes no more connections, and is taken when sent again', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);

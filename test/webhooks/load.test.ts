@@ -51,13 +51,13 @@ describe('a payload', () => {
   test.each([
     ['24.9 MB', 24_900_000],
     ['25 MiB', 25 * mebibyte],
-  ])('of %s is taken', async (_, bytes) => {
+  ])('a payload of %s is taken', async (_, bytes) => {
     const body = payloadOf(bytes);
     expect(Buffer.byteLength(body)).toBe(bytes);
     expect(await post(service, { event: 'pull_request' }, { body })).toMatchObject({ status: 202, message: 'Taken.' });
   });
 
-  test('of more than 25 MiB is 413: by its announced length, before it is sent, and by what arrives', async () => {
+  test('a payload of more than 25 MiB is 413, by its announced length or by what arrives', async () => {
     const announced = await exchange(port, `${head(25 * mebibyte + 1)}\r\n`);
     expect([announced.status, JSON.parse(announced.body)]).toEqual([413, { message: 'The payload is over 25 MiB.' }]);
     expect(announced.milliseconds).toBeLessThan(1_000);
@@ -66,7 +66,7 @@ describe('a payload', () => {
     expect([sent.status, JSON.parse(sent.body)]).toEqual([413, { message: 'The payload is over 25 MiB.' }]);
   });
 
-  test('of millions of values, which would take gigabytes, is 400 before it is parsed', async () => {
+  test('a payload of millions of values is 400 before it is parsed', async () => {
     for (const value of ['[],', '{"a":{}},', '1,']) {
       const values = value.repeat(Math.floor((24 * mebibyte) / value.length));
       const body = `{"action":"opened","list":[${values}0]}`;
@@ -77,12 +77,12 @@ describe('a payload', () => {
     }
   });
 
-  test('with as many brackets, quotes and backslashes in a string is taken', async () => {
+  test('a payload with a string of 300,000 brackets, quotes and backslashes is taken', async () => {
     const body = payloadOf(100_000).replace('xxxx', '\\\\\\"[{,'.repeat(300_000));
     expect((await post(service, { event: 'pull_request' }, { body })).status).toBe(202);
   });
 
-  test('in chunks is taken like one with a length', async () => {
+  test('a payload in chunks is taken like one with a length', async () => {
     const body = payloadOf(1_000);
     const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
     const signed = `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n`;
@@ -98,7 +98,7 @@ describe('many payloads at once', () => {
   test.each([
     [37, '2 MiB', 2 * mebibyte],
     [64, '1 MiB', mebibyte],
-  ])('are refused beyond %i of %s that have arrived and are not yet stored', async (limit, _, bytes) => {
+  ])('payloads are refused beyond %i of %s that have arrived and are not yet stored', async (limit, _, bytes) => {
     const body = payloadOf(bytes);
     const statuses: number[] = [];
     const sendOne = async () => {
@@ -117,12 +117,12 @@ describe('many payloads at once', () => {
     expect(statuses.slice(4)).toEqual(Array(limit).fill(202));
   });
 
-  test('that only announce large ones keep no other out', async () => {
+  test('requests that only announce a large payload keep no other out', async () => {
     for (const length of ['chunked', ...Array(9).fill(25 * mebibyte)] as const) await begin(length);
     for (const send of [deliver, deliver, ordinary]) expect((await send()).status).toBe(202);
   });
 
-  test('that its sender breaks off is not taken for a failure of the database', async () => {
+  test('a payload that its sender breaks off does not count as a failure of the database', async () => {
     const { complaints } = service;
     const before = complaints.length;
     (await begin(1_000)).destroy();
@@ -131,7 +131,7 @@ describe('many payloads at once', () => {
     expect(messages()).not.toContainEqual(expect.stringContaining('database'));
   });
 
-  test('beyond 75 MiB of large ones that stall, a new one replaces the largest of these', async () => {
+  test('beyond 75 MiB of large payloads that stall, a new one replaces the largest of these', async () => {
     const stalled = async (bytes: number) => {
       const socket = await begin(25 * mebibyte);
       await new Promise(resolve => socket.write('x'.repeat(bytes), resolve));
@@ -154,7 +154,7 @@ describe('many payloads at once', () => {
     expect((await deliver()).status).toBe(202);
   });
 
-  test('beyond 64 MiB of stalled ordinary ones replace the largest of these, oldest first; large ones have their own share', async () => {
+  test('beyond 64 MiB of stalled ordinary payloads, a new one replaces the oldest; a large one still fits', async () => {
     const held: Socket[] = [];
     for (let index = 0; index < 64; index += 1) held.push(await begin(mebibyte));
     const [oldest, next] = held;
@@ -168,7 +168,7 @@ describe('many payloads at once', () => {
     expect((await deliver()).status).toBe(202);
   });
 
-  test('beyond 64 MiB of stalled ordinary ones get 503 if they are larger than these', async () => {
+  test('beyond 64 MiB of stalled ordinary payloads, one that is larger than these gets 503', async () => {
     for (let index = 0; index < Math.floor((64 * mebibyte) / 100_000); index += 1) await begin(100_000);
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(200_000) })).status).toBe(503);
     expect((await post(service, { event: 'pull_request' }, { body: payloadOf(99_000) })).status).toBe(202);
@@ -177,13 +177,16 @@ describe('many payloads at once', () => {
   test.each([
     ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['what is not a request', 'hello\r\n\r\n'],
-  ])('make room once they are handled, even if %s follows and their answers cannot be sent', async (_, next) => {
-    const payload = `${head(mebibyte).replace('Connection: close\r\n', '')}\r\n${payloadOf(mebibyte)}`;
-    for (let index = 0; index < 65; index += 1) {
-      expect((await exchange(port, payload + next)).status).toBe(400);
-    }
-    expect((await ordinary()).status).toBe(202);
-    const { status } = await exchange(port, `${head(mebibyte)}\r\n${payloadOf(mebibyte)}`);
-    expect(status).toBe(401);
-  });
+  ])(
+    'payloads make room once they are handled, even if %s follows and their answers cannot be sent',
+    async (_, next) => {
+      const payload = `${head(mebibyte).replace('Connection: close\r\n', '')}\r\n${payloadOf(mebibyte)}`;
+      for (let index = 0; index < 65; index += 1) {
+        expect((await exchange(port, payload + next)).status).toBe(400);
+      }
+      expect((await ordinary()).status).toBe(202);
+      const { status } = await exchange(port, `${head(mebibyte)}\r\n${payloadOf(mebibyte)}`);
+      expect(status).toBe(401);
+    },
+  );
 });

@@ -42,7 +42,7 @@ describe('a signed payload', () => {
     ['a nested __proto__ key', JSON.stringify(pullRequest).replace('"id":5', '"id":5,"a":[{"__proto__":1}]')],
     ['a name that is not UTF-8', Buffer.from('{"\xff', 'latin1')],
   ];
-  test.each(bodies)('that is or has %s is 400 and leaves no row', async (_, body) => {
+  test.each(bodies)('a signed payload that is or has %s is 400 and leaves no row', async (_, body) => {
     for (const event of ['pull_request', 'organization', 'push']) {
       expect((await post(service, { event }, { body })).status).toBe(400);
     }
@@ -60,7 +60,7 @@ describe('a signed payload', () => {
     ['a delivery of odd characters', { 'x-github-delivery': "';--" }],
     ['two deliveries', { 'x-github-delivery': ['a', 'b'] }],
   ];
-  test.each(headers)('with %s in its headers is 400', async (_, changed) => {
+  test.each(headers)('a signed payload with %s in its headers is 400', async (_, changed) => {
     const { status, message } = await post(
       service,
       { event: 'pull_request', payload: pullRequest },
@@ -96,12 +96,12 @@ describe('a signed payload', () => {
     ['neither organisation nor repository', without({ organization: undefined })],
     ['an owner without an id', without({ repository: { owner: { login: 'acme' } } })],
   ];
-  test.each(parts)('of a pull request with %s is 400', async (_, payload) => {
+  test.each(parts)('a payload of a pull request with %s is 400', async (_, payload) => {
     for (const event of events) expect((await post(service, { event, payload })).status).toBe(400);
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of a comment, a label or a milestone without its fields is 400', async () => {
+  test('a payload of a comment, a label or a milestone without its fields is 400', async () => {
     const repository = { id: 1, owner: organization };
     const issue = { node_id: 'PR_5', number: 5, pull_request: {} };
     for (const [event, payload] of [
@@ -125,7 +125,7 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('may have any other keys, and takes the last of two equal ones, like JSON.parse', async () => {
+  test('a payload may have any other keys, and the last of two equal ones counts, as in JSON.parse', async () => {
     const text = JSON.stringify({ ...pullRequest, constructor: { prototype: 1 }, toString: 1, '\u0000': '\ud800' });
     const doubled = text.replace('"id":5', '"id":"x","id":6');
     for (const body of [text, doubled]) {
@@ -134,13 +134,13 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 2, requests: 2 });
   });
 
-  test('may name the first second of 1970', async () => {
+  test('a payload may name the first second of 1970', async () => {
     const first = { ...pullRequest.pull_request, updated_at: '1970-01-01T00:00:00Z' };
     const payload = { ...pullRequest, pull_request: first };
     expect((await post(service, { event: 'pull_request', payload })).status).toBe(202);
   });
 
-  test('of any form never causes a 500', async () => {
+  test('a payload of any form never causes a 500', async () => {
     const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
     const word = fc.oneof(
       fc.string(),
@@ -177,7 +177,7 @@ describe('a signed payload', () => {
 });
 
 describe('what is not used', () => {
-  test('is acknowledged with 200 and the reason, and leaves no row', async () => {
+  test('an event that is not used is acknowledged with 200 and the reason, and leaves no row', async () => {
     const pings = await post(service, { event: 'ping', payload: { zen: 'Design for failure.' } });
     expect([pings.status, pings.message]).toEqual([200, 'Pong: deliveries arrive and their signature matches.']);
     for (const [event, action, reason] of [
@@ -199,7 +199,7 @@ describe('what is not used', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('includes changes of a label or a milestone other than its name', async () => {
+  test('a change of a label or a milestone other than its name is ignored with the reason', async () => {
     const repository = { id: 1, owner: organization };
     const things = { label: { name: 'bug' }, milestone: { title: '1.0' } };
     for (const event of ['label', 'milestone']) {
@@ -212,7 +212,7 @@ describe('what is not used', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('includes events of an organisation that is not tracked', async () => {
+  test('an event of an organisation that is not tracked is ignored with the reason', async () => {
     const repository = { id: 1, owner: { id: 2, login: 'other' } };
     const comment = { action: 'created', repository, issue: { node_id: 'PR_5', number: 5, pull_request: {} } };
     for (const { event, payload } of [
@@ -224,7 +224,7 @@ describe('what is not used', () => {
     }
   });
 
-  test('may have any payload: users choose the actions of `repository_dispatch`', async () => {
+  test('an event that is not used may have any payload, such as an action that users chose', async () => {
     for (const payload of [
       { action: 'On-demand Test!' },
       { action: 5 },
@@ -236,7 +236,7 @@ describe('what is not used', () => {
   });
 });
 
-describe('a comparison is requested', () => {
+describe('a requested comparison', () => {
   test.each([
     ['organization', 'renamed', 'at once'],
     ['repository', 'renamed', 'at once'],
@@ -244,7 +244,7 @@ describe('a comparison is requested', () => {
     ['repository', 'deleted', 'at once'],
     ['organization', 'member_added', 'once members may be listed again'],
     ['organization', 'member_removed', 'once members may be listed again'],
-  ])('by %s %s: %s', async (event, action, due) => {
+  ])('a comparison becomes due after %s %s: %s', async (event, action, due) => {
     const { organisation } = await createTenant(service, { login: `${event}-${action}` });
     await service.database.executor.execute(
       "update organisations set comparison_due_at = now() + interval '2 hours', members_due_at = now() + interval '1 hour'",
@@ -262,7 +262,7 @@ describe("GitHub's published examples", () => {
   const require = createRequire(import.meta.url);
   const published: { name: string; examples: object[] }[] = require('@octokit/webhooks-examples');
 
-  test('are all acknowledged, with the reason if the organisation is not tracked', async () => {
+  test("GitHub's published examples are all acknowledged with 200 and a reason", async () => {
     const reasons = new Map<string, number>();
     for (const { name, examples } of published) {
       for (const payload of examples) {
@@ -282,7 +282,7 @@ describe("GitHub's published examples", () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('of pull requests are taken if their owner is tracked', async () => {
+  test("GitHub's published examples of pull requests are taken if their owner is tracked", async () => {
     const { pull_request: examples = [] } = Object.fromEntries(published.map(each => [each.name, each.examples]));
     await createTenant(service, { login: 'Codertocat', githubId: 21_031_067 });
     await createTenant(service, { login: 'octo-org' });

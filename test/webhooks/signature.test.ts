@@ -25,7 +25,7 @@ const whole = signature(webhookSecret, text);
 const mismatch = 'The signature does not match. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.';
 
 describe('a signature', () => {
-  test("is GitHub's: its published example matches", async () => {
+  test("the signature of GitHub's published example matches", async () => {
     const published = closing(
       await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: "It's a Secret to Everybody" }),
     );
@@ -70,7 +70,7 @@ describe('a signature', () => {
     ['one with a digit changed', { 'x-hub-signature-256': whole.slice(0, -1) + (whole.endsWith('0') ? '1' : '0') }],
     ['10,000 characters', { 'x-hub-signature-256': `sha256=${'a'.repeat(10_000)}` }],
   ];
-  test.each(bad)('that is %s is 401 and leaves no row', async (_, headers) => {
+  test.each(bad)('a signature that is %s is 401 and leaves no row', async (_, headers) => {
     const { status, message } = await post(service, delivery, { headers });
     expect([status, message]).toEqual([401, mismatch]);
     expect(await countRows(service)).toEqual(nothing);
@@ -85,13 +85,13 @@ describe('a signature', () => {
     ['in UTF-16', Buffer.from(text, 'utf16le')],
     ['that is empty', ''],
   ];
-  test.each(bodies)('over another body than one %s is 401', async (_, body) => {
+  test.each(bodies)('a body %s does not match the signature of the original, and is 401', async (_, body) => {
     const { status } = await post(service, delivery, { body, headers: { 'x-hub-signature-256': whole } });
     expect(status).toBe(401);
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('over exactly these bytes is taken, with a byte order mark or odd white space, too', async () => {
+  test('a signature over the exact bytes is taken, with a byte order mark or odd white space, too', async () => {
     for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
       expect((await post(service, delivery, { body })).status).toBe(202);
     }
@@ -104,7 +104,7 @@ describe('secrets', () => {
   const startWith = async (secrets: string) =>
     closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: secrets }));
 
-  test('are all valid while they are listed, and not after', async () => {
+  test('all webhook secrets are valid while they are listed, and not after', async () => {
     const rotating = await startWith(`${old}, ${fresh} ,`);
     const ping = { event: 'ping' };
     for (const secret of [old, fresh]) expect((await post(rotating, ping, { secret })).status).toBe(200);
@@ -116,7 +116,7 @@ describe('secrets', () => {
     expect((await post(after, ping, { secret: old })).status).toBe(401);
   });
 
-  describe('of one organisation', () => {
+  describe('secrets of one organisation', () => {
     const claims = (id: number, login: string) => ({
       ...delivery,
       payload: { ...delivery.payload, organization: { id, login } },
@@ -130,7 +130,7 @@ describe('secrets', () => {
       await createTenant(service, { login: 'globex', githubId: 2 });
     });
 
-    test('speak for it in any case of its login, and for no other, whatever the payload calls itself', async () => {
+    test("an organisation's secret speaks for its login in any case, and for no other organisation", async () => {
       const restricted = await startWith(`Acme:${old}, globex:${fresh}`);
       expect((await post(restricted, claims(1, 'acme'), { secret: old })).status).toBe(202);
       for (const [claim, secret] of [
@@ -149,7 +149,7 @@ describe('secrets', () => {
       await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
     });
 
-    test('may be shared by several, or by all', async () => {
+    test('several organisations, or all, may share a secret', async () => {
       const shared = await startWith(`acme:${old}, globex:${old}, acme:${fresh}, ${fresh}`);
       for (const secret of [old, fresh]) {
         for (const [id, login] of [
@@ -163,7 +163,7 @@ describe('secrets', () => {
     });
   });
 
-  test('that are not set mean 503', async () => {
+  test('a delivery gets 503 if no webhook secret is set', async () => {
     const open = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: '' }));
     for (const secret of ['', 'undefined', webhookSecret]) {
       const { status, message } = await post(open, delivery, { secret });
@@ -191,7 +191,7 @@ describe('a content type', () => {
     'text/html, application/json',
     'multipart/form-data; x=application/json',
   ];
-  test.each(wrong)('of "%s" is 415, before any other check', async type => {
+  test.each(wrong)('a content type of "%s" is 415, before any other check', async type => {
     const form = `payload=${encodeURIComponent(text)}`;
     for (const [body, headers] of [
       [text, {}],
@@ -204,7 +204,7 @@ describe('a content type', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('that is missing is 415', async () => {
+  test('a missing content type is 415', async () => {
     expect((await post(service, delivery, { headers: { 'content-type': undefined } })).status).toBe(415);
   });
 
@@ -213,7 +213,7 @@ describe('a content type', () => {
     'Application/JSON',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
-  ])('of %s is accepted', async type => {
+  ])('a content type of %s is accepted', async type => {
     expect((await post(service, { event: 'ping' }, { headers: { 'content-type': type } })).status).toBe(200);
   });
 });

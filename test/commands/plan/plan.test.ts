@@ -88,7 +88,7 @@ const stored = async ({ organisation }: Tenant) => {
 };
 
 describe('a plan', () => {
-  test('shows what applying the file then does', async () => {
+  test('a plan shows what applying the file then does', async () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
@@ -133,7 +133,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('shows what a changed definition and a new condition of a rule do', async () => {
+  test('a plan shows what a changed definition and a new condition of a rule do', async () => {
     const tenant = await newOrganisation(20);
     const definedFile = (name: string, limit: number, when: string) => {
       const path = join(folder, name);
@@ -167,7 +167,7 @@ describe('a plan', () => {
     expect((await stored(tenant)).reduce((sum, { total }) => sum + total, 0)).toBe(document.scores.after.sum);
   });
 
-  test('saves nothing', async () => {
+  test('a plan saves nothing', async () => {
     const tenant = await newOrganisation(3);
     const contents = async () => {
       const { rows } = await service.database.executor.execute(sql`
@@ -181,7 +181,7 @@ describe('a plan', () => {
     expect(await contents()).toEqual(before);
   });
 
-  test('compares with the rules in force even if stored scores are older', async () => {
+  test('a plan compares with the rules in force even if stored scores are older', async () => {
     const { login } = await newOrganisation(4);
     const one = rulesFile('one.yaml', ['One', 'true', '1']);
     await runJson(environment, 'rules', 'apply', one, '--organisation', login);
@@ -192,7 +192,7 @@ describe('a plan', () => {
     expect(two.scores).toMatchObject({ before: { sum: 4 }, after: { sum: 8 } });
   });
 
-  test('needs neither pull requests nor rules in force', async () => {
+  test('a plan needs neither pull requests nor rules in force', async () => {
     const { login } = await newOrganisation(0);
     const file = rulesFile('first.yaml', ['One', 'true', '1']);
     const { code, stdout } = await plan(login, file);
@@ -207,7 +207,7 @@ describe('a plan', () => {
 });
 
 describe('a plan without rules in force', () => {
-  test('shows no earlier scores or ranks, even if there are rules that are switched off', async () => {
+  test('a plan without rules in force shows no earlier scores or ranks, even with rules switched off', async () => {
     const { login } = await newOrganisation(6);
     const first = rulesFile('first.yaml', ['Even', 'number % 2 == 0', '2'], ['Odd', 'number % 2 == 1', '0 - number']);
     const path = join(folder, 'first.html');
@@ -225,7 +225,7 @@ describe('a plan without rules in force', () => {
     expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
   });
 
-  test('calls the file standard input if it comes from there', async () => {
+  test('a plan calls the file standard input if it comes from there', async () => {
     const { login } = await newOrganisation(0);
     const input = 'rules: [{ name: One, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]';
     const path = join(folder, 'input.html');
@@ -239,7 +239,7 @@ describe('a plan without rules in force', () => {
 });
 
 describe('--detailed-exitcode', () => {
-  test('ends with 3 if something would change, 0 if nothing, and 1 for a failure', async () => {
+  test('rules plan --detailed-exitcode ends with 3 for a change, 0 for none, and 1 for a failure', async () => {
     const { login } = await newOrganisation(2);
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
     expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
@@ -262,14 +262,14 @@ describe('--detailed-exitcode', () => {
   });
 });
 
-test('a file with problems is refused', async () => {
+test('a plan refuses a file with problems', async () => {
   const { login } = await newOrganisation(1);
   const broken = await plan(login, rulesFile('broken.yaml', ['One', 'title > 5', '1']));
   expect(broken).toMatchObject({ code: 1, stdout: '' });
   expect(complaintOf(broken)).toContain('Rule "One"');
 });
 
-test('--format markdown prints the plan in Markdown', async () => {
+test('rules plan --format markdown prints the plan in Markdown', async () => {
   const { login } = await newOrganisation(2);
   const { code, stdout } = await plan(
     login,
@@ -283,7 +283,7 @@ test('--format markdown prints the plan in Markdown', async () => {
 });
 
 describe('--audit', () => {
-  test('says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
+  test('rules plan --audit says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
     const { login } = await newOrganisation(10);
     const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
     await runJson(environment, 'rules', 'apply', before, '--organisation', login);
@@ -304,7 +304,7 @@ describe('--audit', () => {
 });
 
 describe('--report', () => {
-  test('writes a page and says where', async () => {
+  test('rules plan --report writes a page and says where', async () => {
     const { login } = await newOrganisation(3);
     const path = join(folder, 'plan.html');
     const { code, stdout } = await plan(login, rulesFile('page.yaml', ['One', 'true', '1']), '--report', path);
@@ -315,7 +315,7 @@ describe('--report', () => {
     expect(page).toContain('All 3 pull requests get a score');
   });
 
-  test('fails at once if the page could not be written, or would overwrite the rules', async () => {
+  test('rules plan --report fails at once if it can not write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
     const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));
@@ -345,7 +345,7 @@ test.each([
   ['110', 110],
   ['240', 240],
   ['300', 300],
-])('with COLUMNS=%s expressions are cut at column %i, and nowhere else', async (columns, edge) => {
+])('with COLUMNS=%s a plan cuts expressions at column %i, and nowhere else', async (columns, edge) => {
   const { login } = await newOrganisation(3);
   const long = (letter: string) => `title != "${letter.repeat(40)}" && title != "${letter.repeat(140)}"`;
   const path = join(folder, 'wide.yaml');
