@@ -3,7 +3,6 @@
  * of medians within one run, since the machine's speed drifts; the target stands beside it. `sizes` prints a table
  * instead: it depends on no machine.
  */
-import { parseArgs } from 'node:util';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
 import { measureGithubRequests } from './github.ts';
@@ -33,12 +32,12 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   sizes: measureSizes,
 };
 
-const { positionals } = parseArgs({ allowPositionals: true });
-const names = positionals.length === 0 ? Object.keys(benchmarks) : positionals;
+const operands = process.argv.slice(2);
+const names = operands.length === 0 ? Object.keys(benchmarks) : operands;
 const chosen = names.map(name => {
   const measure = benchmarks[name];
   if (measure === undefined) {
-    process.stderr.write(`There is no benchmark ${name}; there are ${Object.keys(benchmarks).join(', ')}.\n`);
+    process.stderr.write(`"${name}" is not a benchmark; choose from ${Object.keys(benchmarks).join(', ')}.\n`);
     process.exit(2);
   }
   return { name, measure };
