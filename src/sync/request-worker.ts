@@ -17,6 +17,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { askGithub, credentialOf, pointsLeft } from './ask-github.ts';
+import { type Attempt, findCulprit } from './halving.ts';
 import { isReached, waitForGithub } from './lag.ts';
 import { pageSizesOf } from './page-sizes.ts';
 import { mayBeOfOne, type SyncResult, syncByNodeIds } from './pull-requests.ts';
@@ -81,23 +82,27 @@ async function pauseToSavePoints({ config, database }: Deps, organisation: Organ
 }
 
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {
-  const first = await attempt(turn, requests);
-  if (first.suspects.length > 0) await narrow(turn, requests.length, first);
-  else if (!first.isRefused) pageSizesOf(turn.organisation).pullRequests.grow(requests.length);
+  const { deps, organisation, signal } = turn;
+  const { pullRequests: batchSize } = pageSizesOf(organisation);
+  const end = await findCulprit(requests, batch => attempt(turn, batch), signal);
+  if (end.found === 'no failure') batchSize.grow(requests.length);
+  if (end.found === 'too many at once') batchSize.shrink(end.minFailed);
+  if (end.found === 'outage') await deferRequests(turn, end.failed, end.error, { isOwn: false });
+  if (end.found !== 'culprit') return;
+  const { culprit, hasServed, error } = end;
+  if (!(error instanceof ServiceError)) {
+    deps.log.error(
+      { err: error, organisation: organisation.login, nodeId: culprit.nodeId },
+      "a pull request can't be synced",
+    );
+  }
+  const isOwn = hasServed || (await canSyncOthers(turn, [culprit]));
+  if (hasServed) await isolateSyncRequest(deps.database.executor, organisation.id, culprit);
+  await deferRequests(turn, [culprit], error, { isOwn });
 }
 
-/** The result of one request to GitHub. What it settled or deferred needs no more work. */
-interface Attempt {
-  /** GitHub showed at least one pull request. */
-  hasServed: boolean;
-  /** GitHub must not be asked, or the database is gone: no pull request caused the failure. */
-  isRefused: boolean;
-  /** Those that failed: one of them may have caused it, or there were too many at once. */
-  suspects: readonly SyncRequest[];
-  error: unknown;
-}
-
-async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<Attempt> {
+/** One request to GitHub. Settles or defers all that do not need a search. */
+async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<Attempt<SyncRequest>> {
   const { deps, organisation } = turn;
   try {
     const urgency = requests.every(({ isBackground }) => isBackground) ? 'background' : 'now';
@@ -125,59 +130,6 @@ async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<At
 }
 
 const requestsOf = (failed: readonly { request: SyncRequest }[]) => failed.map(({ request }) => request);
-
-/**
- * Halves the batch until the failing pull request is found, saves the others, and defers that one. If no single one
- * fails, smaller batches help; if GitHub serves nothing at all, GitHub itself fails.
- *
- * @param asked how many the first attempt asked for
- */
-async function narrow(turn: Turn, asked: number, first: Attempt): Promise<void> {
-  const { deps, organisation, signal } = turn;
-  let { suspects, hasServed, error } = first;
-  // Entries that failed inside a reply may have failed only because of the others in it.
-  let isTriedTogether = suspects.length === asked;
-  let minFailed = asked;
-  const setAside: SyncRequest[] = [];
-  while (!(isTriedTogether && suspects.length === 1)) {
-    // What is left stays due.
-    if (signal?.aborted) return;
-    const part = isTriedTogether ? suspects.slice(0, Math.ceil(suspects.length / 2)) : suspects;
-    const others = suspects.slice(part.length);
-    const result = await attempt(turn, part);
-    if (result.isRefused) return;
-    hasServed ||= result.hasServed;
-    if (result.suspects.length === 0) {
-      // One of the others caused it; if there are none, it was too many at once.
-      if (others.length === 0) return void pageSizesOf(organisation).pullRequests.shrink(minFailed);
-      suspects = others;
-      isTriedTogether = others.length > 1;
-    } else {
-      setAside.push(...others);
-      isTriedTogether = result.suspects.length === part.length;
-      minFailed = Math.min(minFailed, part.length);
-      suspects = result.suspects;
-      error = result.error;
-    }
-  }
-  if (!hasServed && setAside.length > 0) {
-    const result = await attempt(turn, setAside);
-    if (result.isRefused) return;
-    hasServed = result.hasServed;
-    if (!hasServed) return deferRequests(turn, [...suspects, ...result.suspects], error, { isOwn: false });
-  }
-  const [culprit] = suspects;
-  if (culprit === undefined) return;
-  if (!(error instanceof ServiceError)) {
-    deps.log.error(
-      { err: error, organisation: organisation.login, nodeId: culprit.nodeId },
-      "a pull request can't be synced",
-    );
-  }
-  const isOwn = hasServed || (await canSyncOthers(turn, [culprit]));
-  if (hasServed) await isolateSyncRequest(deps.database.executor, organisation.id, culprit);
-  await deferRequests(turn, [culprit], error, { isOwn });
-}
 
 /** Waits for GitHub, or gives up, on requests whose answers are below the floor. Ends those with a wrong node id. */
 async function acceptAnswers(
