@@ -222,7 +222,7 @@ describe('a check run', () => {
 });
 
 describe('scores', () => {
-  test('scores are shown only once an operator turns them on', async () => {
+  test('scores are shown from when an operator turns them on until they are turned off', async () => {
     const home = await newShowingHome();
     await enable(home, false);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -232,6 +232,15 @@ describe('scores', () => {
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    await enable(home, false);
+    pullRequest.merge();
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    await enable(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
   test('scores that an operator turns off during their publication stay off', async () => {

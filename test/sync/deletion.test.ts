@@ -99,7 +99,7 @@ describe('a deleted pull request', () => {
     expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
   });
 
-  test('a second deletion of a pull request reports it as missing', async () => {
+  test('a second deletion of a pull request finds none', async () => {
     const { home, pullRequest } = await newStored();
     const id = (await stored(world.service, home, pullRequest))?.id ?? '';
     const { database } = world.service;
