@@ -1,21 +1,17 @@
 import DataLoader from 'dataloader';
 
-export interface BatchLimits {
-  /** Batches under way at once; later items share the next one. */
-  maxUnderWay: number;
-  /** How long a batch waits for running ones, which may hang, before it starts anyway. */
-  maxWaitMs: number;
-  maxBatchSize: number;
-}
+/** How long a batch waits for running ones, which may hang, before it starts anyway. */
+const maxWaitMs = 250;
 
 /**
  * Groups items that arrive close together into one piece of work. A single item does not wait.
  *
+ * @param limits `maxUnderWay`: batches under way at once; later items share the next one
  * @param work called once per batch, with the items in order of arrival; returns a result or an error for each item
  * @returns a function that resolves with the result of its own item
  */
 export function createBatcher<Item, Result>(
-  { maxUnderWay, maxWaitMs, maxBatchSize }: BatchLimits,
+  { maxUnderWay, maxBatchSize }: { maxUnderWay: number; maxBatchSize: number },
   work: (items: readonly Item[]) => Promise<ArrayLike<Result | Error>>,
 ): (item: Item) => Promise<Result> {
   let underWay = 0;

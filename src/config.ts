@@ -113,10 +113,11 @@ export function loadConfig(env: Variables) {
   if (environment.DATABASE_URL !== undefined && !URL.canParse(environment.DATABASE_URL)) {
     problems.add('DATABASE_URL is not a valid address: percent-encode special characters in its password');
   }
-  if ((environment.GITHUB_APP_ID === undefined) !== (environment.GITHUB_APP_PRIVATE_KEY === undefined)) {
+  const { GITHUB_APP_ID: appId, GITHUB_APP_PRIVATE_KEY: privateKey } = environment;
+  if ((appId === undefined) !== (privateKey === undefined)) {
     problems.add('GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither');
   }
-  if (environment.GITHUB_TOKEN !== undefined && environment.GITHUB_APP_ID !== undefined) {
+  if (environment.GITHUB_TOKEN !== undefined && appId !== undefined) {
     problems.add('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
   if (hasCredentials(environment.GITHUB_API_URL)) {
@@ -169,19 +170,14 @@ export function loadConfig(env: Variables) {
     /** Addresses and networks of proxies whose forwarded headers count. */
     trustProxy,
     github: Object.freeze({
+      /** Of REST, without a slash at its end. */
       apiUrl,
-      /** Through which GitHub is reached; undefined: directly. */
+      /** Through which GitHub is reached; undefined: directly. `url` may have a password; messages name the `place`. */
       proxy: proxy && Object.freeze({ ...proxy, place: new URL(proxy.url).origin }),
       token: environment.GITHUB_TOKEN,
       /** The variable that holds the token, or would hold it. */
       tokenName: env.GITHUB_TOKEN_FILE?.trim() ? 'GITHUB_TOKEN_FILE' : 'GITHUB_TOKEN',
-      app:
-        environment.GITHUB_APP_ID === undefined || environment.GITHUB_APP_PRIVATE_KEY === undefined
-          ? undefined
-          : Object.freeze({
-              id: environment.GITHUB_APP_ID,
-              privateKey: environment.GITHUB_APP_PRIVATE_KEY,
-            }),
+      app: appId && privateKey ? Object.freeze({ id: appId, privateKey }) : undefined,
     }),
     /** A delivery signed with any of these is valid; empty: webhooks are refused. */
     webhookSecrets: Object.freeze(webhookSecrets),

@@ -47,13 +47,10 @@ export async function createDeps(
       ? await joinEmbeddedDatabase({ ...options, home: config.home, log: message => log.info(message) })
       : undefined;
   const url = embedded?.url ?? config.databaseUrl ?? '';
-  let migrationsApplied: number;
-  try {
-    migrationsApplied = await migrateDatabase(url, options);
-  } catch (error) {
+  const migrationsApplied = await migrateDatabase(url, options).catch(async (error: unknown) => {
     await embedded?.leave();
     throw error;
-  }
+  });
   const deps = connectDeps(config, log, url);
   return {
     ...deps,

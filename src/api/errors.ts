@@ -17,11 +17,9 @@ import {
   ServiceError,
   unsupportedMediaType,
 } from '../errors.ts';
+import { named } from './validation.ts';
 
-export const ErrorBody = Type.Object(
-  { message: Type.String({ description: 'An overview of the error' }) },
-  { additionalProperties: false, $id: 'Error' },
-);
+export const ErrorBody = named('Error', { message: Type.String({ description: 'An overview of the error' }) });
 
 const descriptions: Partial<Record<ErrorCode, string>> = {
   bad_request: 'A parameter is not valid; the message says which and why',

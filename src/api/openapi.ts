@@ -73,12 +73,11 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       url,
     }),
   });
-  // Includes the path that a proxy adds.
+  // The path that a proxy adds. Without it, the page at /docs can't find its assets.
   const prefix = publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '');
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    // Includes the path that a proxy adds. Without it, the page at /docs can't find its assets.
-    ...(publicUrl === undefined ? {} : { indexPrefix: new URL(publicUrl).pathname }),
+    indexPrefix: prefix,
     // The plugin's own policy makes browsers load the page's assets over https, which fails without a TLS proxy.
     staticCSP: {
       'default-src': ["'self'"],

@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
+import { closed, named } from './validation.ts';
 
 export const PageQuery = Type.Object({
   cursor: Type.Optional(
@@ -29,24 +30,22 @@ export type PageQuery = Static<typeof PageQuery>;
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const NullableUri = Type.Union([Type.String({ format: 'uri' }), Type.Null()]);
 
-export const PageMeta = Type.Object(
-  {
-    path: { ...NullableString, description: 'Base path for paginator-generated URLs' },
-    per_page: Type.Integer({ description: 'Number of items on a page' }),
-    next_cursor: { ...NullableString, description: 'Cursor pointing to the next set of items' },
-    prev_cursor: { ...NullableString, description: 'Cursor pointing to the previous set of items' },
-  },
-  { additionalProperties: false, $id: 'PageMeta' },
-);
+export const PageMeta = named('PageMeta', {
+  path: { ...NullableString, description: 'Base path for paginator-generated URLs' },
+  per_page: Type.Integer({ description: 'Number of items on a page' }),
+  next_cursor: { ...NullableString, description: 'Cursor pointing to the next set of items' },
+  prev_cursor: { ...NullableString, description: 'Cursor pointing to the previous set of items' },
+});
 
-export const PageLinks = Type.Object(
-  { first: NullableString, last: NullableString, prev: NullableUri, next: NullableUri },
-  { additionalProperties: false, $id: 'PageLinks' },
-);
+export const PageLinks = named('PageLinks', {
+  first: NullableString,
+  last: NullableString,
+  prev: NullableUri,
+  next: NullableUri,
+});
 
 /** A reply whose only property is `data`. */
-export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
-  Type.Object({ data }, { additionalProperties: false, description });
+export const dataOf = <Data extends TSchema>(data: Data, description: string) => closed({ data }, { description });
 
 /** A reply with this schema, which the handler returns as the bytes of its JSON. */
 export const jsonBytes = (schema: TSchema) => Type.Unsafe<Buffer>(schema);
@@ -78,9 +77,9 @@ export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIt
 
 export const pageOf = (item: TSchema) =>
   jsonBytes(
-    Type.Object(
+    closed(
       { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
-      { additionalProperties: false, description: 'A page of the list' },
+      { description: 'A page of the list' },
     ),
   );
 
@@ -164,10 +163,7 @@ function parseCursor<Row, Columns extends TObject, Position>(
   } catch {
     throw refused();
   }
-  const schema = Type.Object(
-    { ...columns.properties, _pointsToNextItems: Type.Boolean() },
-    { additionalProperties: false },
-  );
+  const schema = closed({ ...columns.properties, _pointsToNextItems: Type.Boolean() });
   if (!Value.Check(schema, cursor)) throw refused();
   const { _pointsToNextItems: forwards, ...place } = cursor;
   const position = locate(place as Static<Columns>);

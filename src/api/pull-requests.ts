@@ -19,6 +19,7 @@ import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './errors.ts';
 import { notModified } from './page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
+import { closed, named } from './validation.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
 const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
@@ -29,46 +30,39 @@ export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
   description: 'Action taken by the rule',
 });
 
-const PullRequestScore = Type.Object(
-  {
-    name: Type.String({ description: 'Name of the rule that produced the score entry' }),
-    action: Type.Ref(RuleEffectAction),
-    effect: Type.Integer({ description: 'Effect applied by the rule' }),
-    expression: Type.String({ description: 'Expression evaluated by the rule' }),
-  },
-  { additionalProperties: false, $id: 'PullRequestScore' },
-);
+const PullRequestScore = named('PullRequestScore', {
+  name: Type.String({ description: 'Name of the rule that produced the score entry' }),
+  action: Type.Ref(RuleEffectAction),
+  effect: Type.Integer({ description: 'Effect applied by the rule' }),
+  expression: Type.String({ description: 'Expression evaluated by the rule' }),
+});
 
 const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
   $id: 'PullRequestState',
   description: 'State of the pull request',
 });
 
-export const PullRequest = Type.Object(
-  {
-    id: Type.String({ description: 'Unique identifier of the object' }),
-    external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
-    number: Type.Integer({ description: 'Pull-request number' }),
-    url: Type.String({ description: 'URL of the pull request' }),
-    state: Type.Ref(PullRequestState),
-    title: Type.String({ description: 'Title' }),
-    body: Type.String({ description: 'Body text' }),
-    additions: Type.Integer({ description: 'Number of additions' }),
-    deletions: Type.Integer({ description: 'Number of deletions' }),
-    commits: Type.Integer({ description: 'Number of commits' }),
-    changed_files: Type.Integer({ description: 'Number of changed files' }),
-    score: Type.Integer({ description: 'Score of the pull request' }),
-    score_breakdown: Type.Array(Type.Ref(PullRequestScore), {
-      description: 'Breakdown of the score, one entry per rule contribution',
-    }),
-    created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
-    links: Type.Object(
-      { member: Type.String({ format: 'uri', description: 'Reference to the member who created the pull request' }) },
-      { additionalProperties: false },
-    ),
-  },
-  { additionalProperties: false, $id: 'PullRequest' },
-);
+export const PullRequest = named('PullRequest', {
+  id: Type.String({ description: 'Unique identifier of the object' }),
+  external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
+  number: Type.Integer({ description: 'Pull-request number' }),
+  url: Type.String({ description: 'URL of the pull request' }),
+  state: Type.Ref(PullRequestState),
+  title: Type.String({ description: 'Title' }),
+  body: Type.String({ description: 'Body text' }),
+  additions: Type.Integer({ description: 'Number of additions' }),
+  deletions: Type.Integer({ description: 'Number of deletions' }),
+  commits: Type.Integer({ description: 'Number of commits' }),
+  changed_files: Type.Integer({ description: 'Number of changed files' }),
+  score: Type.Integer({ description: 'Score of the pull request' }),
+  score_breakdown: Type.Array(Type.Ref(PullRequestScore), {
+    description: 'Breakdown of the score, one entry per rule contribution',
+  }),
+  created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
+  links: closed({
+    member: Type.String({ format: 'uri', description: 'Reference to the member who created the pull request' }),
+  }),
+});
 
 /** The members' routes refer to them, too. */
 export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore, PullRequest];
@@ -76,6 +70,15 @@ export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullReque
 const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
+
+const DeletedPullRequest = closed(
+  {
+    id: Type.String({ description: 'Identifier of the deleted object' }),
+    object: Type.Literal('pull_request', { description: 'Kind of the deleted object' }),
+    deleted: Type.Boolean({ description: 'True when the object was deleted' }),
+  },
+  { description: 'What was deleted' },
+);
 
 /** As JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
 function represent(row: PullRequestRow, base: string): string {
@@ -202,14 +205,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Pull requests'],
         params: PullRequestParams,
         response: {
-          200: Type.Object(
-            {
-              id: Type.String({ description: 'Identifier of the deleted object' }),
-              object: Type.Literal('pull_request', { description: 'Kind of the deleted object' }),
-              deleted: Type.Boolean({ description: 'True when the object was deleted' }),
-            },
-            { additionalProperties: false, description: 'What was deleted' },
-          ),
+          200: DeletedPullRequest,
           ...errorResponses(['not_found', 'There is no pull request with this id, or it was deleted before']),
         },
       },

@@ -7,32 +7,24 @@ import { formatId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { dataOf, sendList } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
+import { closed, named } from './validation.ts';
 
-const Rule = Type.Object(
-  {
-    id: Type.String({ description: 'Identifier' }),
-    name: Type.String({ description: 'Name' }),
-    description: Type.String({ description: 'Description' }),
-    is_enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
-    logic: Type.Array(
-      Type.Object(
-        {
-          expression: Type.String({ description: 'The effect applies if this is true' }),
-          effect: Type.Object(
-            {
-              action: Type.Ref(RuleEffectAction),
-              value: Type.String({ description: 'Expression for how much to add or subtract' }),
-            },
-            { additionalProperties: false },
-          ),
-        },
-        { additionalProperties: false },
-      ),
-    ),
-    created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
-  },
-  { additionalProperties: false, $id: 'Rule' },
-);
+const Rule = named('Rule', {
+  id: Type.String({ description: 'Identifier' }),
+  name: Type.String({ description: 'Name' }),
+  description: Type.String({ description: 'Description' }),
+  is_enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
+  logic: Type.Array(
+    closed({
+      expression: Type.String({ description: 'The effect applies if this is true' }),
+      effect: closed({
+        action: Type.Ref(RuleEffectAction),
+        value: Type.String({ description: 'Expression for how much to add or subtract' }),
+      }),
+    }),
+  ),
+  created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
+});
 
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;

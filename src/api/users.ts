@@ -4,17 +4,15 @@ import { beforeAllUsers, readUserPage, type UserPageRow } from '../database/user
 import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
+import { named } from './validation.ts';
 
-export const User = Type.Object(
-  {
-    id: Type.String({ description: 'Identifier' }),
-    name: Type.String({ description: 'Name' }),
-    email: Type.String({ description: 'E-mail address' }),
-    profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
-    created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
-  },
-  { additionalProperties: false, $id: 'User' },
-);
+export const User = named('User', {
+  id: Type.String({ description: 'Identifier' }),
+  name: Type.String({ description: 'Name' }),
+  email: Type.String({ description: 'E-mail address' }),
+  profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
+  created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
+});
 
 /** @param row its texts as texts, or as byte strings */
 export const representUser = <Text>(row: {

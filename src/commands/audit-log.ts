@@ -8,12 +8,11 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
     .command('audit-log')
     .description('show who changed what: syncs, imports, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
-    .option('--since <day>', 'only from this day on, such as 2026-01-31')
+    .option('--since <day>', 'only from this day on, such as 2026-01-31', parseDay)
     .option('--limit <number>', 'only the latest ones, as many as this', parseLimit)
     .examples('audit-log --organisation acme --since 2026-01-31')
-    .answer<{ organisation?: string; since?: string; limit?: number }>(({ organisation: login, since: day, limit }) => {
-      const since = parseDay(day);
-      return withDeps(context, async ({ database }) => {
+    .answer<{ organisation?: string; since?: number; limit?: number }>(({ organisation: login, since, limit }) =>
+      withDeps(context, async ({ database }) => {
         const events = await listAuditEvents(database.executor, { login, since, limit });
         if (events === undefined) {
           const message = `No organisation has the login ${login} here, or had it.`;
@@ -41,6 +40,6 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
             'Nothing is recorded yet.',
           ),
         };
-      });
-    });
+      }),
+    );
 }

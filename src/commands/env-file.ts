@@ -3,8 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { CommandError } from './context.ts';
 
-export type Values = Readonly<Record<string, string>>;
-
 const assignment = (name: string) => new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, 'm');
 
 /** The file's text; empty if it is not there yet. @throws CommandError if it can't be replaced */
@@ -38,7 +36,7 @@ export function valueIn(text: string, name: string): string | undefined {
 }
 
 /** The text with these values, each on one line. Others stay as they are. */
-export function withValues(text: string, values: Values): string {
+export function withValues(text: string, values: Readonly<Record<string, string>>): string {
   let changed = text;
   const added: string[] = [];
   for (const [name, value] of Object.entries(values)) {

@@ -8,12 +8,7 @@ import { CommandError, type Context, confirm, UsageError } from './context.ts';
 import { examine } from './doctor/doctor.ts';
 import { hasProblem, showFindings } from './doctor/findings.ts';
 import { readEnvFile, valueIn, withValues, writeEnvFile } from './env-file.ts';
-import { registerInBrowser } from './manifest-page.ts';
-
-/** How long the page is served, and how long the command waits for the installation. */
-const maxWaitMs = 10 * 60_000;
-
-const installationPollMs = 3_000;
+import { maxWaitMs, registerInBrowser } from './manifest-page.ts';
 
 interface ConnectOptions {
   organisation: string;
@@ -68,11 +63,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
   if (replaced.length > 0) {
     await confirm(context, `Replace ${replaced.join(', ')} in ${output}?`, 'yes', yes);
   }
-  const say = (text: string) => void context.stderr.write(`${text}\n`);
-  const app =
-    code === undefined
-      ? await registerInBrowser(context, options, maxWaitMs, say)
-      : await exchangeCode(config.github, code);
+  const app = await (code === undefined ? registerInBrowser(context, options) : exchangeCode(config.github, code));
   const settings = `${webAddress(config.github.apiUrl)}/organizations/${login}/settings/apps`;
   if (app.ownerLogin.toLowerCase() !== login.toLowerCase()) {
     throw new CommandError(
@@ -98,9 +89,11 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       `Delete the App at ${settings}, and run the command again.`,
     );
   }
-  say(`Wrote the credentials of the App ${app.name} to ${output}. The service uses them once it is started again.`);
+  context.stderr.write(
+    `Wrote the credentials of the App ${app.name} to ${output}. The service uses them once it is started again.\n`,
+  );
   const connected = withApp(config, app);
-  await waitForInstallation(context, connected, login, app, say);
+  await waitForInstallation(context, connected, login, app);
   const findings = await examine({ ...context, config: connected }, login);
   return {
     json: {
@@ -138,15 +131,14 @@ const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredAp
 });
 
 async function waitForInstallation(
-  { interrupted }: Context,
+  { interrupted, stderr }: Context,
   { github }: Config,
   login: string,
   { name, url }: RegisteredApp,
-  say: (text: string) => void,
 ): Promise<void> {
   const inspection = createInspection(github);
   const page = `${url}/installations/new`;
-  say(`Now install it on ${login}: ${page}`);
+  stderr.write(`Now install it on ${login}: ${page}\n`);
   const deadline = performance.now() + maxWaitMs;
   for (;;) {
     try {
@@ -161,6 +153,6 @@ async function waitForInstallation(
         `Install it at ${page}, then run doctor.`,
       );
     }
-    await delay(installationPollMs, undefined, { signal: interrupted }).catch(() => undefined);
+    await delay(3_000, undefined, { signal: interrupted }).catch(() => undefined);
   }
 }

@@ -1,5 +1,6 @@
 /** The page of `github connect`: it sends GitHub the manifest of an App, and takes the code that GitHub sends back. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { finished } from 'node:stream/promises';
@@ -15,31 +16,37 @@ import { type Html, html } from '../text/html.ts';
 import { subscribedEvents } from '../webhooks/events.ts';
 import { CommandError, type Context } from './context.ts';
 
+/** How long the page is served, and how long the command waits for the installation. */
+export const maxWaitMs = 10 * 60_000;
+
 /**
  * Serves a page on loopback that sends the manifest to GitHub, and takes the code that GitHub sends back. The address
  * holds a secret, so that other users of this machine can't open it, and the page is for the browser that opens it first.
  */
 export async function registerInBrowser(
-  { config, interrupted }: Context,
+  { config, interrupted, stderr }: Context,
   { organisation: login, port }: { organisation: string; port: number },
-  maxWaitMs: number,
-  say: (text: string) => void,
 ): Promise<RegisteredApp> {
   const [key, state, cookie] = [randomToken(), randomToken(), randomToken()];
   const web = webAddress(config.github.apiUrl);
   const server = createServer({ requestTimeout: 10_000 });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', resolve);
-  }).catch((error: NodeJS.ErrnoException) => {
+  await once(server.listen(port, '127.0.0.1'), 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(`Port ${port} can't be used: ${error.code}.`, 'Name another one with --port.');
   });
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${key}`;
   const urls = { service: config.publicUrl ?? '', webhook: webhookUrl(config), redirect: `${address}/done` };
   const manifest = JSON.stringify(createManifest(login, urls, [...subscribedEvents.keys()]));
+  const form = html`<form method="post" action="${web}/organizations/${login}/settings/apps/new?state=${state}"><input
+type="hidden" name="manifest" value="${manifest}"><button>Create the App on GitHub</button></form>`;
 
   let isOpened = false;
   let isAnswered = false;
   const registered = new Promise<RegisteredApp>((resolve, reject) => {
+    const waiting = AbortSignal.any([interrupted, AbortSignal.timeout(maxWaitMs)]);
+    waiting.addEventListener('abort', () => {
+      const reason = interrupted.aborted ? 'It was interrupted' : 'No answer came within ten minutes';
+      reject(new CommandError(`${reason}. Nothing was written.`, 'Run the command again.'));
+    });
     const handle = async (request: IncomingMessage, response: ServerResponse) => {
       const [path, query] = (request.url ?? '').split('?');
       const isForm = path === `/${key}`;
@@ -51,7 +58,8 @@ export async function registerInBrowser(
         if (isOpened && !isOwn) return showPage(response, 403, 'This page is open in another browser.');
         isOpened = true;
         response.setHeader('set-cookie', `pullscore=${cookie}; HttpOnly; SameSite=Lax; Path=/`);
-        return showForm(response, web, login, state, manifest);
+        const text = `GitHub asks you for the name of an App that belongs to ${login}. It may read pull requests, issues, contents and members, and write check runs; it delivers webhooks to the service.`;
+        return showPage(response, 200, text, form, web);
       }
       if (!isOwn) return showPage(response, 403, 'This is not the browser that opened the page.');
       const given = new URLSearchParams(query);
@@ -65,11 +73,10 @@ export async function registerInBrowser(
       // The browser may be gone by now: the code counts only once, so the command goes on.
       await exchanged
         .then(
-          ({ name, url }) =>
-            showPage(response, 200, `GitHub has created the App ${name}.`, {
-              text: `Install it on ${login}`,
-              url: `${url}/installations/new`,
-            }),
+          ({ name, url }) => {
+            const link = html`<p><a href="${url}/installations/new">Install it on ${login}</a></p>`;
+            return showPage(response, 200, `GitHub has created the App ${name}.`, link);
+          },
           () => showPage(response, 502, 'The App could not be connected. The command says why.'),
         )
         .catch(() => undefined);
@@ -77,16 +84,9 @@ export async function registerInBrowser(
     };
     server.on('request', (request, response) => void handle(request, response).catch(() => response.destroy()));
   });
-  say(`Open this page in a browser, within ten minutes: ${address}`);
+  stderr.write(`Open this page in a browser, within ten minutes: ${address}\n`);
   try {
-    const waiting = AbortSignal.any([interrupted, AbortSignal.timeout(maxWaitMs)]);
-    const given = new Promise<never>((_, reject) => {
-      waiting.addEventListener('abort', () => {
-        const reason = interrupted.aborted ? 'It was interrupted' : 'No answer came within ten minutes';
-        reject(new CommandError(`${reason}. Nothing was written.`, 'Run the command again.'));
-      });
-    });
-    return await Promise.race([registered, given]);
+    return await registered;
   } finally {
     server.close();
     server.closeAllConnections();
@@ -104,34 +104,25 @@ function isSame(given: string, expected: string): boolean {
 const style =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:40em;margin:4em auto;padding:0 1em}button,a{font:inherit}';
 
-/** Resolves once it is sent. */
-async function send(response: ServerResponse, status: number, policy: string, body: Html): Promise<void> {
+/**
+ * Resolves once the page is sent.
+ *
+ * @param formAction where its form may be sent
+ */
+async function showPage(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  more: Html | false = false,
+  formAction = "'none'",
+): Promise<void> {
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; ${policy}`,
+    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; form-action ${formAction}`,
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
   });
-  const page = html`<!doctype html><html lang="en"><meta charset="utf-8"><title>pullscore</title><style>${style}</style><body>${body}`;
+  const page = html`<!doctype html><html lang="en"><meta charset="utf-8"><title>pullscore</title><style>${style}</style><body><h1>pullscore</h1><p>${text}</p>${more}`;
   response.end(page.markup);
   await finished(response);
 }
-
-const showPage = (response: ServerResponse, status: number, text: string, link?: { text: string; url: string }) =>
-  send(
-    response,
-    status,
-    "form-action 'none'",
-    html`<h1>pullscore</h1><p>${text}</p>${link !== undefined && html`<p><a href="${link.url}">${link.text}</a></p>`}`,
-  );
-
-const showForm = (response: ServerResponse, web: string, login: string, state: string, manifest: string) =>
-  send(
-    response,
-    200,
-    `form-action ${web}`,
-    html`<h1>pullscore</h1><p>GitHub asks you for the name of an App that belongs to ${login}. It may read pull requests,
-issues, contents and members, and write check runs; it delivers webhooks to the service.</p>
-<form method="post" action="${web}/organizations/${login}/settings/apps/new?state=${state}"><input type="hidden"
-name="manifest" value="${manifest}"><button>Create the App on GitHub</button></form>`,
-  );

@@ -64,7 +64,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .answerFor((_, login) => async ({ database }, organisation) => {
       const people = await requirePeople(database.executor, organisation, login);
       await recordAuditEvent(database.executor, organisation.id, operator(), 'member.export', login);
-      const data = await readSnapshot(database, ({ executor }) => readPersonalData(executor, organisation.id, people));
+      const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, people));
       const json = { organisation: organisation.login, login, ...data };
       return { json, text: jsonDocument(json).trimEnd() };
     });

@@ -157,9 +157,10 @@ it is the evidence if somebody asks later who removed it, and why scores were wh
         const { pullRequests, members, users } = await countRemoved(executor, id);
         if (removedAt === null) {
           await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
-          await database.transaction(transaction =>
-            beginRemoval(transaction, id, each => recordAuditEvent(each, id, operator(), 'organisation.remove', login)),
-          );
+          await database.transaction(async transaction => {
+            await recordAuditEvent(transaction, id, operator(), 'organisation.remove', login);
+            await beginRemoval(transaction, id);
+          });
         }
         await removeRows(context, deps, id);
         const parts = [counted(pullRequests, 'pull request'), counted(members, 'member'), counted(users, 'user')];

@@ -1,10 +1,11 @@
+import type { Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
-import { isSampled, readSnapshot, type Snapshot } from '../database/snapshot.ts';
+import { isSampled, readFacts, readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { type AuditedWay, type AuditResult, createAudit } from '../scoring/plan/audit.ts';
+import { type Audit, type AuditedWay, createAudit } from '../scoring/plan/audit.ts';
 import type { Way } from '../scoring/plan/audit-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
@@ -44,11 +45,12 @@ async function auditRules(
   { id: organisationId, login: organisation }: Organisation,
   ruleset: Ruleset,
 ) {
-  return readSnapshot(database, async snapshot => {
-    const { stored, results } = await runAudits(context, snapshot, organisationId, ruleset);
-    const [{ pullRequests, ways }] = results;
+  return readSnapshot(database, async executor => {
+    const audit = createAudit(ruleset);
+    const stored = await runAudits(context, executor, organisationId, audit);
+    const { pullRequests, ways } = audit.result();
     const details = await describePullRequests(
-      snapshot.executor,
+      executor,
       organisationId,
       ways.flatMap(({ example }) => example?.id ?? []),
     );
@@ -58,7 +60,7 @@ async function auditRules(
       pull_requests: pullRequests,
       stored_pull_requests: stored,
       ways: ways.map(({ example, ...way }) => ({
-        ...figuresOf(way),
+        ...way,
         example:
           example === undefined
             ? null
@@ -68,31 +70,21 @@ async function auditRules(
   });
 }
 
-const figuresOf = ({ way, share, medianGain, maxGain, rules }: Omit<AuditedWay, 'example'>) => ({
-  way,
-  share,
-  median_gain: medianGain,
-  largest_gain: maxGain,
-  rules,
-});
-
-/** Audits rulesets on the same pull requests. */
-async function runAudits<Rulesets extends readonly [Ruleset, ...Ruleset[]]>(
+/** Gives audits the same pull requests. @returns how many are stored */
+async function runAudits(
   context: Context,
-  { executor, readFacts }: Snapshot,
+  executor: Executor,
   organisationId: string,
-  ...rulesets: Rulesets
-) {
-  const audits = rulesets.map(createAudit);
+  ...audits: readonly Audit[]
+): Promise<number> {
   const stored = await countPullRequests(executor, organisationId);
   const share = Math.min(1, maxAudited / Math.max(1, stored));
   const facts = new Set(audits.flatMap(audit => [...audit.facts]));
-  const batches = readFacts(organisationId, createFactsReader(facts), isSampled(share));
+  const batches = readFacts(executor, organisationId, createFactsReader(facts), isSampled(share));
   await addAll(context, batches, Math.min(stored, maxAudited), pullRequest => {
     for (const audit of audits) audit.add(pullRequest.id, pullRequest.facts);
   });
-  const results = audits.map(audit => audit.result()) as { [Index in keyof Rulesets]: AuditResult };
-  return { stored, results };
+  return stored;
 }
 
 export type AuditComparison = Awaited<ReturnType<typeof compareAudits>>;
@@ -101,32 +93,31 @@ export type ComparedWay = AuditComparison['ways'][number];
 /** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
 export async function compareAudits(
   context: Context,
-  snapshot: Snapshot,
+  executor: Executor,
   organisationId: string,
   inForce: Ruleset,
   ruleset: Ruleset,
 ) {
-  const { stored, results } = await runAudits(context, snapshot, organisationId, inForce, ruleset);
-  const [before, after] = results;
+  const audits = { before: createAudit(inForce), after: createAudit(ruleset) };
+  const stored = await runAudits(context, executor, organisationId, audits.before, audits.after);
+  const [before, after] = [audits.before.result(), audits.after.result()];
   return {
     pull_requests: after.pullRequests,
     stored_pull_requests: stored,
-    ways: after.ways.map(({ example: _, ...way }) => {
-      const { way: name, ...figures } = figuresOf(way);
-      const former = before.ways.find(each => each.way === name) ?? way;
-      const { way: _name, ...formerFigures } = figuresOf(former);
-      return { way: name, status: statusOf(former, way), before: formerFigures, after: figures };
+    ways: after.ways.map(latter => {
+      const former = before.ways.find(({ way }) => way === latter.way) ?? latter;
+      return { way: latter.way, status: statusOf(former, latter), before: figuresOf(former), after: figuresOf(latter) };
     }),
   };
 }
 
-type Gains = Pick<AuditedWay, 'share' | 'medianGain'>;
+const figuresOf = ({ way: _, example: __, ...figures }: AuditedWay) => figures;
 
 /** By the share of the pull requests that gain; if that is the same, by the median gain. */
-function statusOf(before: Gains, after: Gains): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
+function statusOf(before: AuditedWay, after: AuditedWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
   if (after.share === 0) return before.share === 0 ? 'none' : 'gone';
   if (before.share === 0) return 'new';
-  const change = after.share - before.share || after.medianGain - before.medianGain;
+  const change = after.share - before.share || after.median_gain - before.median_gain;
   if (Math.abs(change) < rounding) return 'same';
   return change > 0 ? 'worse' : 'better';
 }

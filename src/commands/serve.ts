@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { App } from '../app.ts';
+import type { Config } from '../config.ts';
 import { reportIntervalMs, reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { startLoops } from '../sync/loops.ts';
@@ -21,42 +22,48 @@ export function serveCommands(program: PullscoreCommand, context: Context): void
     .description('answer HTTP requests, and do the background work unless WORKER=false')
     .option('--json', 'once it is ready, print its address and what to set up next as a line of JSON')
     .addHelpText('after', `\nExample:\n  PORT=8080 ${context.program} serve`)
-    .action((options: { json?: boolean }) => serve(context, options));
+    .action((options: { json?: boolean }) => run(context, 'serve', options));
   program
     .command('worker')
     .description('do only the background work: keep pull requests and scores up to date')
     .option('--json', 'once it is ready, say so as a line of JSON')
     .examples('worker')
-    .action((options: { json?: boolean }) => work(context, options));
+    .action((options: { json?: boolean }) => run(context, 'worker', options));
 }
 
-async function serve(context: Context, options: { json?: boolean }): Promise<void> {
+async function run(context: Context, command: ServiceProcess['command'], { json }: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
+  const isService = command === 'serve';
+  // A worker has nothing to serve but its metrics and health.
+  const [portName, port] = isService ? ['PORT', config.port] : ['METRICS_PORT', config.metricsPort];
   // Imported here, because other commands start in half the time without Fastify.
-  const [deps, { buildApp }] = await Promise.all([
+  const [deps, http] = await Promise.all([
     createDeps(config, context.log, { create: true, upgrade: true }),
-    import('../app.ts'),
+    port === undefined ? undefined : import('../app.ts'),
   ]);
-  const app = await buildApp(deps);
-  let steps: NextStep[];
+  let app: App | undefined;
   let stopReporting = async () => {};
+  let steps: NextStep[] = [];
   try {
-    stopReporting = await startReporting(deps, 'serve');
-    steps = await nextSteps(context, deps);
-    await listen(app, config);
+    stopReporting = await startReporting(deps, command);
+    if (isService) steps = await nextSteps(context, deps);
+    if (http !== undefined && port !== undefined) {
+      app = await http.buildApp(deps, { isHealthOnly: !isService });
+      await listen(app, config.host, port, portName);
+    }
   } catch (error) {
-    await app.close();
+    await app?.close();
     await stopReporting();
     await deps.close();
     throw error;
   }
-  const loops = config.worker ? startLoops(deps) : undefined;
+  const loops = config.worker || !isService ? startLoops(deps) : undefined;
   closeOnSignal(context, async signal => {
-    app.drain();
+    app?.drain();
     const stopAnswering = async () => {
       // After SIGTERM a load balancer may still send requests; after Ctrl-C a person waits.
-      if (signal === 'SIGTERM') await delay(drainMs);
-      await app.close();
+      if (isService && signal === 'SIGTERM') await delay(drainMs);
+      await app?.close();
     };
     // The loops stop at once, because a fetch may take most of the grace period.
     await Promise.all([loops?.stop(), stopAnswering()]);
@@ -64,57 +71,21 @@ async function serve(context: Context, options: { json?: boolean }): Promise<voi
     await deps.close();
   });
   if (interrupted.aborted) return;
-
-  const address = app.server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : config.port;
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-  const url = config.publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(host) ? 'localhost' : host}:${port}`;
-  context.stdout.write(
-    options.json
-      ? `${JSON.stringify({ url, next_steps: steps })}\n`
-      : `pullscore is ready at ${url} (API documentation: ${url}/docs)\n${describeSteps(steps)}`,
-  );
+  const url = urlOf(config, app);
+  const ready = isService
+    ? {
+        json: { url, next_steps: steps },
+        text: `pullscore is ready at ${url} (API documentation: ${url}/docs)\n${describeSteps(steps)}`,
+      }
+    : { json: { ready: true }, text: 'The pullscore worker is ready.\n' };
+  context.stdout.write(json ? `${JSON.stringify(ready.json)}\n` : ready.text);
 }
 
-async function work(context: Context, options: { json?: boolean }): Promise<void> {
-  const { interrupted } = context;
-  const deps = await createDeps(context.config, context.log, { create: true, upgrade: true });
-  let stopReporting: () => Promise<void>;
-  try {
-    stopReporting = await startReporting(deps, 'worker');
-  } catch (error) {
-    await deps.close();
-    throw error;
-  }
-  const app = await startHealth(deps).catch(async (error: unknown) => {
-    await stopReporting();
-    await deps.close();
-    throw error;
-  });
-  const loops = startLoops(deps);
-  closeOnSignal(context, async () => {
-    app?.drain();
-    await Promise.all([loops.stop(), app?.close()]);
-    await stopReporting();
-    await deps.close();
-  });
-  if (interrupted.aborted) return;
-  context.stdout.write(options.json ? `${JSON.stringify({ ready: true })}\n` : 'The pullscore worker is ready.\n');
-}
-
-/** Metrics and health of a worker, which has nothing else to serve. */
-async function startHealth(deps: Deps): Promise<App | undefined> {
-  const { host, metricsPort: port } = deps.config;
-  if (port === undefined) return undefined;
-  const { buildApp } = await import('../app.ts');
-  const app = await buildApp(deps, { isHealthOnly: true });
-  try {
-    await listen(app, { host, port }, 'METRICS_PORT');
-  } catch (error) {
-    await app.close();
-    throw error;
-  }
-  return app;
+function urlOf({ host, port, publicUrl }: Config, app: App | undefined): string {
+  const address = app?.server.address();
+  const actualPort = typeof address === 'object' && address !== null ? address.port : port;
+  const shown = host.includes(':') ? `[${host}]` : host;
+  return publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(shown) ? 'localhost' : shown}:${actualPort}`;
 }
 
 /**
@@ -155,7 +126,7 @@ function closeOnSignal(context: Context, close: (signal: string | undefined) => 
 }
 
 /** @throws CommandError if the address can't be used */
-async function listen(app: App, { host, port }: { host: string; port: number }, name = 'PORT'): Promise<void> {
+async function listen(app: App, host: string, port: number, variable: string): Promise<void> {
   try {
     // For "localhost" Fastify would start a second server, without our listeners for connections.
     const { address } = await lookup(host);
@@ -166,8 +137,8 @@ async function listen(app: App, { host, port }: { host: string; port: number }, 
       'Set it to 127.0.0.1, or to 0.0.0.0 for all addresses.',
     ] as const;
     const failures: Readonly<Record<string, readonly [message: string, action: string]>> = {
-      EADDRINUSE: [`Port ${port} on ${host} is in use.`, `Stop the other program, or set ${name} to another port.`],
-      EACCES: [`You don't have permission to listen on port ${port}.`, `Set ${name} to a port above 1023.`],
+      EADDRINUSE: [`Port ${port} on ${host} is in use.`, `Stop the other program, or set ${variable} to another port.`],
+      EACCES: [`You don't have permission to listen on port ${port}.`, `Set ${variable} to a port above 1023.`],
       EADDRNOTAVAIL: notOurAddress,
       ENOTFOUND: notOurAddress,
       EAI_AGAIN: notOurAddress,

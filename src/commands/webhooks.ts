@@ -29,6 +29,17 @@ const maxFailing = { text: 20, json: 100 };
 /** Columns for why something failed. */
 const maxFailureWidth = 600;
 
+type Failure = Pick<FailingRequest, 'name' | 'attempts' | 'dueAt' | 'reason'>;
+
+const representFailure = ({ name, url, attempts, reason, dueAt }: Failure & { url: string | null }) => ({
+  pull_request: name,
+  url,
+  attempts,
+  reason,
+  parked: dueAt === null,
+  due_at: seconds(dueAt),
+});
+
 export function webhookCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('webhooks').description('deliveries from GitHub: accept, ignore, inspect and retry');
 
@@ -87,26 +98,14 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           parked: requests.parked,
           gone,
           failures: failing.map(request => ({
-            pull_request: request.name,
-            url: request.url,
+            ...representFailure(request),
             external_id: String(request.githubId),
-            attempts: request.attempts,
-            reason: request.reason,
-            parked: request.dueAt === null,
             requested_at: seconds(request.requestedAt),
-            due_at: seconds(request.dueAt),
           })),
           checks: {
             enabled: areChecksEnabled(organisation),
             ...checkRuns,
-            failures: failingChecks.map(({ name, url, attempts, reason, dueAt }) => ({
-              pull_request: name,
-              url,
-              attempts,
-              reason,
-              parked: dueAt === null,
-              due_at: seconds(dueAt),
-            })),
+            failures: failingChecks.map(representFailure),
           },
           deliveries: deliveries.map(delivery => ({
             guid: delivery.guid,
@@ -129,19 +128,17 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           describeComparison(organisation),
           ...describeLastFailure(organisation),
           ...describeWaiting(requests),
-          ...describeGone(context, login, gone),
+          ...(gone === 0
+            ? []
+            : [
+                `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed. What to do: ${context.program} doctor --organisation ${login}`,
+              ]),
           ...describeFailing(context, login, requests.failed, failing),
           ...describeChecks(context, organisation, checkRuns, failingChecks),
           '',
           table(
             ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
-            deliveries.map(({ receivedAt, event, action, state, guid }) => [
-              showTime(receivedAt),
-              event,
-              action,
-              state,
-              guid,
-            ]),
+            deliveries.map(each => [showTime(each.receivedAt), each.event, each.action, each.state, each.guid]),
             `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config)}, with content type application/json.`,
           ),
           ...(deliveries.some(({ state }) => state === 'gone')
@@ -200,12 +197,6 @@ function describeWaiting({ total, behind, failed, parked }: SyncRequestCounts): 
   return lines;
 }
 
-function describeGone({ program }: Context, login: string, gone: number): string[] {
-  if (gone === 0) return [];
-  const found = `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed.`;
-  return [`${found} What to do: ${program} doctor --organisation ${login}`];
-}
-
 function describeChecks(
   context: Context,
   organisation: Organisation,
@@ -224,7 +215,7 @@ function describeFailing(
   { program }: Context,
   login: string,
   failed: number,
-  requests: readonly (Pick<FailingRequest, 'name' | 'attempts' | 'dueAt' | 'reason'> & { nodeId?: string })[],
+  requests: readonly (Failure & { nodeId?: string })[],
 ): string[] {
   if (requests.length === 0) return [];
   const shown = requests.slice(0, maxFailing.text);

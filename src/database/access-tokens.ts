@@ -77,7 +77,6 @@ async function findAccessToken(executor: Executor, id: string): Promise<AccessTo
 const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'id'>) =>
   and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 
-/** The last use was written more than ten minutes ago, or never. */
 const isLastUseStale = sql<boolean>`(${accessTokens.lastUsedAt} is null
   or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
 

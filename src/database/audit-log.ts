@@ -64,8 +64,6 @@ export async function recordAuditEvent(
   await executor.insert(auditEvents).values({ organisationId, ...names, action, subject, requestId });
 }
 
-export type AuditEvent = typeof auditEvents.$inferSelect;
-
 /**
  * Earliest first.
  *
@@ -76,7 +74,7 @@ export type AuditEvent = typeof auditEvents.$inferSelect;
 export async function listAuditEvents(
   executor: Executor,
   { login, since, limit }: { login?: string | undefined; since?: number | undefined; limit?: number | undefined },
-): Promise<AuditEvent[] | undefined> {
+) {
   const ids = login === undefined ? undefined : await findOrganisationIds(executor, login);
   if (ids?.length === 0) return undefined;
   const latestFirst = executor

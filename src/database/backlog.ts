@@ -13,7 +13,7 @@ import {
   syncRequests,
   webhookDeliveries,
 } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { hasGithubId } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /* The waiting work as operators see it, and the retry they can request. */
@@ -157,12 +157,12 @@ export async function findOutcomes(
   const requested = await executor
     .select({ githubId, hasFailed: sql<boolean>`${lastError} is not null and (${isIsolated} or ${attempts} > 1)` })
     .from(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds)));
+    .where(hasGithubId(syncRequests, organisationId, githubIds));
   const failures = new Map(requested.map(row => [row.githubId, row.hasFailed]));
   const ended = githubIds.filter(each => failures.get(each) !== false);
   const idsIn = async (table: typeof pullRequests | typeof deletedPullRequests) => {
-    const isWanted = and(eq(table.organisationId, organisationId), isOneOf(table.githubId, ended));
-    const rows = await executor.select({ githubId: table.githubId }).from(table).where(isWanted);
+    const isEnded = hasGithubId(table, organisationId, ended);
+    const rows = await executor.select({ githubId: table.githubId }).from(table).where(isEnded);
     return new Set(rows.map(row => row.githubId));
   };
   const [stored, deleted] = [await idsIn(pullRequests), await idsIn(deletedPullRequests)];
@@ -182,11 +182,10 @@ export async function retrySyncRequests(
   // With a new ticket, a fetch that is already under way neither ends nor defers them.
   const newTicket = await drawTicket(executor);
   const { githubId, dueAt, lastError, ticket } = syncRequests;
-  const isOfOrganisation = eq(syncRequests.organisationId, organisationId);
   const failed = await executor
     .select({ githubId, dueAt })
     .from(syncRequests)
-    .where(and(isOfOrganisation, isNotNull(lastError)))
+    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
     .orderBy(githubId)
     .for('update');
   const githubIds = failed.map(request => request.githubId);
@@ -199,7 +198,7 @@ export async function retrySyncRequests(
       isIsolated: false,
       ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
     })
-    .where(and(isOfOrganisation, isOneOf(githubId, githubIds)));
+    .where(hasGithubId(syncRequests, organisationId, githubIds));
   await notify(executor, 'sync');
   return { retried: failed.length, parked: failed.filter(request => request.dueAt === null).length };
 }

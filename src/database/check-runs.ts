@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { type Lease, takeLease } from './lease.ts';
@@ -160,26 +160,19 @@ export async function saveCheckRuns(
   tries: readonly CheckRunTry[],
 ): Promise<void> {
   // What was deleted meanwhile stays so.
+  const tried = tries.map(({ pullRequestId }) => pullRequestId);
   const present = await executor
     .select({ id: pullRequests.id })
     .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.organisationId, organisationId),
-        inArray(
-          pullRequests.id,
-          tries.map(({ pullRequestId }) => pullRequestId),
-        ),
-      ),
-    )
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(pullRequests.id, tried)))
     .orderBy(pullRequests.id)
     .for('key share');
   const ids = new Set(present.map(({ id }) => id));
   const rows = tries
     .filter(({ pullRequestId }) => ids.has(pullRequestId))
-    .map(({ result, ...tried }) => ({
+    .map(({ result, ...row }) => ({
       organisationId,
-      ...tried,
+      ...row,
       ...('reason' in result
         ? {
             isFinal: false,

@@ -47,7 +47,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How often a transaction or a write is attempted. */
 const maxAttempts = 4;
 
 /** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
@@ -152,7 +151,6 @@ export function connectDatabase(url: string, log: Logger): Database {
 
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Rows in PostgreSQL's text format. */
 export async function queryText<Row extends TextRow>(
   client: pg.Pool | pg.ClientBase,
   config: pg.QueryConfig,

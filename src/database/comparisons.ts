@@ -82,13 +82,12 @@ export async function saveComparisonResult(
   { isFinished, failure }: { isFinished: boolean; failure: string | undefined },
 ): Promise<void> {
   if (!isFinished && failure === undefined) return;
-  const failed = {
-    comparisonFailedAt: sql`now()`,
-    comparisonFailure: storable((failure ?? '').slice(0, maxFailureLength)),
-  };
   await updateOrganisation(executor, organisationId, {
-    ...(isFinished ? { comparedAt: sql`now()` } : {}),
-    ...(failure === undefined ? {} : failed),
+    ...(isFinished && { comparedAt: sql`now()` }),
+    ...(failure !== undefined && {
+      comparisonFailedAt: sql`now()`,
+      comparisonFailure: storable(failure.slice(0, maxFailureLength)),
+    }),
   });
 }
 

@@ -22,6 +22,7 @@ import {
   webhookDeliveries,
 } from './schema.ts';
 import { isOneOf } from './statement.ts';
+import { endSyncRequests } from './sync-requests.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
@@ -52,16 +53,9 @@ export async function countRemoved(executor: Executor, id: string) {
 /**
  * Begins to remove an organisation: no token is valid any more, webhooks are ignored, and whatever is being saved for it
  * is either complete before this or never saved. Runs in a transaction.
- *
- * @param record records the removal, while the organisation is still there
  */
-export async function beginRemoval(
-  executor: Executor,
-  id: string,
-  record: (executor: Executor) => Promise<void>,
-): Promise<void> {
+export async function beginRemoval(executor: Executor, id: string): Promise<void> {
   await lockOrganisation(executor, id, 'exclusive');
-  await record(executor);
   await executor.delete(accessTokens).where(eq(accessTokens.organisationId, id));
   await executor.delete(rescoreRanges).where(eq(rescoreRanges.organisationId, id));
   await updateOrganisation(executor, id, { removedAt: sql`now()`, webhooksEnabled: false, pruneDueAt: sql`now()` });
@@ -94,44 +88,47 @@ export async function finishRemoval(database: Database, id: string, onStep?: (de
   });
 }
 
-export interface ErasedMember {
-  pullRequests: number;
-  /** Pull requests of others that they were assigned to. */
-  assignments: number;
-}
-
 /**
  * Erases what is stored about people: profiles, pull requests with their scores, and assignments; what they merged then
  * shows `ghost`. From the first transaction on, nothing about them is saved.
  *
  * @param record runs in the first transaction
+ * @returns how many of their pull requests it deleted; `assignments`: pull requests of others that they were assigned to
  */
 export async function eraseMembers(
   database: Database,
   organisationId: string,
   people: readonly Member[],
   record?: (executor: Executor) => Promise<void>,
-): Promise<ErasedMember> {
+) {
   const ids = people.map(({ id }) => id);
   const githubIds = people.map(({ githubId }) => githubId);
-  const { assignees, mergedBy } = pullRequests;
+  const { assignees, memberId, mergedBy } = pullRequests;
   await database.transaction(async executor => {
     // No save that began before this ends after it.
     await lockOrganisation(executor, organisationId, 'exclusive');
     await record?.(executor);
     await addErased(executor, organisationId, githubIds);
   });
-  const erased = await inSteps(database, organisationId, executor => erasePullRequests(executor, organisationId, ids));
+  const erased = await inSteps(database, organisationId, inArray(memberId, ids), async (executor, isInStep) => {
+    const deleted = await deletePullRequests(executor, organisationId, isInStep, await drawTicket(executor));
+    await endSyncRequests(
+      executor,
+      organisationId,
+      deleted.map(({ githubId }) => githubId),
+    );
+  });
+  const change = (condition: SQL, values: { assignees: SQL } | { mergedBy: string }) =>
+    inSteps(database, organisationId, condition, async (executor, isInStep) => {
+      const isChanged = and(eq(pullRequests.organisationId, organisationId), isInStep);
+      await executor.update(pullRequests).set(values).where(isChanged);
+      await requestRescoring(executor, organisationId);
+    });
   let assignments = 0;
   for (const login of new Set(people.flatMap(person => [person.login, ...person.formerLogins]))) {
-    assignments += await inSteps(database, organisationId, executor =>
-      changePullRequests(executor, organisationId, sql`${assignees} @> array[${login}]`, {
-        assignees: sql`array_remove(${assignees}, ${login})`,
-      }),
-    );
-    await inSteps(database, organisationId, executor =>
-      changePullRequests(executor, organisationId, eq(mergedBy, login), { mergedBy: 'ghost' }),
-    );
+    const isAssigned = sql`${assignees} @> array[${login}]`;
+    assignments += await change(isAssigned, { assignees: sql`array_remove(${assignees}, ${login})` });
+    await change(eq(mergedBy, login), { mergedBy: 'ghost' });
   }
   await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
@@ -155,69 +152,30 @@ export async function findHalfErased(executor: Executor, organisationId: string)
 }
 
 /**
- * Repeats a step, each time in a transaction of its own, until it changes nothing.
+ * Changes pull requests in steps, each in a transaction of its own, until none fulfils the condition.
  *
- * @param step returns how many rows it changed
- * @returns how many rows in all
+ * @param change is given the condition that those of the step fulfil
+ * @returns how many it has changed
  */
 async function inSteps(
   database: Database,
   organisationId: string,
-  step: (executor: Executor) => Promise<number>,
+  condition: SQL,
+  change: (executor: Executor, isInStep: SQL) => Promise<void>,
 ): Promise<number> {
+  const { id } = pullRequests;
+  const isWanted = and(eq(pullRequests.organisationId, organisationId), condition);
   for (let total = 0; ; ) {
     const changed = await database.transaction(async executor => {
       await lockOrganisation(executor, organisationId, 'exclusive');
-      const count = await step(executor);
-      if (count > 0) await renewContentVersion(executor, organisationId);
-      return count;
+      const step = await executor.select({ id }).from(pullRequests).where(isWanted).limit(stepSize);
+      if (step.length === 0) return 0;
+      const ids = step.map(row => row.id);
+      await change(executor, isOneOf(id, ids));
+      await renewContentVersion(executor, organisationId);
+      return step.length;
     });
     total += changed;
     if (changed === 0) return total;
   }
-}
-
-/** Changes a step of pull requests, whose scores are then out of date. */
-async function changePullRequests(
-  executor: Executor,
-  organisationId: string,
-  condition: SQL,
-  values: { assignees: SQL } | { mergedBy: string },
-): Promise<number> {
-  const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
-  const { id } = pullRequests;
-  const step = await executor.select({ id }).from(pullRequests).where(and(isOfOrganisation, condition)).limit(stepSize);
-  if (step.length === 0) return 0;
-  const ids = step.map(row => row.id);
-  await executor
-    .update(pullRequests)
-    .set(values)
-    .where(and(isOfOrganisation, isOneOf(id, ids)));
-  await requestRescoring(executor, organisationId);
-  return step.length;
-}
-
-/** @returns how many: at most a step */
-async function erasePullRequests(
-  executor: Executor,
-  organisationId: string,
-  memberIds: readonly string[],
-): Promise<number> {
-  const { id, memberId } = pullRequests;
-  const isTheirs = and(eq(pullRequests.organisationId, organisationId), inArray(memberId, [...memberIds]));
-  const step = await executor.select({ id }).from(pullRequests).where(isTheirs).limit(stepSize);
-  if (step.length === 0) return 0;
-  const ids = step.map(row => row.id);
-  const ticket = await drawTicket(executor);
-  const deleted = await deletePullRequests(executor, organisationId, isOneOf(id, ids), ticket);
-  const githubIds = deleted.map(({ githubId }) => githubId);
-  await executor
-    .delete(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId), inArray(syncRequests.githubId, githubIds)));
-  const { organisationId: organisation, pullRequestGithubId, state } = webhookDeliveries;
-  await executor
-    .update(webhookDeliveries)
-    .set({ state: 'applied', appliedAt: sql`now()` })
-    .where(and(eq(organisation, organisationId), inArray(pullRequestGithubId, githubIds), eq(state, 'pending')));
-  return githubIds.length;
 }

@@ -25,33 +25,20 @@ function readValue({ dataType }: PgColumn, text: string): unknown {
   return dataType === 'array' || dataType === 'json' ? JSON.parse(text) : Number(text);
 }
 
-export interface FactsReader {
-  /** Whether a row may have {@link largeFields}. */
-  readonly isLarge: boolean;
-  /** Selects these columns, and then those of the facts, from all such pull requests, or from the first ones. */
-  select(
-    columns: readonly PgColumn[],
-    condition: SQL | undefined,
-    first?: { order: PgColumn; limit: number },
-  ): { text: string; values: unknown[] };
-  /**
-   * @param row in PostgreSQL's text format
-   * @param first index in the row of the first of the facts' columns
-   * @returns the wanted facts; the others are empty
-   */
-  read(row: TextRow, first: number): Facts;
-}
+export type FactsReader = ReturnType<typeof createFactsReader>;
 
 /** Reads only these facts. */
-export function createFactsReader(wanted: Iterable<SourceName>): FactsReader {
+export function createFactsReader(wanted: Iterable<SourceName>) {
   const names = [...wanted];
   const fields = [...new Set(names.flatMap(fieldsOf))].sort();
   const record: Partial<Record<Field, unknown>> = {};
   return {
+    /** Whether a row may have {@link largeFields}. */
     isLarge: fields.some(field => largeFields.has(field)),
-    select(others, condition, first) {
+    /** Selects these columns, and then those of the facts, from all such pull requests, or from the first ones. */
+    select(columns: readonly PgColumn[], condition: SQL | undefined, first?: { order: PgColumn; limit: number }) {
       const selection = query
-        .select(Object.fromEntries([...others, ...fields.map(field => expressionOf(stored[field]))].entries()))
+        .select(Object.fromEntries([...columns, ...fields.map(field => expressionOf(stored[field]))].entries()))
         .from(pullRequests)
         .where(condition)
         .$dynamic();
@@ -60,7 +47,12 @@ export function createFactsReader(wanted: Iterable<SourceName>): FactsReader {
       const { sql: text, params: values } = selection.toSQL();
       return { text, values };
     },
-    read(row, first) {
+    /**
+     * @param row in PostgreSQL's text format
+     * @param first index in the row of the first of the facts' columns
+     * @returns the wanted facts; the others are empty
+     */
+    read(row: TextRow, first: number): Facts {
       for (const [index, field] of fields.entries()) {
         const text = row[first + index];
         record[field] = text === null || text === undefined ? null : readValue(stored[field], text);

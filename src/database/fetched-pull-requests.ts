@@ -1,10 +1,10 @@
-import { and, asc, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
+import { asc, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { shownHash } from './pull-requests.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { hasGithubId, inWritingOrder } from './statement.ts';
 
 /*
  * Saves fetched pull requests, in a transaction that holds the organisation's lock. To avoid deadlocks, stored rows are
@@ -21,9 +21,6 @@ const factsVersion = 1;
 
 type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'> & { shown: string };
 
-const isTombstone = (organisationId: string, githubIds: readonly number[]) =>
-  and(eq(deletedPullRequests.organisationId, organisationId), inArray(deletedPullRequests.githubId, [...githubIds]));
-
 /** Locks those that are stored. @returns by GitHub id */
 export async function lockPullRequests(
   executor: Executor,
@@ -34,7 +31,7 @@ export async function lockPullRequests(
   const rows = await executor
     .select({ githubId, memberId, score, shown: shownHash })
     .from(pullRequests)
-    .where(and(eq(pullRequests.organisationId, organisationId), inArray(pullRequests.githubId, [...githubIds])))
+    .where(hasGithubId(pullRequests, organisationId, githubIds))
     .orderBy(asc(pullRequests.id))
     .for('update');
   return new Map(rows.map(({ githubId, ...known }) => [githubId, known]));
@@ -46,7 +43,8 @@ export async function findTombstones(
   organisationId: string,
   githubIds: readonly number[],
 ): Promise<Map<number, { sourceUpdatedAt: number; ticket: number }>> {
-  const rows = await executor.select().from(deletedPullRequests).where(isTombstone(organisationId, githubIds));
+  const isWanted = hasGithubId(deletedPullRequests, organisationId, githubIds);
+  const rows = await executor.select().from(deletedPullRequests).where(isWanted);
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
@@ -56,7 +54,7 @@ export async function removeTombstones(
   githubIds: readonly number[],
 ): Promise<void> {
   if (githubIds.length === 0) return;
-  await executor.delete(deletedPullRequests).where(isTombstone(organisationId, githubIds));
+  await executor.delete(deletedPullRequests).where(hasGithubId(deletedPullRequests, organisationId, githubIds));
 }
 
 const keptColumns = new Set(['organisationId', 'id', 'githubId']);
@@ -84,11 +82,7 @@ export async function savePullRequests(
   if (values.length === 0) return { saved: new Set(), isVisible: false };
   const rows = await executor
     .insert(pullRequests)
-    .values(
-      [...values]
-        .sort((a, b) => a.githubId - b.githubId)
-        .map(value => ({ organisationId, id: newId(), factsVersion, ...value })),
-    )
+    .values(inWritingOrder(values).map(value => ({ organisationId, id: newId(), factsVersion, ...value })))
     .onConflictDoUpdate({
       target: [pullRequests.organisationId, pullRequests.githubId],
       set: fetchedColumns,
@@ -133,10 +127,9 @@ async function looksDifferent(
   githubIds: readonly number[],
   before: ReadonlyMap<number, KnownPullRequest>,
 ): Promise<boolean> {
-  const { organisationId: organisation, githubId } = pullRequests;
   const rows = await executor
-    .select({ githubId, shown: shownHash })
+    .select({ githubId: pullRequests.githubId, shown: shownHash })
     .from(pullRequests)
-    .where(and(eq(organisation, organisationId), isOneOf(githubId, githubIds)));
+    .where(hasGithubId(pullRequests, organisationId, githubIds));
   return rows.some(row => before.get(row.githubId)?.shown !== row.shown);
 }

@@ -4,7 +4,7 @@ import type { Database, Executor } from './client.ts';
 import { readErased } from './erased-people.ts';
 import { createExistsAnywhere } from './organisations.ts';
 import { members } from './schema.ts';
-import { createSelection, isOneOf, limited, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, hasGithubId, inWritingOrder, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
 
@@ -33,10 +33,8 @@ export async function saveMembers(
 ): Promise<Map<number, string>> {
   if (profiles.length === 0) return new Map();
   const isErased = await readErased(executor, organisationId);
-  const rows = [...new Map(profiles.map(profile => [profile.githubId, profile])).values()]
+  const rows = inWritingOrder(profiles)
     .filter(({ githubId }) => !isErased(githubId))
-    // The same order everywhere: no deadlocks.
-    .sort((a, b) => a.githubId - b.githubId)
     .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
   const ids = new Map<number, string>();
   // A statement takes 65,535 parameters at most.
@@ -74,9 +72,7 @@ export async function saveProfile(
   await executor
     .update(members)
     .set({ login, formerLogins: formerLoginsAfter(sql`${login}`), name, photoUrl, fetchTicket: ticket })
-    .where(
-      and(eq(members.organisationId, organisationId), eq(members.githubId, githubId), lte(members.fetchTicket, ticket)),
-    );
+    .where(and(hasGithubId(members, organisationId, [githubId]), lte(members.fetchTicket, ticket)));
 }
 
 /** Sorted by login; `left` includes those who have left. */
@@ -110,10 +106,8 @@ export async function findMembers(
   githubIds: readonly number[],
 ): Promise<Map<number, Member>> {
   if (githubIds.length === 0) return new Map();
-  const rows = await executor
-    .select()
-    .from(members)
-    .where(and(eq(members.organisationId, organisationId), isOneOf(members.githubId, githubIds)));
+  const isWanted = hasGithubId(members, organisationId, githubIds);
+  const rows = await executor.select().from(members).where(isWanted);
   return new Map(rows.map(row => [row.githubId, row]));
 }
 

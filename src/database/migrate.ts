@@ -26,12 +26,10 @@ const lockTimeoutMs = 2_000;
 const retryDelayMs = 3_000;
 const maxAttempts = 20;
 
-/** PostgreSQL's error codes. */
 const lockNotAvailable = '55P03';
 const deadlockDetected = '40P01';
 const undefinedTable = '42P01';
 
-/** Finds the name of the index. */
 const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w+)/i;
 
 /** A server that is starting may take a moment; a missing one must be reported soon. */

@@ -8,7 +8,6 @@ import { createSelection, placeholder, query } from './statement.ts';
 
 export type Organisation = typeof organisations.$inferSelect;
 
-/** With GitHub's ids. */
 export type IdentifiedOrganisation = Organisation & { githubId: number; nodeId: string };
 
 /** How GitHub knows an organisation. An organisation that has no name yet gets this one. */

@@ -242,10 +242,7 @@ export async function deletePullRequests(
     .delete(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), inArray(scoreChanges.pullRequestId, ids)));
   // They can't exist yet: the saves that stored the pull requests removed them.
-  await executor
-    .insert(deletedPullRequests)
-    .values(
-      deleted.map(row => ({ organisationId, githubId: row.githubId, sourceUpdatedAt: row.sourceUpdatedAt, ticket })),
-    );
+  const rows = deleted.map(({ githubId, sourceUpdatedAt }) => ({ organisationId, githubId, sourceUpdatedAt, ticket }));
+  await executor.insert(deletedPullRequests).values(rows);
   return deleted;
 }

@@ -5,7 +5,7 @@ import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { hasGithubId, inWritingOrder } from './statement.ts';
 import { requestUntrackedOfOtherOwners } from './untracked-pull-requests.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
@@ -19,10 +19,8 @@ export async function findRepositories(
   wanted: readonly Pick<RepositoryValues, 'githubId'>[],
 ): Promise<Map<number, StoredRepository>> {
   const githubIds = wanted.map(({ githubId }) => githubId);
-  const rows = await executor
-    .select()
-    .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(repositories.githubId, githubIds)));
+  const isWanted = hasGithubId(repositories, organisationId, githubIds);
+  const rows = await executor.select().from(repositories).where(isWanted);
   return new Map(rows.map(row => [row.githubId, row]));
 }
 
@@ -65,9 +63,7 @@ export async function saveRepositories(
   values: readonly RepositoryValues[],
   lockedRows?: ReadonlyMap<number, StoredRepository>,
 ): Promise<Map<number, Pick<StoredRepository, 'id' | 'name'>>> {
-  const wanted = [...new Map(values.map(value => [value.githubId, value])).values()].sort(
-    (a, b) => a.githubId - b.githubId,
-  );
+  const wanted = inWritingOrder(values);
   if (wanted.length === 0) return new Map();
   const stored = lockedRows ?? (await findRepositories(executor, organisationId, wanted));
   const found = new Map<number, Pick<StoredRepository, 'id' | 'name'>>(stored);
@@ -111,8 +107,6 @@ export async function saveRepositories(
   // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
   if (renames) await requestRescoring(executor, organisationId, { urlsStale: true });
-  const rowsBefore = changed.flatMap(({ githubId }) => stored.get(githubId) ?? []);
-  if (rowsBefore.some(row => hasReturned(row, ticket))) await requestUntrackedOfOtherOwners(executor, organisationId);
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
     await requestUntrackedOfOtherOwners(executor, organisationId);
   }
@@ -173,13 +167,7 @@ export async function markRepositoriesLeft(
   const marked = await executor
     .update(repositories)
     .set({ leftAt: sql`now()`, fetchTicket: ticket })
-    .where(
-      and(
-        eq(repositories.organisationId, organisationId),
-        isOneOf(repositories.githubId, githubIds),
-        lt(repositories.fetchTicket, ticket),
-      ),
-    )
+    .where(and(hasGithubId(repositories, organisationId, githubIds), lt(repositories.fetchTicket, ticket)))
     .returning({ name: repositories.name });
   return marked.map(({ name }) => name);
 }
@@ -194,14 +182,10 @@ export async function saveRepositoriesOfOtherOwners(
   ticket: number,
   values: readonly RepositoryValues[],
 ): Promise<void> {
-  const distinct = [...new Map(values.map(value => [value.githubId, value])).values()];
+  const left = { leftAt: sql`now()`, fetchTicket: ticket };
   await executor
     .insert(repositories)
-    .values(
-      distinct
-        .sort((a, b) => a.githubId - b.githubId)
-        .map(value => ({ organisationId, id: newId(), ...value, leftAt: sql`now()`, fetchTicket: ticket })),
-    )
+    .values(inWritingOrder(values).map(value => ({ organisationId, id: newId(), ...value, ...left })))
     .onConflictDoUpdate({
       target: [repositories.organisationId, repositories.githubId],
       set: { leftAt: sql`excluded.left_at`, fetchTicket: ticket },
@@ -217,9 +201,6 @@ export interface ImportPlace {
   /** The interrupted import has started or finished it. */
   begun: boolean;
 }
-
-/** The cursor before the first page. */
-const atTheStart = '';
 
 /** An older import is not continued: what it read has changed since. */
 const maxImportAgeMs = 7 * 86_400_000;
@@ -264,8 +245,8 @@ export async function beginImport(
   if (fresh.length > 0) {
     await executor
       .update(repositories)
-      .set({ importCursor: atTheStart, importedAt: sql`now()` })
-      .where(and(eq(repositories.organisationId, organisationId), isOneOf(repositories.githubId, fresh)));
+      .set({ importCursor: '', importedAt: sql`now()` })
+      .where(hasGithubId(repositories, organisationId, fresh));
   }
   return places;
 }
@@ -291,5 +272,5 @@ export async function saveProgress(
   await executor
     .update(repositories)
     .set(progress)
-    .where(and(eq(repositories.organisationId, organisationId), eq(repositories.githubId, githubId)));
+    .where(hasGithubId(repositories, organisationId, [githubId]));
 }

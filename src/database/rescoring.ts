@@ -1,6 +1,5 @@
 import { and, eq, gt, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
-import type { Facts } from '../scoring/facts.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { leaseSeconds } from './lease.ts';
@@ -147,15 +146,6 @@ export async function splitRemainder(executor: Executor, organisationId: string)
   );
 }
 
-export interface ScoredPullRequest {
-  id: string;
-  score: number;
-  /** As it is stored. */
-  breakdown: string;
-  fetchTicket: string;
-  facts: Facts;
-}
-
 /**
  * Reads the range's pull requests in steps, in the order of their ids.
  *
@@ -168,13 +158,13 @@ export async function* readRange(
   { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
   reader: FactsReader,
   { startsSmall = false }: { startsSmall?: boolean } = {},
-): AsyncGenerator<Iterable<ScoredPullRequest>> {
+) {
   const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
   const columns = [id, score, scoreBreakdown, fetchTicket];
   const isOfRange = and(eq(pullRequests.organisationId, organisationId), lt(id, untilId ?? afterAllIds));
   type Row = readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow];
   // One by one: the facts of a thousand take much memory.
-  function* readRows(rows: readonly Row[]): Generator<ScoredPullRequest> {
+  function* readRows(rows: readonly Row[]) {
     for (const row of rows) {
       const [id, score, breakdown, fetchTicket] = row;
       yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };

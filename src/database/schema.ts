@@ -102,7 +102,6 @@ export const organisations = pgTable(
     comparisonFailure: text('comparison_failure'),
     /** When a comparison next includes the members. */
     membersDueAt: now('members_due_at'),
-    /** When the sweep last ran. */
     sweptAt: now('swept_at'),
     /** When its old rows are next deleted and folded; while a replica does it, the end of the lease. */
     pruneDueAt: now('prune_due_at'),
@@ -206,7 +205,6 @@ export const repositories = pgTable(
     comparedAt: seconds('compared_at'),
     /** While an import is under way or interrupted: GitHub's cursor of the last page listed, empty before the first. */
     importCursor: text('import_cursor'),
-    /** When the latest import began. */
     importedAt: moment('imported_at'),
     /** Set once GitHub says that it is elsewhere or gone; its pull requests stay. */
     leftAt: moment('left_at'),
@@ -573,11 +571,8 @@ export const githubLimits = pgTable('github_limits', {
   resetAt: seconds('reset_at'),
 });
 
-/**
- * What each process of `serve` and `worker` tells commands in other shells.
- */
+/** What each process of `serve` and `worker` tells commands in other shells. */
 export const serviceReports = pgTable('service_reports', {
-  /** A random id. */
   process: text('process').primaryKey(),
   command: text('command').$type<'serve' | 'worker'>().notNull(),
   /** Where it runs: the name of its host, and its process id there. */

@@ -18,7 +18,6 @@ export const reportIntervalMs = 15_000;
 /** A process that has not confirmed for that long is gone. */
 const isPresent = gt(serviceReports.seenAt, sql`now() - interval '1 minute'`);
 
-type Hashes = Readonly<Record<string, string>>;
 type Settings = Readonly<Record<string, string>>;
 
 export type ServiceReport = Awaited<ReturnType<typeof listServiceReports>>[number];
@@ -37,7 +36,7 @@ export interface ServiceProcess {
 const derive = promisify(scrypt) as (value: string, salt: string, length: number) => Promise<Buffer>;
 
 /** Takes about 50 ms of a processor for each setting. */
-export async function hashSettings(settings: Settings, salt: string): Promise<Hashes> {
+export async function hashSettings(settings: Settings, salt: string): Promise<Record<string, string>> {
   const hash = async (name: string, value: string) =>
     (await derive(value, `${salt} ${name}`, 16)).toString('base64url');
   const entries = Object.entries(settings).map(async ([name, value]) => [name, await hash(name, value)] as const);
@@ -62,7 +61,6 @@ export async function reportService(database: Database, process: ServiceProcess)
   });
 }
 
-/** Removes the report of a process that stops. */
 export async function withdrawReport({ executor }: Pick<Database, 'executor'>, id: string): Promise<void> {
   await executor.delete(serviceReports).where(eq(serviceReports.process, id));
 }

@@ -2,28 +2,9 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
-import type { Facts } from '../scoring/facts.ts';
 import { type Database, type Executor, queryText, sessionOptions, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { pullRequests } from './schema.ts';
-
-export interface ScoredFacts {
-  id: string;
-  memberId: string;
-  repositoryId: string;
-  facts: Facts;
-}
-
-export interface Snapshot {
-  readonly executor: Executor;
-  /**
-   * The organisation's pull requests, in the table's order, which is the fastest. While a batch is processed, the
-   * database prepares the next ones. One call at a time.
-   *
-   * @param condition which of them; undefined for all
-   */
-  readFacts(organisationId: string, reader: FactsReader, condition?: SQL): AsyncGenerator<Iterable<ScoredFacts>>;
-}
 
 /** @param share how many pull requests, from 0 to 1, chosen by their ids: the same ones each time */
 export const isSampled = (share: number): SQL | undefined =>
@@ -35,12 +16,19 @@ export const isSampled = (share: number): SQL | undefined =>
 /** Each statement reads little, but perhaps from a cold disk. */
 const queryTimeoutMs = 30_000;
 
-async function* readFacts(
-  client: pg.Client,
+/**
+ * Reads the organisation's pull requests, in the table's order, which is the fastest. While a batch is processed, the
+ * database prepares the next ones. One call at a time.
+ *
+ * @param executor of a snapshot
+ * @param condition which of them; undefined for all
+ */
+export async function* readFacts(
+  { $client: client }: Executor,
   organisationId: string,
   reader: FactsReader,
-  condition: SQL | undefined,
-): AsyncGenerator<Iterable<ScoredFacts>> {
+  condition?: SQL,
+) {
   // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
   const limit = reader.isLarge ? 200 : 1_000;
   const { id, memberId, repositoryId } = pullRequests;
@@ -51,7 +39,7 @@ async function* readFacts(
   await client.query(`declare facts no scroll cursor for ${text}`, values);
   type Row = readonly [id: string, memberId: string, repositoryId: string, ...TextRow];
   const fetch = () => queryText<Row>(client, { text: `fetch ${limit} from facts` });
-  function* factsOf(rows: readonly Row[]): Generator<ScoredFacts> {
+  function* factsOf(rows: readonly Row[]) {
     for (const row of rows) {
       const [id, memberId, repositoryId] = row;
       yield { id, memberId, repositoryId, facts: reader.read(row, 3) };
@@ -75,7 +63,7 @@ async function* readFacts(
 /** Runs `work` on the database as it is now: later changes are not visible. */
 export async function readSnapshot<Result>(
   { url }: Pick<Database, 'url'>,
-  work: (snapshot: Snapshot) => Promise<Result>,
+  work: (executor: Executor) => Promise<Result>,
 ): Promise<Result> {
   const client = new pg.Client({
     connectionString: url,
@@ -93,10 +81,7 @@ export async function readSnapshot<Result>(
   try {
     // By default a cursor is planned for its first rows; this one is read to the end.
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
-    return await work({
-      executor: drizzle({ client }),
-      readFacts: (organisationId, reader, condition) => readFacts(client, organisationId, reader, condition),
-    });
+    return await work(drizzle({ client }));
   } finally {
     // There is nothing to commit: the transaction ends with the connection.
     await client.end().catch(() => undefined);

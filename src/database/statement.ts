@@ -1,4 +1,4 @@
-import { type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, type Placeholder, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { type PgColumn, PgDialect, QueryBuilder } from 'drizzle-orm/pg-core';
 
 /** Its text is built once, and each connection prepares it once, by its name. */
@@ -27,7 +27,6 @@ export interface Selection<Row> extends Statement {
   readonly givesByteStrings?: boolean;
 }
 
-/** The row type of a selection. */
 export type RowOf<Selected> = Selected extends Selection<infer Row> ? Row : never;
 
 type AsText<Row, Bytes> = {
@@ -36,7 +35,6 @@ type AsText<Row, Bytes> = {
 
 const dialect = new PgDialect();
 
-/** Builds the query of a statement. */
 export const query = new QueryBuilder();
 
 /** A parameter; each call passes its value by this name. */
@@ -86,3 +84,14 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
  */
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
   sql`${column} = any(${sql.param([...values])})`;
+
+/** Whether a row is the organisation's, and has one of these ids on GitHub. */
+export const hasGithubId = (
+  table: { organisationId: PgColumn; githubId: PgColumn },
+  organisationId: string,
+  githubIds: readonly number[],
+) => and(eq(table.organisationId, organisationId), isOneOf(table.githubId, githubIds));
+
+/** Each once, in the order of their ids on GitHub: transactions that write rows in the same order do not deadlock. */
+export const inWritingOrder = <Value extends { githubId: number }>(values: readonly Value[]): Value[] =>
+  [...new Map(values.map(value => [value.githubId, value])).values()].sort((a, b) => a.githubId - b.githubId);

@@ -5,7 +5,7 @@ import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
-import { isOneOf, secondsFromNow } from './statement.ts';
+import { hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
 
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
 export const maxRefetchesPerHour = 4_000;
@@ -141,14 +141,14 @@ export async function requestListed(
     const rows = await executor
       .select({ githubId, sourceUpdatedAt })
       .from(table)
-      .where(and(eq(table.organisationId, organisationId), isOneOf(githubId, githubIds)));
+      .where(hasGithubId(table, organisationId, githubIds));
     for (const row of rows) known.set(row.githubId, row.sourceUpdatedAt ?? 0);
   }
   const { githubId, nodeId, minSourceUpdatedAt, dueAt } = syncRequests;
   const requested = await executor
     .select({ githubId, nodeId, floor: minSourceUpdatedAt })
     .from(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId), isOneOf(githubId, githubIds), isNotNull(dueAt)));
+    .where(and(hasGithubId(syncRequests, organisationId, githubIds), isNotNull(dueAt)));
   const nodeIds = new Map(listed.map(each => [each.githubId, each.nodeId]));
   for (const row of requested) {
     // A webhook may have given a wrong node id; GitHub gave this one.

@@ -4,7 +4,7 @@ import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests, webhookDeliveries } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { hasGithubId, isOneOf } from './statement.ts';
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
@@ -98,41 +98,45 @@ export async function settleSyncRequests(
   fetchTicket: number,
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
 ): Promise<void> {
+  if (fetched.length === 0) return;
   const updatedAt = new Map(fetched.map(({ githubId, sourceUpdatedAt }) => [githubId, sourceUpdatedAt]));
-  await endRequests(database, organisationId, [...updatedAt.keys()], ({ githubId, ticket, floor }) => {
-    const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
-    return isReached && ticket < fetchTicket;
+  await database.transaction(async executor => {
+    const locked = await lockRequests(executor, organisationId, [...updatedAt.keys()]);
+    const settled = locked.filter(({ githubId, ticket, floor }) => {
+      const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
+      return isReached && ticket < fetchTicket;
+    });
+    await endSyncRequests(executor, organisationId, githubIdsOf(settled));
   });
 }
 
 /** Ends requests whose floor GitHub does not reach, unless they have been made again. Their deliveries are applied. */
-export const endStaleRequests = (
+export async function endStaleRequests(
   database: Pick<Database, 'transaction'>,
   organisationId: string,
   requests: readonly SyncRequest[],
-): Promise<void> => endRequests(database, organisationId, githubIdsOf(requests), isUnchanged(requests));
+): Promise<void> {
+  if (requests.length === 0) return;
+  await database.transaction(async executor => {
+    await endSyncRequests(executor, organisationId, await lockUnchanged(executor, organisationId, requests));
+  });
+}
 
 /**
- * Webhooks lock a delivery before its request, and this does the reverse: after a deadlock the transaction is repeated.
- *
- * @param ends whether a request ends, by its locked row
+ * Ends requests, if there are any. Their deliveries are applied. Webhooks lock a delivery before its request, and this
+ * does the reverse: after a deadlock the transaction is repeated.
  */
-async function endRequests(
-  database: Pick<Database, 'transaction'>,
+export async function endSyncRequests(
+  executor: Executor,
   organisationId: string,
   githubIds: readonly number[],
-  ends: (request: LockedRequest) => boolean,
 ): Promise<void> {
   if (githubIds.length === 0) return;
-  await database.transaction(async executor => {
-    const ended = githubIdsOf((await lockRequests(executor, organisationId, githubIds)).filter(ends));
-    if (ended.length === 0) return;
-    await executor.delete(syncRequests).where(isRequestFor(organisationId, ended));
-    await executor
-      .update(webhookDeliveries)
-      .set({ state: 'applied', appliedAt: sql`now()` })
-      .where(isPendingFor(organisationId, ended));
-  });
+  await executor.delete(syncRequests).where(hasGithubId(syncRequests, organisationId, githubIds));
+  await executor
+    .update(webhookDeliveries)
+    .set({ state: 'applied', appliedAt: sql`now()` })
+    .where(isPendingFor(organisationId, githubIds));
 }
 
 /**
@@ -146,9 +150,8 @@ export async function endGoneRequests(
 ): Promise<void> {
   if (requests.length === 0) return;
   await database.transaction(async executor => {
-    const locked = (await lockRequests(executor, organisationId, githubIdsOf(requests))).filter(isUnchanged(requests));
-    const githubIds = githubIdsOf(locked);
-    const isAsked = isRequestFor(organisationId, githubIds);
+    const githubIds = await lockUnchanged(executor, organisationId, requests);
+    const isAsked = hasGithubId(syncRequests, organisationId, githubIds);
     const { guid, pullRequestGithubId, pullRequestNodeId } = webhookDeliveries;
     const { githubId, nodeId } = syncRequests;
     const deliveries = await executor
@@ -169,15 +172,12 @@ export async function endGoneRequests(
       await executor
         .update(syncRequests)
         .set({ nodeId: given, dueAt: sql`now()`, behindSince: null })
-        .where(isRequestFor(organisationId, [id]));
+        .where(hasGithubId(syncRequests, organisationId, [id]));
     }
     const ended = githubIds.filter(id => !others.has(id));
-    await executor.delete(syncRequests).where(isRequestFor(organisationId, ended));
+    await executor.delete(syncRequests).where(hasGithubId(syncRequests, organisationId, ended));
   });
 }
-
-const isRequestFor = (organisationId: string, githubIds: readonly number[]) =>
-  and(eq(syncRequests.organisationId, organisationId), isOneOf(syncRequests.githubId, githubIds));
 
 const isPendingFor = (organisationId: string, githubIds: readonly number[]) =>
   and(
@@ -188,29 +188,22 @@ const isPendingFor = (organisationId: string, githubIds: readonly number[]) =>
 
 const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(({ githubId }) => githubId);
 
-type LockedRequest = Awaited<ReturnType<typeof lockRequests>>[number];
-
 /** Locks those of the requests that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
 function lockRequests(executor: Executor, organisationId: string, githubIds: readonly number[]) {
   const { githubId, ticket, minSourceUpdatedAt } = syncRequests;
   return executor
     .select({ githubId, ticket, floor: minSourceUpdatedAt })
     .from(syncRequests)
-    .where(isRequestFor(organisationId, githubIds))
+    .where(hasGithubId(syncRequests, organisationId, githubIds))
     .orderBy(githubId)
     .for('update');
 }
 
-/** Whether a request has not been made again since it was read. */
-function isUnchanged(requests: readonly SyncRequest[]) {
-  const tickets = new Map(requests.map(({ githubId, ticket }) => [githubId, ticket]));
-  return ({ githubId, ticket }: LockedRequest): boolean => tickets.get(githubId) === ticket;
-}
-
-/** Locks those of the given requests that have not been made again. @returns a condition that they fulfil */
+/** Locks requests. @returns GitHub ids of those that have not been made again since they were read */
 async function lockUnchanged(executor: Executor, organisationId: string, requests: readonly SyncRequest[]) {
+  const tickets = new Map(requests.map(({ githubId, ticket }) => [githubId, ticket]));
   const locked = await lockRequests(executor, organisationId, githubIdsOf(requests));
-  return isOneOf(syncRequests.githubId, githubIdsOf(locked.filter(isUnchanged(requests))));
+  return githubIdsOf(locked.filter(({ githubId, ticket }) => tickets.get(githubId) === ticket));
 }
 
 export interface Wait {
@@ -230,7 +223,7 @@ export async function awaitGithub(
   if (waits.length === 0) return;
   const requests = waits.map(({ request }) => request);
   await database.transaction(async executor => {
-    const isLocked = await lockUnchanged(executor, organisationId, requests);
+    const unchanged = await lockUnchanged(executor, organisationId, requests);
     await executor.execute(sql`
       with waiting as materialized (
         select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
@@ -245,7 +238,7 @@ export async function awaitGithub(
         behind_source_updated_at = waiting.behind,
         attempts = 0, last_error = null, is_isolated = false
       from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id
-        and ${isLocked}`);
+        and ${isOneOf(syncRequests.githubId, unchanged)}`);
   });
 }
 
@@ -270,7 +263,7 @@ export async function deferSyncRequests(
 ): Promise<void> {
   const requests = deferrals.map(({ request }) => request);
   await database.transaction(async executor => {
-    const isLocked = await lockUnchanged(executor, organisationId, requests);
+    const unchanged = await lockUnchanged(executor, organisationId, requests);
     await executor.execute(sql`
       with deferred as materialized (
         select github_id, now() + make_interval(secs => seconds) as due_at, attempts
@@ -281,7 +274,7 @@ export async function deferSyncRequests(
       update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
         last_error = ${reason === null ? null : storable(reason)}
       from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
-        and ${isLocked}`);
+        and ${isOneOf(syncRequests.githubId, unchanged)}`);
   });
 }
 
@@ -291,10 +284,8 @@ export async function isolateSyncRequest(
   organisationId: string,
   { githubId }: SyncRequest,
 ): Promise<void> {
-  await executor
-    .update(syncRequests)
-    .set({ isIsolated: true })
-    .where(and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId)));
+  const isIt = hasGithubId(syncRequests, organisationId, [githubId]);
+  await executor.update(syncRequests).set({ isIsolated: true }).where(isIt);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

@@ -1,8 +1,8 @@
-import { and, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { members, untrackedPullRequests } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { hasGithubId, isOneOf } from './statement.ts';
 import { requestInBackground } from './sweep.ts';
 import { anyTime } from './sync-requests.ts';
 
@@ -40,10 +40,7 @@ export async function forgetUntracked(
   githubIds: readonly number[],
 ): Promise<void> {
   if (githubIds.length === 0) return;
-  const { organisationId: organisation, githubId } = untrackedPullRequests;
-  await executor
-    .delete(untrackedPullRequests)
-    .where(and(eq(organisation, organisationId), inArray(githubId, [...githubIds])));
+  await executor.delete(untrackedPullRequests).where(hasGithubId(untrackedPullRequests, organisationId, githubIds));
 }
 
 /**
@@ -81,21 +78,22 @@ const maxRequested = 10_000;
 
 /** The next call takes what this one leaves: those past the limit, and those that another transaction saves just now. */
 async function requestUntracked(executor: Executor, organisationId: string, condition: SQL): Promise<void> {
-  const { organisationId: organisation, githubId } = untrackedPullRequests;
-  const isOfOrganisation = eq(organisation, organisationId);
+  const { githubId } = untrackedPullRequests;
   const held = await executor
     .select({ githubId })
     .from(untrackedPullRequests)
-    .where(and(isOfOrganisation, condition))
+    .where(and(eq(untrackedPullRequests.organisationId, organisationId), condition))
     .orderBy(githubId)
     .limit(maxRequested)
     .for('update');
   if (held.length === 0) return;
-  const githubIds = held.map(row => row.githubId);
+  const isHeld = hasGithubId(
+    untrackedPullRequests,
+    organisationId,
+    held.map(row => row.githubId),
+  );
   await executor.execute(sql`
-    with moved as (
-      delete from ${untrackedPullRequests} where ${and(isOfOrganisation, isOneOf(githubId, githubIds))} returning github_id, node_id
-    )
+    with moved as (delete from ${untrackedPullRequests} where ${isHeld} returning github_id, node_id)
     ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
   await notify(executor, 'sync');
 }

@@ -4,7 +4,7 @@ import type { Database, Executor } from './client.ts';
 import type { Organisation } from './organisations.ts';
 import { isInRepository } from './pull-requests.ts';
 import { pullRequests, repositories, syncRequests, webhookDeliveries } from './schema.ts';
-import { createStatement, isOneOf, placeholder } from './statement.ts';
+import { createStatement, hasGithubId, placeholder } from './statement.ts';
 
 /** A verified delivery about a change of a pull request. */
 export interface PullRequestDelivery {
@@ -192,7 +192,7 @@ export async function countGoneDeliveries(executor: Executor, organisationId: st
   const stored = await executor
     .select({ githubId, fetchTicket })
     .from(pullRequests)
-    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(githubId, githubIds)));
+    .where(hasGithubId(pullRequests, organisationId, githubIds));
   const fetchTickets = new Map<number | null, number>(stored.map(row => [row.githubId, row.fetchTicket]));
   return gone.filter(delivery => (fetchTickets.get(delivery.githubId) ?? 0) <= delivery.ticket).length;
 }

@@ -1,11 +1,9 @@
 /** Registers a GitHub App by a manifest: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest */
-import { createPrivateKey } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { type GithubConfig, octokitOptions } from './credentials.ts';
+import { createOctokit, type GithubConfig, toPkcs8 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { decode, Reply, UnexpectedReply } from './decode.ts';
-import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
+import { errorOfRequest, githubFailed, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 import { permissionTitles } from './permissions.ts';
 import { unexpectedReplyError } from './replies.ts';
@@ -43,16 +41,14 @@ export const createManifest = (
   default_events: events,
 });
 
-const conversionCheck = TypeCompiler.Compile(
-  Type.Object({
-    id: Reply.Id,
-    name: Reply.Text,
-    html_url: Reply.Link,
-    owner: Type.Object({ login: Reply.Text }),
-    pem: Type.String({ pattern: 'PRIVATE KEY', title: 'a private key' }),
-    webhook_secret: Type.String({ minLength: 16, title: 'a secret of 16 characters or more' }),
-  }),
-);
+const Conversion = Type.Object({
+  id: Reply.Id,
+  name: Reply.Text,
+  html_url: Reply.Link,
+  owner: Type.Object({ login: Reply.Text }),
+  pem: Type.String({ pattern: 'PRIVATE KEY', title: 'a private key' }),
+  webhook_secret: Type.String({ minLength: 16, title: 'a secret of 16 characters or more' }),
+});
 
 export interface RegisteredApp {
   id: string;
@@ -72,15 +68,13 @@ export const isManifestCode = (text: string): boolean => /^[\w-]{1,200}$/.test(t
  * @throws GithubError whose message never quotes the reply: it holds secrets
  */
 export async function exchangeCode({ apiUrl, proxy }: GithubConfig, code: string): Promise<RegisteredApp> {
-  const { Octokit } = await import('octokit');
-  const fetch = createGuardedFetch(maxReplyBytes, proxy);
-  const octokit = new Octokit({ ...octokitOptions, baseUrl: apiUrl, request: { fetch } });
+  const octokit = await createOctokit(apiUrl, { fetch: createGuardedFetch(maxReplyBytes, proxy) });
   try {
     const { data } = await withDeadline(timeoutMs, signal =>
       octokit.request('POST /app-manifests/{code}/conversions', { code, request: { signal } }),
     );
-    const { id, name, owner, html_url: url, pem, webhook_secret: webhookSecret } = decode(conversionCheck, data);
-    requireKey(pem);
+    const { id, name, owner, html_url: url, pem, webhook_secret: webhookSecret } = decode(Conversion, data);
+    if (toPkcs8(pem) === undefined) throw new UnexpectedReply('pem is not a key');
     if (new URL(url).origin !== webAddress(apiUrl)) throw new UnexpectedReply('html_url is on another host');
     return { id: String(id), name, url, ownerLogin: owner.login, privateKey: pem, webhookSecret };
   } catch (error) {
@@ -89,23 +83,11 @@ export async function exchangeCode({ apiUrl, proxy }: GithubConfig, code: string
       throw unexpectedReplyError(invalid, 'the App', 'Check GITHUB_API_URL.');
     }
     if (isHttpError(error) && [404, 422].includes(error.response?.status ?? 0)) {
-      throw new GithubError(
-        'github_failed',
+      throw githubFailed(
         'GitHub does not know this code: it has been used, or is over an hour old.',
-        {
-          action: 'Run the command again. If GitHub has created an App meanwhile, delete it there.',
-        },
+        'Run the command again. If GitHub has created an App meanwhile, delete it there.',
       );
     }
     throw errorOfRequest(error, '', apiUrl);
   }
-}
-
-function requireKey(pem: string): void {
-  try {
-    if (createPrivateKey(pem).asymmetricKeyType === 'rsa') return;
-  } catch {
-    // Reported below, without this error, which might quote the key.
-  }
-  throw new UnexpectedReply('pem is not a key');
 }

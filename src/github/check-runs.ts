@@ -1,4 +1,4 @@
-import { errorOfFailures, GithubError, type GraphqlFailure, isRefusal } from './errors.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure, githubRefused, isRefusal } from './errors.ts';
 import { permissionTitles } from './permissions.ts';
 
 /**
@@ -52,10 +52,11 @@ export const errorsOfCheckRuns = (
     const own = failures.filter(({ path }) => path.length === 0 || path[0] === `run${index}`);
     const refusal = own.find(isRefusal);
     if (refusal !== undefined) {
-      return new GithubError('github_credentials', `GitHub does not let the App write checks: "${refusal.message}"`, {
-        action: `Give it the permission ${permissionTitles.get('checks')}, read and write, and accept that in the organisation.`,
-        cause: own,
-      });
+      return githubRefused(
+        `GitHub does not let the App write checks: "${refusal.message}"`,
+        `Give it the permission ${permissionTitles.get('checks')}, read and write, and accept that in the organisation.`,
+        { cause: own },
+      );
     }
     const isCreated = Boolean((data as Record<string, unknown>)[`run${index}`]);
     return isCreated ? undefined : errorOfFailures(own, `a check run on the commit ${headSha}`, credentials);

@@ -19,7 +19,6 @@ import {
   repositoryOwnersQuery,
   repositoryQuery,
 } from './organisation.ts';
-import type { PageChoice } from './pages.ts';
 import { isPullRequestPage, readListedPullRequest, readPullRequestPage } from './pull-request.ts';
 import { pullRequestListQuery, pullRequestsQuery } from './pull-request-queries.ts';
 import {
@@ -37,19 +36,8 @@ import { createTransport, type GithubOptions, type RequestContext, type RequestL
 /** GitHub allows 100, but with all their facts it answers only 50 in time. */
 export const maxPullRequests = 50;
 
-/** GitHub's limit for a page of ids. */
-export const maxListed = 100;
-
-/** GitHub's limit. */
-export const maxRepositories = 100;
-
-/** GitHub's limit. */
-export const maxMembers = 100;
-
-interface NodesAnswer {
-  nodes: unknown[];
-  failures: GraphqlFailure[];
-}
+/** GitHub's limit for pages of anything else. */
+export const maxPageSize = 100;
 
 export interface Github extends ReturnType<typeof createQueries> {
   /** False without credentials: every method throws `github_not_configured`. */
@@ -102,8 +90,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     ) {
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
       const context = { organisation, subject, deadline };
-      const answer = await askNodes(pullRequestsQuery, nodeIds, context);
-      const { nodes, failures } = answer;
+      const { nodes, failures } = await askNodes(pullRequestsQuery, nodeIds, context);
       // With all pages of their lists.
       const incomplete = await readFurtherPages(nodes, (...query) => graphql(...query, context), names);
       return new Map(
@@ -117,14 +104,13 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     },
 
     /**
-     * The ids and times of a repository's pull requests; undefined if GitHub does not show the repository. `failed` says
-     * why entries are missing.
-     * @param choice `pageSize` is up to {@link maxListed}
+     * The ids and times of a repository's pull requests in all states, oldest first or latest change first; undefined if
+     * GitHub does not show the repository. `failed` says why entries are missing.
      */
     async listPullRequests(
       organisation: OrganisationReference,
       repositoryNodeId: string,
-      { order, after, pageSize }: PageChoice,
+      { order, after, pageSize }: { order: 'created' | 'updated'; after: string | null; pageSize: number },
     ) {
       const subject = `the pull requests of repository ${repositoryNodeId}`;
       const orderBy =
@@ -143,7 +129,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
 
     /**
      * Repositories, oldest first. `failed` says why entries are missing.
-     * @param choice `pageSize` is up to {@link maxRepositories}; without `facts` the page has no items, only its end
+     * @param choice without `facts` the page has no items, only its end
      * @throws not_found if GitHub does not show the organisation
      */
     async pageRepositories(
@@ -165,7 +151,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
      * permission. With the first page, REST is asked, too.
      * @throws not_found if GitHub does not show the organisation
      */
-    async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxMembers) {
+    async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxPageSize) {
       const variables = { first: pageSize, after };
       const context = { organisation, subject: `the members of ${organisation.login}` };
       const reader = (answer: unknown) => readMembers(answer, after);
@@ -183,7 +169,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     },
 
     /**
-     * @param nodeIds up to {@link maxRepositories}
+     * @param nodeIds up to {@link maxPageSize}
      * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those
      * on which GitHub failed are missing.
      */
@@ -213,10 +199,10 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
   };
 
   /** Fetches the nodes with these ids. */
-  async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext): Promise<NodesAnswer> {
+  async function askNodes(query: string, nodeIds: readonly string[], context: RequestContext) {
     const { data, failures } = await graphql(query, { ids: nodeIds }, context);
-    const nodes = 'nodes' in data ? data.nodes : undefined;
-    if (Array.isArray(nodes) && nodes.length === nodeIds.length) return { nodes, failures };
+    const nodes: unknown = 'nodes' in data ? data.nodes : undefined;
+    if (Array.isArray(nodes) && nodes.length === nodeIds.length) return { nodes: nodes as unknown[], failures };
     throw failures.length > 0
       ? errorOfFailures(failures, context.subject, names)
       : unexpectedReplyError(new UnexpectedReply('nodes are missing'), context.subject);

@@ -1,21 +1,12 @@
 import { createPrivateKey } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { LRUCache } from 'lru-cache';
+import type { Config } from '../config.ts';
 import { githubNotConfigured } from '../errors.ts';
 import { decode, present, Reply } from './decode.ts';
-import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
-import type { GithubProxy } from './guarded-fetch.ts';
+import { errorOfRequest, githubFailed, githubRefused, isHttpError } from './errors.ts';
 
-export interface GithubConfig {
-  /** The REST address without a slash at its end, such as `https://github.example.com/api/v3`. */
-  apiUrl: string;
-  proxy?: GithubProxy | undefined;
-  token: string | undefined;
-  /** The variable that holds the token, for messages. */
-  tokenName?: string;
-  app: { id: string; privateKey: string } | undefined;
-}
+export type GithubConfig = Config['github'];
 
 /** What is known of an organisation. GitHub is asked by node id, or by login if that is not known. */
 export interface OrganisationReference {
@@ -27,14 +18,23 @@ export interface OrganisationReference {
 const silent = () => {};
 
 /**
- * Options of every Octokit. Throttling and retries are off, because our own rules divide, defer or block requests for
+ * For every Octokit. Throttling and retries are off, because our own rules divide, defer or block requests for
  * all replicas. Logging is off, because Octokit writes to the console about differing clocks and deprecated paths.
  */
-export const octokitOptions = {
+const octokitOptions = {
   throttle: { enabled: false },
   retry: { enabled: false },
   log: { debug: silent, info: silent, warn: silent, error: silent },
 };
+
+/** Call it with the first request: the import takes a tenth of the time that a process takes to start. */
+export async function createOctokit(
+  baseUrl: string,
+  request: { fetch: typeof fetch; parseSuccessResponseBody?: boolean },
+) {
+  const { Octokit } = await import('octokit');
+  return new Octokit({ ...octokitOptions, baseUrl, request: { ...request, log: octokitOptions.log } });
+}
 
 /** What the service needs of the App's installation on an organisation. */
 const Installation = Type.Object({
@@ -45,8 +45,7 @@ const Installation = Type.Object({
   suspended_at: Reply.Nullable(Reply.Time),
 });
 export type GithubInstallation = Static<typeof Installation>;
-const installationCheck = TypeCompiler.Compile(Installation);
-const installationsCheck = TypeCompiler.Compile(Reply.Entries(Installation));
+const Installations = Reply.Entries(Installation);
 
 export interface Credentials {
   /** The variables that hold them, for messages. */
@@ -80,7 +79,7 @@ export function createCredentials(
   timeoutMs: number,
   maxInstallations = 10_000,
 ): Credentials {
-  const { token, tokenName: names = 'GITHUB_TOKEN', app, apiUrl } = config;
+  const { token, tokenName: names, app, apiUrl } = config;
   // Several requests may wait for one token of an App, so it has its own time limit and ignores theirs.
   const boundedFetch: typeof fetch = (input, init) =>
     guardedFetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
@@ -97,8 +96,7 @@ export function createCredentials(
     refused: () => {},
     refusedPart: () => {},
     async readsMembers({ login }) {
-      const { Octokit } = await import('octokit');
-      const octokit = new Octokit({ ...octokitOptions, baseUrl: apiUrl, request: { fetch: boundedFetch } });
+      const octokit = await createOctokit(apiUrl, { fetch: boundedFetch });
       const headers = { authorization: `token ${token}` };
       try {
         // It takes the same permission as the list does.
@@ -157,7 +155,13 @@ function appCredentials(
   let client: ReturnType<typeof createAppClient> | undefined;
 
   async function createAppClient() {
-    const privateKey = readPrivateKey(app.privateKey);
+    const privateKey = toPkcs8(app.privateKey);
+    if (privateKey === undefined) {
+      throw githubRefused(
+        'The key in GITHUB_APP_PRIVATE_KEY cannot be used.',
+        'Set it to the whole PEM file that GitHub gave for the App.',
+      );
+    }
     const { App, Octokit } = await import('octokit');
     const options = { ...octokitOptions, baseUrl, request: { fetch: boundedFetch } };
     return new App({ appId: app.id, privateKey, Octokit: Octokit.defaults(options), log: octokitOptions.log }).octokit;
@@ -179,7 +183,7 @@ function appCredentials(
     const isOwn = ({ account }: GithubInstallation) => !githubId || Number(account?.id) === githubId;
     try {
       const { data } = await octokit.request('GET /orgs/{org}/installation', { org: login });
-      const installation = decode(installationCheck, data);
+      const installation = decode(Installation, data);
       if (isOwn(installation)) return installation;
     } catch (error) {
       if (!isHttpError(error) || error.response?.status !== 404) throw error;
@@ -188,7 +192,7 @@ function appCredentials(
     // It may have been renamed, and its login taken by somebody else.
     for (let page = 1; page <= maxPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsPerPage, page });
-      const listed = present(decode(installationsCheck, data));
+      const listed = present(decode(Installations, data));
       const found = listed.find(isOwn);
       if (found !== undefined || listed.length < installationsPerPage) return found;
     }
@@ -214,9 +218,7 @@ function appCredentials(
     };
     if (accesses.get(key)?.token !== token) change(key, { token, permissions, issuedAt: performance.now() });
     if (typeof token !== 'string' || token === '') {
-      throw new GithubError('github_failed', 'GitHub did not issue a token to the App.', {
-        action: 'Try again later.',
-      });
+      throw githubFailed('GitHub did not issue a token to the App.', 'Try again later.');
     }
     return `token ${token}`;
   }
@@ -252,20 +254,19 @@ function appCredentials(
 }
 
 const notInstalled = ({ login }: OrganisationReference, names: string, cause?: unknown) =>
-  new GithubError('github_credentials', `The GitHub App of ${names} is not installed on the organisation ${login}.`, {
-    action: 'Install it there.',
+  githubRefused(`The GitHub App of ${names} is not installed on the organisation ${login}.`, 'Install it there.', {
     cause,
   });
 
-/** Converts any PEM to PKCS #8; line ends may be written `\\n`, as in one-line variables. */
-function readPrivateKey(pem: string): string {
+/**
+ * The key of an App, which may be any PEM, with line ends written as `\\n` in one-line variables.
+ * @returns undefined if it can't be used; why is not said, because the reason might quote the key
+ */
+export function toPkcs8(pem: string): string | undefined {
   try {
     const key = createPrivateKey(pem.replaceAll('\\n', '\n'));
-    if (key.asymmetricKeyType === 'rsa') return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+    return key.asymmetricKeyType === 'rsa' ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
   } catch {
-    // Reported below, without this error, which might quote the key.
+    return undefined;
   }
-  throw new GithubError('github_credentials', 'The key in GITHUB_APP_PRIVATE_KEY cannot be used.', {
-    action: 'Set it to the whole PEM file that GitHub gave for the App.',
-  });
 }

@@ -1,5 +1,5 @@
 import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
-import type { TypeCheck } from '@sinclair/typebox/compiler';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { ValueError } from '@sinclair/typebox/errors';
 import { storable } from '../text/storable.ts';
 
@@ -71,10 +71,23 @@ export const parseReply = (json: string): unknown =>
     ? JSON.parse(json, (_, value) => (typeof value === 'string' ? storable(value) : value))
     : JSON.parse(json);
 
-/** Returns the value itself, typed; it may have more properties than the schema. @throws UnexpectedReply */
-export function decode<Schema extends TSchema>(check: TypeCheck<Schema>, value: unknown): Static<Schema> {
-  if (check.Check(value)) return value;
-  throw new UnexpectedReply(describe(check.Errors(value).First()));
+const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
+
+/** Compiled when it is first used. */
+function checkOf(schema: TSchema): TypeCheck<TSchema> {
+  const check = checks.get(schema) ?? TypeCompiler.Compile(schema);
+  checks.set(schema, check);
+  return check;
+}
+
+/** Whether the value has what the schema asks for; it may have more. The schema must be a constant. */
+export const matches = <Schema extends TSchema>(schema: Schema, value: unknown): value is Static<Schema> =>
+  checkOf(schema).Check(value);
+
+/** Returns the value itself, typed, if it {@link matches} the schema. @throws UnexpectedReply */
+export function decode<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> {
+  if (matches(schema, value)) return value;
+  throw new UnexpectedReply(describe(checkOf(schema).Errors(value).First()));
 }
 
 function describe(error: ValueError | undefined): string {

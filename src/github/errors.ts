@@ -1,6 +1,14 @@
 import type { RequestError } from 'octokit';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 
+interface Options {
+  cause?: unknown;
+  retryAfter?: number;
+  tooMuch?: boolean;
+  retryAfterGuessed?: boolean;
+  unknownCursor?: boolean;
+}
+
 /** A failure of GitHub, with what a caller needs to decide on the next request. */
 export class GithubError extends ServiceError {
   /** GitHub could not answer that much in time; half as much may succeed. */
@@ -10,18 +18,7 @@ export class GithubError extends ServiceError {
   /** GitHub does not know the page's cursor. */
   readonly unknownCursor: boolean;
 
-  constructor(
-    code: ErrorCode,
-    message: string,
-    options: {
-      action?: string;
-      cause?: unknown;
-      retryAfter?: number;
-      tooMuch?: boolean;
-      retryAfterGuessed?: boolean;
-      unknownCursor?: boolean;
-    } = {},
-  ) {
+  constructor(code: ErrorCode, message: string, options: Options & { action?: string | undefined } = {}) {
     super(code, message, options);
     this.name = 'GithubError';
     this.tooMuch = options.tooMuch ?? false;
@@ -29,6 +26,16 @@ export class GithubError extends ServiceError {
     this.unknownCursor = options.unknownCursor ?? false;
   }
 }
+
+/** Makes errors of one code: what went wrong, and what the reader should do next. */
+const errorOf =
+  (code: ErrorCode) =>
+  (message: string, action?: string, options?: Options): GithubError =>
+    new GithubError(code, message, { action, ...options });
+
+export const githubFailed = errorOf('github_failed');
+/** GitHub refused the credentials, or what they asked for. */
+export const githubRefused = errorOf('github_credentials');
 
 /** Whether another try, or a smaller request, may succeed. */
 export const isTransientFailure = (error: unknown): error is GithubError =>
@@ -97,16 +104,12 @@ export function errorOfFailures(
 ): GithubError {
   const refusal = failures.find(isRefusal);
   if (refusal) {
-    return new GithubError(
-      'github_credentials',
-      `GitHub does not let ${credentials} read ${subject}: "${refusal.message}"`,
-      { cause: failures },
-    );
+    const message = `GitHub does not let ${credentials} read ${subject}: "${refusal.message}"`;
+    return githubRefused(message, undefined, { cause: failures });
   }
   const [first] = failures;
   const reason = first === undefined ? 'it gave no reason.' : `"${first.message}"`;
-  return new GithubError('github_failed', `GitHub did not return ${subject}: ${reason}`, {
-    action: tryLater,
+  return githubFailed(`GitHub did not return ${subject}: ${reason}`, tryLater, {
     cause: failures,
     tooMuch: failures.some(isTooMuch),
     unknownCursor: failures.some(({ type }) => type === 'INVALID_CURSOR_ARGUMENTS'),
@@ -161,20 +164,15 @@ export function errorOfRequest(error: unknown, credentials: string, apiUrl: stri
     return timeoutError(undefined);
   }
   if (isHttpError(error)) return connectionError(error, apiUrl, place);
-  return new GithubError('github_failed', "GitHub's reply is not valid.", {
-    action: 'Check GITHUB_API_URL, or try again later.',
-    cause: error,
-  });
+  return githubFailed("GitHub's reply is not valid.", 'Check GITHUB_API_URL, or try again later.', { cause: error });
 }
 
 function connectionError(error: RequestError, apiUrl: string, place: string): GithubError {
   const code = connectionErrorCode(error);
-  const [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
-  return new GithubError('github_failed', `The connection to ${place} failed: ${code ?? error.message}.`, {
-    // Whoever reaches GitHub's own address has not set the variable.
-    action: apiUrl === 'https://api.github.com' ? action.replace(/(?:the name in )?GITHUB_API_URL, and /, '') : action,
-    cause: error,
-  });
+  let [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
+  // Whoever reaches GitHub's own address has not set the variable.
+  if (apiUrl === 'https://api.github.com') action = action.replace(/(?:the name in )?GITHUB_API_URL, and /, '');
+  return githubFailed(`The connection to ${place} failed: ${code ?? error.message}.`, action, { cause: error });
 }
 
 /** A request that did not get through the proxy. */
@@ -188,8 +186,8 @@ export function proxyError(error: unknown, { name, place }: { name: string; plac
     status === '407'
       ? `Check the user and the password in ${name}.`
       : `Check ${name}, or name the host in NO_PROXY if it is reached directly.`;
-  return new GithubError('github_failed', `The connection to GitHub through the proxy ${place} failed: ${reason}.`, {
-    action: certificateCodes.test(code) ? certificateAction : check,
+  const action = certificateCodes.test(code) ? certificateAction : check;
+  return githubFailed(`The connection to GitHub through the proxy ${place} failed: ${reason}.`, action, {
     cause: error,
   });
 }
@@ -232,26 +230,15 @@ function errorOfResponse(
     return rateLimitError(headers, cause);
   }
   if (status === 401) {
-    return new GithubError('github_credentials', "GitHub refused the service's credentials.", {
-      action: `Renew ${credentials}.`,
-      cause,
-    });
+    return githubRefused("GitHub refused the service's credentials.", `Renew ${credentials}.`, { cause });
   }
   if (status === 403) {
-    return new GithubError('github_credentials', 'GitHub denied the service access.', {
-      action: `Check the rights of ${credentials} on the organisation.`,
-      cause,
-    });
+    const action = `Check the rights of ${credentials} on the organisation.`;
+    return githubRefused('GitHub denied the service access.', action, { cause });
   }
   if (status === 404) {
-    return new GithubError('github_failed', 'There is no GitHub API at this address.', {
-      action: 'Check GITHUB_API_URL.',
-      cause,
-    });
+    return githubFailed('There is no GitHub API at this address.', 'Check GITHUB_API_URL.', { cause });
   }
-  return new GithubError('github_failed', `GitHub failed with status ${status}.`, {
-    action: tryLater,
-    cause,
-    tooMuch: status === 502 || status === 504 || tooMuchText.test(cause.message),
-  });
+  const tooMuch = status === 502 || status === 504 || tooMuchText.test(cause.message);
+  return githubFailed(`GitHub failed with status ${status}.`, tryLater, { cause, tooMuch });
 }

@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { ServiceError } from '../errors.ts';
-import { decode, Reply, UnexpectedReply } from './decode.ts';
+import { decode, matches, Reply, UnexpectedReply } from './decode.ts';
 import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 import { nodeIdOf } from './pull-request.ts';
@@ -20,7 +19,7 @@ const maxPages = 30;
 const { Entries, Nullable, Text } = Reply;
 const List = Nullable(pageOf({ nodes: Entries(Type.Unknown()) }));
 /** `headRefOid` shows a push even if it falls into the same second as `updatedAt`. */
-const listsCheck = TypeCompiler.Compile(Type.Object({ updatedAt: Text, headRefOid: Text, files: List, reviews: List }));
+const Lists = Type.Object({ updatedAt: Text, headRefOid: Text, files: List, reviews: List });
 
 /** A list that has a next page. */
 interface OpenList {
@@ -34,7 +33,7 @@ interface OpenList {
 /** Its lists that have a next page; none if the reply is not valid, which its reader reports. */
 function openListsOf(node: unknown): OpenList[] {
   const id = nodeIdOf(node);
-  if (id === undefined || !listsCheck.Check(node)) return [];
+  if (id === undefined || !matches(Lists, node)) return [];
   return longLists.flatMap(name => {
     const list = node[name];
     const next = list ? readPageInfo(list, null) : undefined;
@@ -64,8 +63,8 @@ const variablesOf = (lists: readonly OpenList[]) =>
 /** Adds the page to the list. @returns the list if it has another page @throws UnexpectedReply */
 function addPage(list: OpenList, page: unknown): OpenList[] {
   const { name, after } = list;
-  const known = decode(listsCheck, list.node);
-  const next = decode(listsCheck, page);
+  const known = decode(Lists, list.node);
+  const next = decode(Lists, page);
   const [all, added] = [known[name]?.nodes, next[name]];
   if (!(all && added?.nodes)) throw new UnexpectedReply(`${name} are missing`);
   if (next.updatedAt !== known.updatedAt || next.headRefOid !== known.headRefOid) {

@@ -1,4 +1,5 @@
-import { connectionErrorCode, GithubError, proxyError } from './errors.ts';
+import type { Config } from '../config.ts';
+import { connectionErrorCode, githubFailed, proxyError } from './errors.ts';
 
 const mebibyte = 1024 * 1024;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
@@ -9,20 +10,10 @@ const maxErrorBytes = 16 * 1024;
 
 const lostConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** The proxy between us and GitHub. */
-export interface GithubProxy {
-  /** May contain a password. */
-  url: string;
-  /** The same without it, for messages. */
-  place: string;
-  /** The variable that names it. */
-  name: string;
-}
-
 type Send = (url: string, init: RequestInit) => Promise<Response>;
 
 /** Node's own `fetch` ignores proxies before Node 24. */
-function sendThrough({ url: proxyUrl }: GithubProxy): Send {
+function sendThrough(proxyUrl: string): Send {
   const loading = async () => {
     const { fetch: send, ProxyAgent } = await import('undici');
     return { send, dispatcher: new ProxyAgent(proxyUrl) };
@@ -54,11 +45,8 @@ async function readBody({ body, ok }: Response, maxReplyBytes: number): Promise<
     room -= chunk.byteLength;
     if (room < 0) {
       if (!ok) break;
-      throw new GithubError(
-        'github_failed',
-        `GitHub's reply is larger than ${Math.round(maxReplyBytes / mebibyte)} MiB.`,
-        { action: 'Check GITHUB_API_URL, or try again later.', tooMuch: true },
-      );
+      const message = `GitHub's reply is larger than ${Math.round(maxReplyBytes / mebibyte)} MiB.`;
+      throw githubFailed(message, 'Check GITHUB_API_URL, or try again later.', { tooMuch: true });
     }
     chunks.push(chunk);
   }
@@ -72,8 +60,8 @@ async function readBody({ body, ok }: Response, maxReplyBytes: number): Promise<
  * @param maxReplyBytes of a successful reply, decompressed
  * @param proxy undefined: requests are sent directly
  */
-export function createGuardedFetch(maxReplyBytes: number, proxy?: GithubProxy): typeof fetch {
-  const send = proxy === undefined ? fetch : sendThrough(proxy);
+export function createGuardedFetch(maxReplyBytes: number, proxy: Config['github']['proxy']): typeof fetch {
+  const send = proxy === undefined ? fetch : sendThrough(proxy.url);
   return async (input, init = {}) => {
     let url = String(input);
     for (let hops = 0; ; hops++) {
@@ -86,15 +74,12 @@ export function createGuardedFetch(maxReplyBytes: number, proxy?: GithubProxy): 
         const action = 'Check GITHUB_API_URL.';
         const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
         if (target?.origin !== new URL(url).origin) {
-          throw new GithubError(
-            'github_failed',
+          throw githubFailed(
             `GitHub redirects to another address (${target?.origin ?? 'unreadable'}), where credentials are not sent.`,
-            { action },
+            action,
           );
         }
-        if (hops === maxRedirects) {
-          throw new GithubError('github_failed', 'GitHub redirected too often.', { action });
-        }
+        if (hops === maxRedirects) throw githubFailed('GitHub redirected too often.', action);
         url = target.href;
         continue;
       }

@@ -1,6 +1,5 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { decode, optionalUnixSeconds, present, Reply } from './decode.ts';
+import { decode, matches, optionalUnixSeconds, present, Reply } from './decode.ts';
 import type { GraphqlFailure } from './errors.ts';
 import { pageInfo, pageOf, readPageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
@@ -9,8 +8,7 @@ const { Count, Flag, Id, Link, List, Nullable, Text, Time, Total } = Reply;
 
 const identity = 'id databaseId login';
 export const Identity = Type.Object({ id: Text, databaseId: Id, login: Text });
-const checkOfOrganisation = <Parts extends TProperties>(parts: Parts) =>
-  TypeCompiler.Compile(Type.Object({ ...Identity.properties, ...parts }));
+const organisationWith = <Parts extends TProperties>(parts: Parts) => Type.Object({ ...Identity.properties, ...parts });
 
 const repositoryFragment = `
 fragment RepositoryFacts on Repository {
@@ -45,8 +43,8 @@ query Repositories($id: ID!, $first: Int!, $after: String, $facts: Boolean!) {
   }
 }
 ${repositoryFragment}`;
-const repositoriesCheck = checkOfOrganisation({ repositories: pageOf({ edges: List(Type.Unknown()) }) });
-const repositoryEdgeCheck = TypeCompiler.Compile(Type.Object({ cursor: Text, node: Nullable(Repository) }));
+const Repositories = organisationWith({ repositories: pageOf({ edges: List(Type.Unknown()) }) });
+const RepositoryEdge = Type.Object({ cursor: Text, node: Nullable(Repository) });
 
 export const repositoryQuery = `
 query Repository($id: ID!, $name: String!) {
@@ -54,7 +52,7 @@ query Repository($id: ID!, $name: String!) {
   node(id: $id) { ... on Organization { ${identity} repository(name: $name) { ...RepositoryFacts } } }
 }
 ${repositoryFragment}`;
-const namedRepositoryCheck = checkOfOrganisation({ repository: Nullable(Repository) });
+const NamedRepository = organisationWith({ repository: Nullable(Repository) });
 
 export const repositoryOwnersQuery = `
 query RepositoryOwners($ids: [ID!]!) {
@@ -63,7 +61,7 @@ query RepositoryOwners($ids: [ID!]!) {
     ... on Repository { owner { ... on Organization { databaseId } ... on User { databaseId } } }
   }
 }`;
-const ownedCheck = TypeCompiler.Compile(Type.Object({ owner: Type.Object({ databaseId: Id }) }));
+const Owned = Type.Object({ owner: Type.Object({ databaseId: Id }) });
 
 export const membersQuery = `
 query Members($id: ID!, $first: Int!, $after: String) {
@@ -80,37 +78,24 @@ query Members($id: ID!, $first: Int!, $after: String) {
   }
 }`;
 const Member = Type.Object({ databaseId: Id, login: Text, name: Nullable(Text), avatarUrl: Link });
-const membersCheck = checkOfOrganisation({
+const Members = organisationWith({
   viewerIsAMember: Flag,
   membersWithRole: pageOf({ nodes: List(Member) }),
 });
 
-const organisationFragment = `
-fragment OrganisationFacts on Organization {
-  ${identity}
-  name
-  avatarUrl
-  repositories { totalCount }
-}`;
-const organisationCheck = checkOfOrganisation({
+const Organisation = organisationWith({
   name: Nullable(Text),
   avatarUrl: Link,
   repositories: Total,
 });
 
-export const organisationQuery = `
-query Organisation($id: ID!) {
+const organisationQueryBy = (variable: string, field: string) => `
+query Organisation(${variable}) {
   ${rateLimit}
-  node(id: $id) { ...OrganisationFacts }
-}
-${organisationFragment}`;
-
-export const organisationByLoginQuery = `
-query Organisation($login: String!) {
-  ${rateLimit}
-  organization(login: $login) { ...OrganisationFacts }
-}
-${organisationFragment}`;
+  ${field} { ... on Organization { ${identity} name avatarUrl repositories { totalCount } } }
+}`;
+export const organisationQuery = organisationQueryBy('$id: ID!', 'node(id: $id)');
+export const organisationByLoginQuery = organisationQueryBy('$login: String!', 'organization(login: $login)');
 
 /** The ids never change; the login may be given up and taken by somebody else. */
 export type GithubIdentity = ReturnType<typeof identityOf>;
@@ -148,7 +133,7 @@ function repositoryOf(repository: Static<typeof Repository>) {
  * @throws UnexpectedReply, as all these functions do, if anything is not as GitHub documents it
  */
 export function readRepositories(answer: unknown, after: string | null) {
-  const organisation = decode(repositoriesCheck, answer);
+  const organisation = decode(Repositories, answer);
   const { repositories } = organisation;
   return {
     organisation: identityOf(organisation),
@@ -159,12 +144,12 @@ export function readRepositories(answer: unknown, after: string | null) {
 
 /** With the cursor of its place. Undefined if GitHub does not show it, or was asked for the cursor only. */
 export function readListedRepository(edge: unknown) {
-  const { node, cursor } = decode(repositoryEdgeCheck, edge);
+  const { node, cursor } = decode(RepositoryEdge, edge);
   return node ? { ...repositoryOf(node), cursor } : undefined;
 }
 
 export function readNamedRepository(answer: unknown) {
-  const organisation = decode(namedRepositoryCheck, answer);
+  const organisation = decode(NamedRepository, answer);
   const { repository } = organisation;
   return { organisation: identityOf(organisation), repository: repository ? repositoryOf(repository) : undefined };
 }
@@ -183,13 +168,13 @@ export function readOwners(
   nodeIds.forEach((nodeId, index) => {
     const repository = nodes[index];
     if (gone.has(`nodes/${index}`)) owners.set(nodeId, null);
-    else if (ownedCheck.Check(repository)) owners.set(nodeId, Number(repository.owner.databaseId));
+    else if (matches(Owned, repository)) owners.set(nodeId, Number(repository.owner.databaseId));
   });
   return owners;
 }
 
 export function readMembers(answer: unknown, after: string | null) {
-  const organisation = decode(membersCheck, answer);
+  const organisation = decode(Members, answer);
   const { membersWithRole, viewerIsAMember } = organisation;
   const items = present(membersWithRole.nodes).map(member => ({
     githubId: Number(member.databaseId),
@@ -208,7 +193,7 @@ export function readMembers(answer: unknown, after: string | null) {
 export type GithubOrganisation = ReturnType<typeof readOrganisation>;
 
 export function readOrganisation(answer: unknown) {
-  const organisation = decode(organisationCheck, answer);
+  const organisation = decode(Organisation, answer);
   return {
     ...identityOf(organisation),
     name: nameOf(organisation),

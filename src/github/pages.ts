@@ -18,10 +18,3 @@ export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>, 
   if (hasNextPage && (endCursor === null || endCursor === after)) throw new UnexpectedReply('endCursor leads nowhere');
   return { totalCount, hasNextPage, endCursor };
 }
-
-/** Which page of a repository's pull requests, in all states: oldest first, or latest change first. */
-export interface PageChoice {
-  order: 'created' | 'updated';
-  after: string | null;
-  pageSize: number;
-}

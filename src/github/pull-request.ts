@@ -1,8 +1,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { PullRequestRecord, PullRequestState } from '../pull-request.ts';
 import { storable } from '../text/storable.ts';
-import { decode, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
+import { decode, matches, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
@@ -77,19 +76,18 @@ const PullRequestFacts = Type.Object({
   latestOpinionatedReviews: listOf(Verdict),
   timelineItems: Type.Object({ nodes: Entries(Dismissal) }),
 });
-const factsCheck = TypeCompiler.Compile(PullRequestFacts);
 const mayBeNull = OneOf('closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews');
-const completeCheck = TypeCompiler.Compile(Type.Record(mayBeNull, Type.Object({})));
-const nodeCheck = TypeCompiler.Compile(Type.Object({ id: Text }));
+const CompleteFacts = Type.Record(mayBeNull, Type.Object({}));
+const Node = Type.Object({ id: Text });
 
-const listedCheck = TypeCompiler.Compile(Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time }));
-const pageCheck = TypeCompiler.Compile(Type.Object({ pullRequests: pageOf({ nodes: List(Type.Unknown()) }) }));
+const Listed = Type.Object({ id: Text, fullDatabaseId: Id, updatedAt: Time });
+const Page = Type.Object({ pullRequests: pageOf({ nodes: List(Type.Unknown()) }) });
 
-export const isPullRequestPage = (repository: unknown) => pageCheck.Check(repository);
+export const isPullRequestPage = (repository: unknown) => matches(Page, repository);
 
 /** Each node is read by {@link readListedPullRequest}. @throws UnexpectedReply */
 export function readPullRequestPage(repository: unknown, after: string | null) {
-  const { pullRequests } = decode(pageCheck, repository);
+  const { pullRequests } = decode(Page, repository);
   return { nodes: pullRequests.nodes, pageInfo: readPageInfo(pullRequests, after) };
 }
 
@@ -185,23 +183,23 @@ function readAuthor(author: Static<typeof Author> | null | undefined) {
 }
 
 /** Whether all that may be null in GitHub's schema is there: then no failure elsewhere removed a part. */
-export const isComplete = (node: unknown) => completeCheck.Check(node);
+export const isComplete = (node: unknown) => matches(CompleteFacts, node);
 
 /** @throws UnexpectedReply */
 export function readListedPullRequest(node: unknown) {
-  const { fullDatabaseId, id, updatedAt } = decode(listedCheck, node);
+  const { fullDatabaseId, id, updatedAt } = decode(Listed, node);
   return { githubId: Number(fullDatabaseId), nodeId: id, sourceUpdatedAt: unixSeconds(updatedAt) };
 }
 
 /** Undefined if GitHub did not return it. */
-export const nodeIdOf = (node: unknown) => (nodeCheck.Check(node) ? node.id : undefined);
+export const nodeIdOf = (node: unknown) => (matches(Node, node) ? node.id : undefined);
 
 /**
  * Reads a pull request that was asked for with every fact.
  * @throws UnexpectedReply if anything in it is not as GitHub documents it
  */
 export function readPullRequest(value: unknown): FetchedPullRequest {
-  const node = decode(factsCheck, value);
+  const node = decode(PullRequestFacts, value);
   const { repository } = node;
   return {
     githubId: Number(node.fullDatabaseId),

@@ -1,6 +1,6 @@
 import type { ServiceError } from '../errors.ts';
 import { UnexpectedReply } from './decode.ts';
-import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure, githubFailed } from './errors.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*
@@ -97,8 +97,7 @@ export function readPage<Item>(
 /** Throws again what is not an {@link UnexpectedReply}. */
 export function unexpectedReplyError(error: unknown, subject: string, action = 'Try again later.'): GithubError {
   if (!(error instanceof UnexpectedReply)) throw error;
-  const message = `GitHub's reply about ${subject} is not valid: ${error.message}.`;
-  return new GithubError('github_failed', message, { action, cause: error });
+  return githubFailed(`GitHub's reply about ${subject} is not valid: ${error.message}.`, action, { cause: error });
 }
 
 /** @throws GithubError if `decode` throws an {@link UnexpectedReply} */

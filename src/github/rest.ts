@@ -1,9 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
+import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { decode, present, Reply, UnexpectedReply, unixSeconds } from './decode.ts';
-import { errorOfRequest, GithubError, isHttpError } from './errors.ts';
+import { errorOfRequest, githubRefused, isHttpError } from './errors.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 import { unexpectedReplyError } from './replies.ts';
 
@@ -34,13 +33,10 @@ const maxReplyBytes = 4 * 1024 * 1024;
 
 type Parameters = Record<string, string | number>;
 
-/** Imported with the first request only, because it takes a while. */
-const octokitModule = () => import('octokit');
-
 /**
  * Asks GitHub's REST API about itself and what the credentials may do. Each method sends one request, or a few for an
  * App. Webhooks are found by the organisation's login, which must be the current one. All methods throw
- * {@link GithubError} as the GraphQL client does.
+ * errors as the GraphQL client does.
  */
 export function createInspection(config: GithubConfig) {
   const baseUrl = config.apiUrl;
@@ -49,8 +45,7 @@ export function createInspection(config: GithubConfig) {
 
   /** Throws Octokit's own errors, which have a status. */
   async function get(route: string, parameters: Parameters, authorization: string | undefined) {
-    const { Octokit } = await octokitModule();
-    const octokit = new Octokit({ ...octokitOptions, baseUrl, request: { fetch: guardedFetch } });
+    const octokit = await createOctokit(baseUrl, { fetch: guardedFetch });
     const headers = authorization === undefined ? {} : { authorization };
     return withDeadline(timeoutMs, signal =>
       octokit.request(`GET ${route}`, { ...parameters, headers, request: { signal } }),
@@ -65,8 +60,8 @@ export function createInspection(config: GithubConfig) {
 
   async function readAppHook(): Promise<GithubHook> {
     const [{ data: app }, { data: hook }] = await Promise.all([asApp('/app'), asApp('/app/hook/config')]);
-    const events = decode(checks.appEvents, app).events ?? [];
-    return { id: null, active: true, events, ...readHookConfig(decode(checks.hookConfig, hook)) };
+    const events = decode(Events, app).events ?? [];
+    return { id: null, active: true, events, ...readHookConfig(decode(HookConfig, hook)) };
   }
 
   /** @param subject for the message if the reply is not what GitHub documents */
@@ -83,7 +78,8 @@ export function createInspection(config: GithubConfig) {
     /** Any answer counts, whatever its status. `clockAhead` is GitHub's clock minus ours, in seconds. */
     reach: () =>
       ask('itself', async () => {
-        await octokitModule();
+        // Its import takes a while, too.
+        await import('octokit');
         const begin = performance.now();
         const sent = Date.now();
         const { headers } = await get('/rate_limit', {}, undefined).catch((error: unknown) => {
@@ -106,7 +102,7 @@ export function createInspection(config: GithubConfig) {
         };
         try {
           const { data, headers } = await asOrganisation('/rate_limit', organisation);
-          const { limit, remaining, reset } = decode(checks.limits, data).resources.graphql;
+          const { limit, remaining, reset } = decode(Limits, data).resources.graphql;
           return { limit: { limit, remaining, resetAt: reset }, expiresAt: expiry(headers) };
         } catch (error) {
           // The status alone would also mean that there is no GitHub at this address.
@@ -120,13 +116,11 @@ export function createInspection(config: GithubConfig) {
     readApp: () =>
       ask('the App', async () => {
         try {
-          return decode(checks.app, (await asApp('/app')).data).name;
+          return decode(App, (await asApp('/app')).data).name;
         } catch (error) {
           if (!isHttpError(error) || !/integration not found/i.test(error.message)) throw error;
-          throw new GithubError('github_credentials', 'GitHub has no App with this id.', {
-            action: 'Check GITHUB_APP_ID, and that GITHUB_API_URL is the GitHub that it is on.',
-            cause: error,
-          });
+          const action = 'Check GITHUB_APP_ID, and that GITHUB_API_URL is the GitHub that it is on.';
+          throw githubRefused('GitHub has no App with this id.', action, { cause: error });
         }
       }),
 
@@ -143,7 +137,7 @@ export function createInspection(config: GithubConfig) {
             org: organisation.login,
             per_page: 100,
           });
-          shown.push(...present(decode(checks.hooks, data)).map(readHook));
+          shown.push(...present(decode(Hooks, data)).map(readHook));
           return { shown, mayHideMore: false };
         } catch (error) {
           const isHidden = isHttpError(error) && [403, 404].includes(error.response?.status ?? 0) && !isLimited(error);
@@ -163,7 +157,7 @@ export function createInspection(config: GithubConfig) {
                 hook_id: hookId,
                 per_page: 30,
               });
-        return present(decode(checks.deliveries, data)).map(readDelivery);
+        return present(decode(Deliveries, data)).map(readDelivery);
       }),
   };
 }
@@ -174,16 +168,12 @@ const { Count, Entries, Flag, Id, Nullable, Text, Time } = Reply;
 const Events = Type.Object({ events: Nullable(Type.Array(Text)) });
 const HookConfig = Type.Object({ url: Nullable(Text), content_type: Nullable(Text), secret: Nullable(Type.Unknown()) });
 const Hook = Type.Object({ ...Events.properties, id: Id, active: Flag, config: Nullable(HookConfig) });
+const Hooks = Entries(Hook);
 const Delivery = Type.Object({ event: Text, status_code: Count, status: Text, delivered_at: Time });
+const Deliveries = Entries(Delivery);
 const Limit = Type.Object({ limit: Count, remaining: Count, reset: Count });
-const checks = {
-  limits: TypeCompiler.Compile(Type.Object({ resources: Type.Object({ graphql: Limit }) })),
-  app: TypeCompiler.Compile(Type.Object({ name: Text })),
-  appEvents: TypeCompiler.Compile(Events),
-  hooks: TypeCompiler.Compile(Entries(Hook)),
-  hookConfig: TypeCompiler.Compile(HookConfig),
-  deliveries: TypeCompiler.Compile(Entries(Delivery)),
-};
+const Limits = Type.Object({ resources: Type.Object({ graphql: Limit }) });
+const App = Type.Object({ name: Text });
 
 const readHookConfig = ({ url = null, content_type: contentType = null, secret }: Static<typeof HookConfig>) => ({
   url,

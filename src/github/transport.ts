@@ -1,16 +1,15 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { createCredentials, type GithubConfig, type OrganisationReference, octokitOptions } from './credentials.ts';
+import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
-import { parseReply, Reply, unixSeconds } from './decode.ts';
+import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
 import {
   clockOf,
   errorOfFailures,
   errorOfRequest,
-  GithubError,
   type GraphqlFailure,
+  githubFailed,
   graphqlFailures,
   isHttpError,
   isRateLimit,
@@ -70,8 +69,9 @@ export interface RequestContext {
 
 /** Part of every query. Mutations have no such field: the headers of their replies say it. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
-const Points = Type.Object({ cost: Reply.Count, limit: Reply.Count, remaining: Reply.Count, resetAt: Reply.Time });
-const rateLimitCheck = TypeCompiler.Compile(Type.Object({ rateLimit: Points }));
+const { Count, Time } = Reply;
+const Points = Type.Object({ cost: Count, limit: Count, remaining: Count, resetAt: Time });
+const Limited = Type.Object({ rateLimit: Points });
 
 function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
@@ -83,15 +83,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<RequestListener>();
-  let client: ReturnType<typeof createClient> | undefined;
-
-  // Imported with the first request, because it would take a tenth of the time that a process takes to start.
-  async function createClient() {
-    const { Octokit } = await import('octokit');
-    // Octokit's own reader takes nine times as long to keep big integers, which we request as text.
-    const request = { fetch: guardedFetch, parseSuccessResponseBody: false, log: octokitOptions.log };
-    return new Octokit({ ...octokitOptions, baseUrl, request });
-  }
+  let client: ReturnType<typeof createOctokit> | undefined;
 
   async function send(
     organisation: OrganisationReference,
@@ -99,7 +91,8 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     variables: Record<string, unknown>,
     signal: AbortSignal,
   ) {
-    client ??= createClient();
+    // Octokit's own reader takes nine times as long to keep big integers, which we request as text.
+    client ??= createOctokit(baseUrl, { fetch: guardedFetch, parseSuccessResponseBody: false });
     const octokit = await client;
     for (;;) {
       const authorization = await credentials.authorization(organisation);
@@ -132,9 +125,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     { organisation, subject }: RequestContext,
   ): GraphqlReply {
     if (typeof body !== 'object' || body === null || !('data' in body || 'errors' in body)) {
-      throw new GithubError('github_failed', "GitHub's reply is not GraphQL.", {
-        action: 'Check GITHUB_API_URL, or try again later.',
-      });
+      throw githubFailed("GitHub's reply is not GraphQL.", 'Check GITHUB_API_URL, or try again later.');
     }
     const failures = graphqlFailures('errors' in body ? body.errors : undefined).filter(
       failure => failure.path[0] !== 'rateLimit',
@@ -196,17 +187,13 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
 }
 
 function readRateLimit(data: object): RateLimit | undefined {
-  if (!rateLimitCheck.Check(data)) return undefined;
-  const { cost, limit, remaining, resetAt } = data.rateLimit;
-  return { cost, limit, remaining, resetAt: unixSeconds(resetAt) };
+  if (!matches(Limited, data)) return undefined;
+  return { ...data.rateLimit, resetAt: unixSeconds(data.rateLimit.resetAt) };
 }
 
 /** A mutation costs one point: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api */
 function limitOfHeaders(headers: Parameters<typeof rateLimitError>[0]): RateLimit | undefined {
-  const [limit, remaining, resetAt] = ['limit', 'remaining', 'reset'].map(name =>
-    Number(headers[`x-ratelimit-${name}`]),
-  );
-  if (!(Number.isSafeInteger(limit) && Number.isSafeInteger(remaining) && Number.isSafeInteger(resetAt)))
-    return undefined;
-  return { cost: 1, limit: limit ?? 0, remaining: remaining ?? 0, resetAt: resetAt ?? 0 };
+  const numberOf = (name: string) => Number(headers[`x-ratelimit-${name}`]);
+  const figures = { limit: numberOf('limit'), remaining: numberOf('remaining'), resetAt: numberOf('reset') };
+  return Object.values(figures).every(Number.isSafeInteger) ? { cost: 1, ...figures } : undefined;
 }

@@ -2,10 +2,9 @@
  * Runs our own commands for requests, each in a process of its own: however costly a rules file is, it holds up no page,
  * takes no memory of the service, and ends when the client goes away. What a command prints with `--json` is the reply.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
 import type { Deps } from '../deps.ts';
 import { badRequest, type ErrorCode, errorStatuses, overloaded, rateLimited, ServiceError } from '../errors.ts';
 import { formatId } from '../ids.ts';
@@ -27,15 +26,13 @@ export interface CommandRequest {
   signal: AbortSignal;
 }
 
-export type RunCommand = (request: CommandRequest) => Promise<string>;
-
 /**
  * @returns a function that runs a command and returns its JSON document. Throws a ServiceError if the command fails, and
  * `rate_limited` if one of the organisation runs already, or two of others.
  */
-export function createCommandRunner({ database, log }: Pick<Deps, 'database' | 'log'>): RunCommand {
+export function createCommandRunner({ database, log }: Pick<Deps, 'database' | 'log'>) {
   const underWay = new Set<string>();
-  return async ({ organisationId, words, operand, input, signal }) => {
+  return async ({ organisationId, words, operand, input, signal }: CommandRequest): Promise<string> => {
     if (underWay.has(organisationId)) throw busy('Another request of this organisation is under way.');
     if (underWay.size >= limits.maxUnderWay) throw busy('Requests of other organisations are under way.');
     underWay.add(organisationId);
@@ -48,13 +45,8 @@ export function createCommandRunner({ database, log }: Pick<Deps, 'database' | '
         '--json',
         ...(operand === undefined ? [] : ['--', operand]),
       ];
-      const child = spawn(process.execPath, args, {
-        env: { ...environmentOfDatabase(), DATABASE_URL: database.url, LOG_LEVEL: 'error' },
-        stdio: ['pipe', 'pipe', 'pipe'],
-        signal: AbortSignal.any([signal, AbortSignal.timeout(limits.maxMinutes * 60_000)]),
-        killSignal: 'SIGKILL',
-      });
-      const { code, stdout, stderr } = await outputOf(child, input);
+      const env = { ...environmentOfDatabase(), DATABASE_URL: database.url, LOG_LEVEL: 'error' };
+      const { code, stdout, stderr } = await run(args, env, input, signal);
       if (signal.aborted) throw badRequest('The client broke off its request.');
       const document = documentOf(stdout);
       if (document !== undefined && !('error' in document)) return stdout;
@@ -77,26 +69,19 @@ const environmentOfDatabase = () =>
     Object.entries(process.env).filter(([name]) => /^(PG[A-Z]*|PATH|HOME|NODE_EXTRA_CA_CERTS)$/.test(name)),
   );
 
-async function outputOf(child: ChildProcessByStdio<Writable, Readable, Readable>, input: Buffer | undefined) {
-  // Pages come first.
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > limits.maxReplyBytes) child.kill('SIGKILL');
-    else chunks.push(chunk);
+function run(args: string[], env: NodeJS.ProcessEnv, input: Buffer | undefined, signal: AbortSignal) {
+  return new Promise<{ code: unknown; stdout: string; stderr: string }>(resolve => {
+    const timeout = limits.maxMinutes * 60_000;
+    const options = { env, timeout, maxBuffer: limits.maxReplyBytes, killSignal: 'SIGKILL' } as const;
+    const child = execFile(process.execPath, args, options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    );
+    signal.addEventListener('abort', () => child.kill('SIGKILL'));
+    // Pages come first.
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    // A command that ends early does not read it to the end.
+    child.stdin?.on('error', () => undefined).end(input);
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr = (stderr + text).slice(-10_000);
-  });
-  // A command that ends early does not read it to the end.
-  child.stdin.on('error', () => undefined).end(input);
-  const code = await new Promise<number | null>(resolve => {
-    child.once('error', () => undefined).once('close', resolve);
-  });
-  return { code, stdout: bytes > limits.maxReplyBytes ? '' : Buffer.concat(chunks).toString('utf8'), stderr };
 }
 
 function documentOf(stdout: string): { error?: { code: string; message: string } } | undefined {

@@ -1,8 +1,6 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 
-import type { SourceName } from './facts.ts';
-import { type CheckedEntry, compileEntries, type Scorer, treesOf } from './language/compile.ts';
-import { costOf } from './language/cost.ts';
+import { type CheckedEntry, compileEntries, treesOf } from './language/compile.ts';
 import { checkDefinitions, type Definition } from './language/definitions.ts';
 import { parseExpression } from './language/expression.ts';
 import { ExpressionError } from './language/syntax.ts';
@@ -22,14 +20,6 @@ export interface RuleProblem {
   part: 'name' | 'when' | 'logic' | 'expression' | 'action' | 'value';
   /** Names the rule, the entry and the part. */
   message: string;
-}
-
-export interface CompiledRuleset extends Scorer {
-  /** All facts that it reads. */
-  facts: ReadonlySet<SourceName>;
-  problems: RuleProblem[];
-  /** An estimate of the memory that it takes. */
-  bytes: number;
 }
 
 export const ruleLimits = {
@@ -184,15 +174,11 @@ export function checkRules(ruleset: Ruleset): Map<string, CheckedRule> {
   );
 }
 
-/** What the entries cost at most for one pull request: see `maxRulesetCost`. */
-export const costOfEntries = (entries: readonly CheckedEntry[]): number =>
-  treesOf(entries).reduce((sum, tree) => sum + costOf(tree), 0);
-
 /**
  * Compiles the enabled rules, entry by entry: at their limits they take a second. Reports rules that this release
  * refuses; they contribute nothing, and the others score.
  */
-export function* compileInSteps(ruleset: Ruleset): Generator<void, CompiledRuleset> {
+export function* compileInSteps(ruleset: Ruleset) {
   const { check, patterns } = createChecker(ruleset);
   const entries: CheckedEntry[] = [];
   const problems = new Set<RuleProblem>();
@@ -205,8 +191,17 @@ export function* compileInSteps(ruleset: Ruleset): Generator<void, CompiledRules
   const scorer = yield* compileEntries(entries);
   // Code and texts take about ten times the breakdown: measured with rules at all their limits.
   const bytes = patterns.bytes + 10 * ruleset.rules.reduce((sum, rule) => sum + breakdownBytesOf(rule), 0);
-  return { ...scorer, facts: factsRead(treesOf(entries)), problems: [...problems], bytes };
+  return {
+    ...scorer,
+    /** All that it reads. */
+    facts: factsRead(treesOf(entries)),
+    problems: [...problems],
+    /** An estimate of the memory that it takes. */
+    bytes,
+  };
 }
 
 /** Compiles them at once. */
-export const compileRuleset = (ruleset: Ruleset): CompiledRuleset => runAtOnce(compileInSteps(ruleset));
+export const compileRuleset = (ruleset: Ruleset) => runAtOnce(compileInSteps(ruleset));
+
+export type CompiledRuleset = ReturnType<typeof compileRuleset>;

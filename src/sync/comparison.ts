@@ -19,7 +19,7 @@ import { secondsFromNow } from '../database/statement.ts';
 import { maxRefetchesPerHour, requestListed, sweepPullRequests } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { maxRepositories } from '../github/client.ts';
+import { maxPageSize } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
 import { askGithub, countSharers } from './ask-github.ts';
 import { fullName } from './import-scope.ts';
@@ -185,7 +185,7 @@ async function compareRepository(
 /** @param ticket of the first page of the list */
 async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
   const { database, log } = deps;
-  const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxRepositories);
+  const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxPageSize);
   if (unlisted.length === 0) return;
   const nodeIds = unlisted.map(({ nodeId }) => nodeId);
   const ask = (github: Deps['github']) => github.findRepositoryOwners(organisation, nodeIds);

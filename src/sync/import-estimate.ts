@@ -1,7 +1,7 @@
 import type { Organisation } from '../database/organisations.ts';
 import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { maxListed, maxPullRequests } from '../github/client.ts';
+import { maxPageSize, maxPullRequests } from '../github/client.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
 import { pointsLeft } from './ask-github.ts';
 import {
@@ -70,7 +70,7 @@ export function estimateOf(
   const waiting = repositories.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
   const estimates = waiting.map(repository => {
     const fetches = Math.ceil(repository.pullRequests / maxPullRequests);
-    const lists = Math.ceil(repository.pullRequests / maxListed);
+    const lists = Math.ceil(repository.pullRequests / maxPageSize);
     return {
       repository: fullName(repository),
       pullRequests: repository.pullRequests,

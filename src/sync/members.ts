@@ -3,7 +3,7 @@ import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfi
 import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
-import { maxMembers } from '../github/client.ts';
+import { maxPageSize } from '../github/client.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './organisation.ts';
@@ -51,7 +51,7 @@ export async function syncMembers(
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
-  const pageSize = createPageSize(maxMembers);
+  const pageSize = createPageSize(maxPageSize);
   const readPage = (after: string | null) =>
     withPageSize(pageSize, size =>
       askGithub(deps, organisation, github => github.pageMembers(organisation, after, size), {

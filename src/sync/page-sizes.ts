@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Organisation } from '../database/organisations.ts';
-import { maxListed, maxPullRequests, maxRepositories } from '../github/client.ts';
+import { maxPageSize, maxPullRequests } from '../github/client.ts';
 import { GithubError } from '../github/errors.ts';
 
 const successesBeforeGrowing = 8;
@@ -59,8 +59,8 @@ export async function withPageSize<Result>(
 
 const create = () => ({
   pullRequests: createPageSize(maxPullRequests),
-  listed: createPageSize(maxListed),
-  repositories: createPageSize(maxRepositories),
+  listed: createPageSize(maxPageSize),
+  repositories: createPageSize(maxPageSize),
 });
 
 const known = new LRUCache<string, ReturnType<typeof create>>({ max: 1_000, memoMethod: create });

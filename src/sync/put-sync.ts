@@ -7,7 +7,7 @@ import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { type SyncOutcome, type SyncResult, syncByNodeIds } from './pull-requests.ts';
 
-const limits = { maxUnderWay: 1, maxWaitMs: 250, maxBatchSize: maxPullRequests };
+const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };
 
 /**
  * Time limit of a shared request, and of the single request that may follow. With the wait before them, both fit into

@@ -1,5 +1,4 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { Executor } from '../database/client.ts';
 import { requestComparison } from '../database/comparisons.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
@@ -12,7 +11,7 @@ import {
 } from '../database/webhook-deliveries.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, unauthenticated } from '../errors.ts';
-import { optionalUnixSeconds, Reply } from '../github/decode.ts';
+import { matches, optionalUnixSeconds, Reply } from '../github/decode.ts';
 
 /*
  * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come
@@ -55,13 +54,6 @@ const MilestonePayload = Type.Object({
   changes: Type.Optional(Type.Object({ title: From })),
   repository: Type.Object({ id: Id }),
 });
-const checks = {
-  origin: TypeCompiler.Compile(Origin),
-  pullRequest: TypeCompiler.Compile(PullRequestPayload),
-  comment: TypeCompiler.Compile(CommentPayload),
-  label: TypeCompiler.Compile(LabelPayload),
-  milestone: TypeCompiler.Compile(MilestonePayload),
-};
 
 export interface Delivery {
   event: string;
@@ -105,58 +97,47 @@ const compareMembers: Effect = (executor, { id }) => requestComparison(executor,
 
 /** @param formerNameOf the former name, if the payload is about one */
 function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
-  check: TypeCheck<Schema>,
+  schema: Schema,
   formerNameOf: (payload: Static<Schema>) => LabelOrMilestone | undefined,
 ) {
   return (payload: object): Effect | undefined => {
-    const known = requireShape(check, payload);
+    const known = requireShape(schema, payload);
     const former = formerNameOf(known);
     return former && ((executor, { id }) => requestRefetchesWith(executor, id, known.repository.id, former));
   };
 }
 
 /** All that the service uses. */
-const events: ReadonlyMap<string, EventUse> = new Map<string, EventUse>([
-  ['pull_request', { title: 'Pull requests', asksFor: 'pull request' }],
-  ['pull_request_review', { title: 'Pull request reviews', asksFor: 'pull request' }],
-  ['pull_request_review_thread', { title: 'Pull request review threads', asksFor: 'pull request' }],
-  ['pull_request_review_comment', { title: 'Pull request review comments', asksFor: 'pull request' }],
-  ['issue_comment', { title: 'Issue comments', asksFor: 'commented pull request' }],
-  [
-    'label',
-    {
-      title: 'Labels',
-      asksFor: {
-        edited: refetch(checks.label, ({ changes }) => changes?.name && { label: changes.name.from }),
-        deleted: refetch(checks.label, ({ label }) => ({ label: label.name })),
-      },
+const uses: Record<string, EventUse> = {
+  pull_request: { title: 'Pull requests', asksFor: 'pull request' },
+  pull_request_review: { title: 'Pull request reviews', asksFor: 'pull request' },
+  pull_request_review_thread: { title: 'Pull request review threads', asksFor: 'pull request' },
+  pull_request_review_comment: { title: 'Pull request review comments', asksFor: 'pull request' },
+  issue_comment: { title: 'Issue comments', asksFor: 'commented pull request' },
+  label: {
+    title: 'Labels',
+    asksFor: {
+      edited: refetch(LabelPayload, ({ changes }) => changes?.name && { label: changes.name.from }),
+      deleted: refetch(LabelPayload, ({ label }) => ({ label: label.name })),
     },
-  ],
-  [
-    'milestone',
-    {
-      title: 'Milestones',
-      asksFor: {
-        edited: refetch(checks.milestone, ({ changes }) => changes?.title && { milestone: changes.title.from }),
-        deleted: refetch(checks.milestone, ({ milestone }) => ({ milestone: milestone.title })),
-      },
+  },
+  milestone: {
+    title: 'Milestones',
+    asksFor: {
+      edited: refetch(MilestonePayload, ({ changes }) => changes?.title && { milestone: changes.title.from }),
+      deleted: refetch(MilestonePayload, ({ milestone }) => ({ milestone: milestone.title })),
     },
-  ],
-  [
-    'organization',
-    {
-      title: 'Organizations',
-      asksFor: { renamed: () => compare, member_added: () => compareMembers, member_removed: () => compareMembers },
-    },
-  ],
-  [
-    'repository',
-    {
-      title: 'Repositories',
-      asksFor: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
-    },
-  ],
-]);
+  },
+  organization: {
+    title: 'Organizations',
+    asksFor: { renamed: () => compare, member_added: () => compareMembers, member_removed: () => compareMembers },
+  },
+  repository: {
+    title: 'Repositories',
+    asksFor: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
+  },
+};
+const events: ReadonlyMap<string, EventUse> = new Map(Object.entries(uses));
 
 /** By name, with their titles. README, `doctor` and `github connect` list them from here. */
 export const subscribedEvents: ReadonlyMap<string, string> = new Map(
@@ -188,7 +169,7 @@ export async function receive(
     // GitHub adds and changes events without notice, so unused ones are not checked.
     return ignored(`pullscore does not use ${/^[a-z0-9_]{1,100}$/.test(action) ? `${event} ${action}` : event}.`);
   }
-  const { organization, repository } = requireShape(checks.origin, payload);
+  const { organization, repository } = requireShape(Origin, payload);
   const owner = organization ?? repository?.owner;
   if (owner === undefined) throw malformed();
   const organisation = { githubId: owner.id, login: owner.login };
@@ -205,27 +186,25 @@ export async function receive(
     }
   }
 
-  // Only comments are deleted, which changes no time.
-  const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
-  if (use === 'pull request') {
-    const {
-      id: githubId,
-      node_id: nodeId,
-      updated_at: updatedAt,
-    } = requireShape(checks.pullRequest, payload).pull_request;
-    const pullRequest = { githubId, nodeId, minSourceUpdatedAt: optionalUnixSeconds(updatedAt) };
+  const take = async (ids: { githubId: number; nodeId: string }, updatedAt: string | undefined) => {
+    const pullRequest = { ...ids, minSourceUpdatedAt: optionalUnixSeconds(updatedAt) };
+    // Only comments are deleted, which changes no time.
+    const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
     return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
+  };
+  if (use === 'pull request') {
+    const { pull_request: changed } = requireShape(PullRequestPayload, payload);
+    return take({ githubId: changed.id, nodeId: changed.node_id }, changed.updated_at);
   }
   if (use === 'commented pull request') {
-    const { issue, repository: issueRepository } = requireShape(checks.comment, payload);
+    const { issue, repository: issueRepository } = requireShape(CommentPayload, payload);
     if (issue.pull_request === undefined) return ignored('the comment is not on a pull request.');
     const tracked = await findGithubOrganisation(executor, organisation);
     if (tracked === undefined) return receipt('unknown_organisation');
     const reference = { repositoryGithubId: issueRepository.id, number: issue.number, nodeId: issue.node_id };
     const found = await findCommentedPullRequest(executor, tracked.id, reference);
     if (found === undefined) return ignored('this pull request is not stored here.');
-    const pullRequest = { ...found, minSourceUpdatedAt: optionalUnixSeconds(issue.updated_at) };
-    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
+    return take(found, issue.updated_at);
   }
   const effect = use(payload);
   if (effect === undefined) return ignored(`pullscore does not need this change to a ${event}.`);
@@ -242,7 +221,7 @@ export async function receive(
 const malformed = () =>
   badRequest('This is not a valid GitHub webhook payload: required fields are missing or malformed.');
 
-function requireShape<Schema extends TSchema>(check: TypeCheck<Schema>, payload: object): Static<Schema> {
-  if (!check.Check(payload)) throw malformed();
+function requireShape<Schema extends TSchema>(schema: Schema, payload: object): Static<Schema> {
+  if (!matches(schema, payload)) throw malformed();
   return payload;
 }

@@ -20,7 +20,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const secrets = deps.config.webhookSecrets;
   // Deliveries that arrive close together share one statement, because most of a delivery's cost is the commit.
   const takePullRequest = createBatcher<PullRequestDelivery, DeliveryOutcome>(
-    { maxUnderWay: 2, maxWaitMs: 250, maxBatchSize: 100 },
+    { maxUnderWay: 2, maxBatchSize: 100 },
     deliveries => takePullRequestDeliveries(deps.database, deliveries),
   );
   const admission = createAdmission();

@@ -80,7 +80,6 @@ describe('the database server', () => {
     mayMigrate: true,
     usedConnections: 10,
     maxConnections: 97,
-    workers: 0,
     pendingMigrations: 0,
     isLater: false,
   };
@@ -201,7 +200,7 @@ test('doctor names a rule that this release refuses', () => {
 });
 
 test('a comparison is late after two minutes', () => {
-  const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, organisations: 1 };
+  const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, sharers: 1 };
   expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual([
     'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00.',
   ]);
@@ -211,7 +210,7 @@ test('a comparison is late after two minutes', () => {
 });
 
 describe('a comparison that failed', () => {
-  const facts = { untilComparison: 60, pullRequests: 0, sinceOldestFetch: null, organisations: 1 } as never;
+  const facts = { untilComparison: 60, pullRequests: 0, sinceOldestFetch: null, sharers: 1 } as never;
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
   const complaints = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
     const organisation = { comparedAt: comparedAt, comparisonFailedAt: failedAt, comparisonFailure: 'GitHub failed.' };

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
-import { inspectServer } from '../../src/commands/doctor/inspection.ts';
+import { countWorkers } from '../../src/commands/doctor/inspection.ts';
 import { blockGithub } from '../../src/database/github-rate-limits.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
@@ -83,7 +83,7 @@ afterAll(async () => {
 /** Starts the loops and waits until the database server shows their connection. */
 async function startWork(): Promise<void> {
   loops = startLoops(service);
-  await vi.waitFor(async () => expect((await inspectServer(database.url)).workers).toBe(1), { timeout: 5000 });
+  await vi.waitFor(async () => expect(await countWorkers(service.database.executor)).toBe(1), { timeout: 5000 });
 }
 
 beforeEach(async () => {

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
-import { readSnapshot, type ScoredFacts } from '../../src/database/snapshot.ts';
+import { readFacts, readSnapshot } from '../../src/database/snapshot.ts';
 import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
@@ -17,10 +17,10 @@ afterAll(() => service.close());
 
 const names = [...factNames, 'file_changes'] as const satisfies SourceName[];
 
-async function readAll(organisationId: string, wanted: Iterable<SourceName>): Promise<ScoredFacts[]> {
-  return readSnapshot(service.database, async ({ readFacts }) => {
-    const read: ScoredFacts[] = [];
-    for await (const batch of readFacts(organisationId, createFactsReader(wanted))) read.push(...batch);
+async function readAll(organisationId: string, wanted: Iterable<SourceName>): Promise<{ id: string; facts: Facts }[]> {
+  return readSnapshot(service.database, async executor => {
+    const read: { id: string; facts: Facts }[] = [];
+    for await (const batch of readFacts(executor, organisationId, createFactsReader(wanted))) read.push(...batch);
     return read;
   });
 }
@@ -109,12 +109,12 @@ describe('facts', () => {
 describe('a snapshot', () => {
   test('the server limits a statement of a snapshot to 30 seconds, and a pause to a minute', async () => {
     const limits = sql`select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as value`;
-    const { rows } = await readSnapshot(service.database, ({ executor }) => executor.execute(limits));
+    const { rows } = await readSnapshot(service.database, executor => executor.execute(limits));
     expect(rows).toEqual([{ value: '30s 1min' }]);
   });
 
   test('a snapshot whose connection is lost between two statements fails with the next one', async () => {
-    const failed = readSnapshot(service.database, async ({ executor }) => {
+    const failed = readSnapshot(service.database, async executor => {
       const { rows } = await executor.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       const isAlive = sql`select pg_terminate_backend(pid) from pg_stat_activity where pid = ${rows[0]?.pid}`;
       await expect.poll(async () => (await service.database.executor.execute(isAlive)).rows).toEqual([]);
@@ -144,11 +144,11 @@ describe('a snapshot', () => {
       Array.from({ length: 1_500 }, (_, index) => index),
     );
     const { id } = changing.organisation;
-    const sizes = await readSnapshot(service.database, async ({ executor, readFacts }) => {
+    const sizes = await readSnapshot(service.database, async executor => {
       const found: number[] = [];
       const count = () => executor.$count(pullRequests, eq(pullRequests.organisationId, id));
       expect(await count()).toBe(1_500);
-      for await (const batch of readFacts(id, createFactsReader(['size']))) {
+      for await (const batch of readFacts(executor, id, createFactsReader(['size']))) {
         if (found.length === 0) {
           await service.database.executor.update(pullRequests).set({ additions: 1_000 });
           await insertPullRequests(service, changing, [2_000]);
@@ -172,8 +172,8 @@ describe('a snapshot', () => {
       failing,
       Array.from({ length: 1_500 }, (_, index) => index),
     );
-    const failed = readSnapshot(service.database, async ({ readFacts }) => {
-      for await (const _batch of readFacts(failing.organisation.id, createFactsReader(['size']))) {
+    const failed = readSnapshot(service.database, async executor => {
+      for await (const _batch of readFacts(executor, failing.organisation.id, createFactsReader(['size']))) {
         throw new Error('of the work');
       }
     });

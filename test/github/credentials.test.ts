@@ -2,10 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createGithub } from '../../src/github/client.ts';
 import type { GithubConfig } from '../../src/github/credentials.ts';
 import type { GithubStandIn } from '../support/github/server.ts';
-import { errorOf, fetchResult, identityOf, listen, start, startStandIn } from './support.ts';
+import { clientOf, errorOf, fetchResult, identityOf, listen, start, startStandIn } from './support.ts';
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -16,7 +15,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', {
 const ownApp = { id: '4711', privateKey };
 
 const clientWith = ({ apiUrl }: GithubStandIn, credentials: Partial<GithubConfig>) =>
-  createGithub({ apiUrl, token: undefined, app: undefined, ...credentials });
+  clientOf({ apiUrl, ...credentials });
 
 const realNow = performance.now.bind(performance);
 let ahead = 0;
@@ -147,8 +146,7 @@ describe('an App', () => {
 
   test('an App remembers only its installations on the organisations asked about last', async () => {
     const { github, restPaths } = await startApp();
-    const app = { apiUrl: github.apiUrl, token: undefined, app: ownApp };
-    const client = createGithub(app, { maxInstallations: 2 });
+    const client = clientOf({ apiUrl: github.apiUrl, app: ownApp }, { maxInstallations: 2 });
     const logins = ['one', 'two', 'three'];
     for (const login of logins) github.installApp(github.organisation(login));
     for (const login of ['one', 'two', 'one', 'three', 'one', 'two']) await client.findOrganisation({ login });
@@ -296,7 +294,7 @@ describe('an App', () => {
 
   test('an App asks for a token again after a request for one got no answer', async () => {
     const { github, nodeId } = await startApp();
-    const client = createGithub({ apiUrl: github.apiUrl, token: undefined, app: ownApp }, { timeoutMs: 150 });
+    const client = clientOf({ apiUrl: github.apiUrl, app: ownApp }, { timeoutMs: 150 });
     github.fault({ kind: 'hang' }, { when: ({ path }) => path.endsWith('/access_tokens') });
     const fetchIt = () => client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     expect(await errorOf(fetchIt())).toMatchObject({ code: 'github_timeout' });

@@ -3,10 +3,9 @@ import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { createGithub } from '../../src/github/client.ts';
 import { createPageSize, withPageSize } from '../../src/sync/page-sizes.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
+import { clientOf, errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
@@ -163,7 +162,7 @@ describe('a reply', () => {
       response.writeHead(500).write('x'.repeat(64 * 1024));
     });
     const apiUrl = await listen(endless);
-    const client = createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
+    const client = clientOf({ apiUrl, token: 'ghp_x' }, { timeoutMs: 2_000 });
     const error = await errorOf(client.findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed', message: expect.stringContaining('status 500') });
   });
@@ -246,7 +245,7 @@ describe('the time limit', () => {
 });
 
 describe('a failed connection', () => {
-  const clientFor = (apiUrl: string) => createGithub({ apiUrl, token: 'ghp_x', app: undefined }, { timeoutMs: 2_000 });
+  const clientFor = (apiUrl: string) => clientOf({ apiUrl, token: 'ghp_x' }, { timeoutMs: 2_000 });
 
   test('a connection to a port without a listener fails with ECONNREFUSED', async () => {
     const { github } = await start();

@@ -1,7 +1,9 @@
 import { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
 import { createGithub, type Github } from '../../src/github/client.ts';
+import type { GithubConfig } from '../../src/github/credentials.ts';
 import type { GithubError } from '../../src/github/errors.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import type { FetchedPullRequest } from '../../src/github/pull-request.ts';
@@ -10,12 +12,16 @@ import type { GithubOptions } from '../../src/github/transport.ts';
 import type { Organisation } from '../support/github/organisation.ts';
 import { type GithubStandIn, type StartOptions, startGithub } from '../support/github/server.ts';
 
+/** A client that is configured by nothing else. */
+export const clientOf = (config: Partial<GithubConfig>, options?: GithubOptions): Github =>
+  createGithub({ ...loadConfig({}).github, ...config }, options);
+
 /** A stand-in that ends with the test, an organisation in it, and a client with its token. */
 export async function start(options: StartOptions = {}, clientOptions: GithubOptions = {}) {
   const github = await startStandIn(options);
   const acme = github.organisation('acme');
   const web = acme.repository('web');
-  const client = createGithub({ apiUrl: github.apiUrl, token: github.token, app: undefined }, clientOptions);
+  const client = clientOf({ apiUrl: github.apiUrl, token: github.token }, clientOptions);
   return { github, acme, web, client };
 }
 

@@ -29,7 +29,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Order', 'database/members.ts', sync('members', 'order'), [
     ['<= excluded.fetch_ticket`', '<= excluded.fetch_ticket or true`'],
-    ['lte(members.fetchTicket, ticket)),\n', 'sql`true`),\n'],
+    [', lte(members.fetchTicket, ticket)));', '));'],
   ]),
   ...of('Order', 'database/repositories.ts', sync('order', 'races', 'renaming'), [
     ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`', 'setWhere: sql`true`'],
@@ -115,7 +115,7 @@ export const changes: readonly Change[] = [
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
     ['leftAt: null, fetchTicket: ticket', 'fetchTicket: ticket'],
     ['leftAt: sql`now()`, fetchTicket: ticket', 'leftAt: sql`now()`'],
-    ['        lt(repositories.fetchTicket, ticket),\n', ''],
+    [', lt(repositories.fetchTicket, ticket)))', '))'],
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
@@ -159,7 +159,7 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
-    ['boolean => tickets.get(githubId) === ticket', 'boolean => tickets.has(githubId)'],
+    ['tickets.get(githubId) === ticket', 'tickets.has(githubId)'],
   ]),
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
     ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],

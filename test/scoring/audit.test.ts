@@ -53,15 +53,15 @@ describe('the ways to game rules', () => {
     const found = wayOf(way, paying(expression), facts);
     expect(found).toMatchObject({ share: 1, rules: [{ name: 'Pay', share: 1 }] });
     expect(found.example).toMatchObject({ id: 'pr 0' });
-    expect(found.maxGain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
+    expect(found.largest_gain).toBe((found.example?.after ?? 0) - (found.example?.before ?? 0));
   });
 
   test('splitting a pull request gains nothing if points follow its size, or if it has one line', () => {
     const proportional = paying('size > 0', 'size');
     expect(wayOf('split', proportional, work)).toMatchObject({
       share: 0,
-      medianGain: 0,
-      maxGain: 0,
+      median_gain: 0,
+      largest_gain: 0,
       rules: [],
       example: undefined,
     });
@@ -101,8 +101,8 @@ describe('the tally', () => {
     const pad = found.find(({ way }) => way === 'pad');
     expect(pad).toMatchObject({
       share: 1,
-      medianGain: 6,
-      maxGain: 30,
+      median_gain: 6,
+      largest_gain: 30,
       example: { id: 'pr 3', before: 0, after: 30 },
     });
     const [padded, lock] = pad?.rules ?? [];
@@ -125,10 +125,10 @@ describe('the tally', () => {
         const before = structuredClone(pullRequests);
         for (const facts of pullRequests) tried.add('pr', facts);
         expect(pullRequests).toEqual(before);
-        for (const { share, maxGain, medianGain } of tried.result().ways) {
+        for (const { share, largest_gain: largest, median_gain: median } of tried.result().ways) {
           expect(share).toBeGreaterThanOrEqual(0);
           expect(share).toBeLessThanOrEqual(1);
-          expect(medianGain).toBeLessThanOrEqual(maxGain);
+          expect(median).toBeLessThanOrEqual(largest);
         }
       }),
       { numRuns: 200 },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
-import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import type { RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
 import { type BreakdownEntry, entry, factsWith, rule, rulesetOf } from './support.ts';
@@ -12,6 +12,9 @@ const defined = (given: Record<string, string>): Definition[] =>
   Object.entries(given).map(([name, expression]) => ({ name, expression }));
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
+
+/** The rule's entry as a plan lists it. */
+const listed = ({ expression, effect }: RuleLogic) => ({ expression, ...effect });
 
 const pointsOf = (entries: readonly BreakdownEntry[]) =>
   entries.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
@@ -45,12 +48,12 @@ describe('a plan', () => {
               const own = scored.map(({ scores }) =>
                 (JSON.parse(scores[side].breakdown) as BreakdownEntry[]).filter(entry => entry.name === name),
               );
-              expect(counted?.pullRequests ?? 0).toBe(own.filter(entries => entries.length > 0).length);
+              expect(counted?.pull_requests ?? 0).toBe(own.filter(entries => entries.length > 0).length);
               expect(counted?.points ?? 0).toBe(pointsOf(own.flat()));
             }
           }
-          for (const { member, pullRequests: count, changed, before: from, after: to } of result.members) {
-            const own = scored.filter(one => one.member === member);
+          for (const { id, pull_requests: count, changed, before: from, after: to } of result.members) {
+            const own = scored.filter(one => one.member === id);
             expect([count, changed]).toEqual([own.length, own.filter(one => one.from !== one.to).length]);
             expect([from, to]).toEqual([
               own.reduce((sum, one) => sum + one.from, 0),
@@ -78,15 +81,15 @@ describe('a plan', () => {
     const { rules: results, lowered } = plan.result();
     expect(lowered).toBe(1);
     expect(results[0]?.entries).toEqual([
-      { logic: entry('many', 'points'), before: null, after: { pullRequests: 1, points: 5 } },
-      { logic: entry('many', 'points'), before: { pullRequests: 2, points: 10 }, after: null },
+      { ...listed(entry('many', 'points')), before: null, after: { pull_requests: 1, points: 5 } },
+      { ...listed(entry('many', 'points')), before: { pull_requests: 2, points: 10 }, after: null },
     ]);
     expect(results[1]?.entries).toHaveLength(1);
     const conditional = createPlan(rulesetOf([rule('S', entry('merged', '1'))]), {
       definitions: [],
       rules: [{ ...rule('S', entry('merged', '1')), when: 'size > 20' }],
     });
-    expect(conditional.result().rules[0]?.entries.map(({ logic }) => logic.expression)).toEqual([
+    expect(conditional.result().rules[0]?.entries.map(({ expression }) => expression)).toEqual([
       '(size > 20) && (merged)',
       'merged',
     ]);
@@ -101,8 +104,8 @@ describe('a plan', () => {
     plan.add('1', 'ada', factsWith({ merged: true, size: 3 }));
     plan.add('2', 'bob', factsWith({ draft: true }));
     plan.add('3', 'ada', factsWith({ merged: true, draft: true, size: 1 }));
-    const side = { isEnabled: true, isValid: true };
-    const [first, second] = either.logic;
+    const side = { enabled: true, valid: true };
+    const [first, second] = either.logic.map(listed);
     expect(plan.result()).toEqual({
       pullRequests: 3,
       raised: 0,
@@ -120,31 +123,31 @@ describe('a plan', () => {
         {
           name: 'New',
           before: null,
-          after: { ...side, pullRequests: 2, points: 8 },
-          entries: [{ logic: entry('draft', '4'), before: null, after: { pullRequests: 2, points: 8 } }],
+          after: { ...side, pull_requests: 2, points: 8 },
+          entries: [{ ...listed(entry('draft', '4')), before: null, after: { pull_requests: 2, points: 8 } }],
         },
         {
           name: 'Both',
-          before: { ...side, pullRequests: 2, points: 0 },
-          after: { ...side, pullRequests: 2, points: 0 },
+          before: { ...side, pull_requests: 2, points: 0 },
+          after: { ...side, pull_requests: 2, points: 0 },
           entries: [
-            { logic: first, before: { pullRequests: 2, points: 4 }, after: { pullRequests: 2, points: 4 } },
-            { logic: second, before: { pullRequests: 2, points: -4 }, after: { pullRequests: 2, points: -4 } },
+            { ...first, before: { pull_requests: 2, points: 4 }, after: { pull_requests: 2, points: 4 } },
+            { ...second, before: { pull_requests: 2, points: -4 }, after: { pull_requests: 2, points: -4 } },
           ],
         },
         {
           name: 'Gone',
-          before: { ...side, pullRequests: 3, points: 31 },
+          before: { ...side, pull_requests: 3, points: 31 },
           after: null,
           entries: [
-            { logic: entry('true', '10'), before: { pullRequests: 3, points: 30 }, after: null },
-            { logic: entry('size > 1', '1'), before: { pullRequests: 1, points: 1 }, after: null },
+            { ...listed(entry('true', '10')), before: { pull_requests: 3, points: 30 }, after: null },
+            { ...listed(entry('size > 1', '1')), before: { pull_requests: 1, points: 1 }, after: null },
           ],
         },
       ],
       members: [
-        { member: 'ada', pullRequests: 2, changed: 2, before: 21, after: 4, rankBefore: 1, rankAfter: 1 },
-        { member: 'bob', pullRequests: 1, changed: 1, before: 10, after: 4, rankBefore: 2, rankAfter: 1 },
+        { id: 'ada', pull_requests: 2, changed: 2, before: 21, after: 4, rank_before: 1, rank_after: 1 },
+        { id: 'bob', pull_requests: 1, changed: 1, before: 10, after: 4, rank_before: 2, rank_after: 1 },
       ],
       movers: {
         raised: [],
@@ -188,13 +191,13 @@ describe('a plan', () => {
     for (const size of [5, 50, 150, 250]) plan.add(`of ${size}`, 'ada', factsWith({ size }));
     const [size] = plan.result().rules;
     expect(size).toMatchObject({
-      before: { pullRequests: 3, points: 11 },
-      after: { pullRequests: 3, points: 13 },
+      before: { pull_requests: 3, points: 11 },
+      after: { pull_requests: 3, points: 13 },
     });
-    expect(size?.entries.map(({ logic, before, after }) => [logic.expression, before, after])).toEqual([
-      ['size > 10', { pullRequests: 3, points: 15 }, { pullRequests: 3, points: 15 }],
-      ['size > 200', null, { pullRequests: 1, points: -2 }],
-      ['size > 100', { pullRequests: 2, points: -4 }, null],
+    expect(size?.entries.map(({ expression, before, after }) => [expression, before, after])).toEqual([
+      ['size > 10', { pull_requests: 3, points: 15 }, { pull_requests: 3, points: 15 }],
+      ['size > 200', null, { pull_requests: 1, points: -2 }],
+      ['size > 100', { pull_requests: 2, points: -4 }, null],
     ]);
   });
 
@@ -217,11 +220,11 @@ describe('a plan', () => {
     plan.add('one', 'ada', factsWith());
     const { rules, before, after } = plan.result();
     expect([before.sum, after.sum]).toEqual([0, 5]);
-    expect(rules[0]?.before).toEqual({ isEnabled: true, isValid: false, pullRequests: 0, points: 0 });
+    expect(rules[0]?.before).toEqual({ enabled: true, valid: false, pull_requests: 0, points: 0 });
     expect(rules[1]).toEqual({
       name: 'Off',
       before: null,
-      after: { isEnabled: false, isValid: true, pullRequests: 0, points: 0 },
+      after: { enabled: false, valid: true, pull_requests: 0, points: 0 },
       entries: [],
     });
   });
@@ -236,7 +239,7 @@ describe('a plan', () => {
     ] as const) {
       plan.add(member, member, factsWith({ size }));
     }
-    expect(plan.result().members.map(({ member, rankBefore, rankAfter }) => [member, rankBefore, rankAfter])).toEqual([
+    expect(plan.result().members.map(({ id, rank_before, rank_after }) => [id, rank_before, rank_after])).toEqual([
       ['bob', 1, 1],
       ['ada', 1, 2],
       ['cleo', 1, 2],
@@ -257,7 +260,7 @@ describe('a plan', () => {
       ['eve', 0, 6],
     ] as const;
     for (const [member, additions, deletions] of totals) plan.add(member, member, factsWith({ additions, deletions }));
-    expect(plan.result().members.map(({ member }) => member)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
+    expect(plan.result().members.map(({ id }) => id)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
   });
 
   test('a plan keeps the twenty-five largest changes each way, of equal ones the later first', () => {

@@ -5,7 +5,7 @@ import { connectDatabase, type Database } from '../../database/client.ts';
 import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
 import { findLimits } from '../../database/github-rate-limits.ts';
-import { listOrganisations, type Organisation } from '../../database/organisations.ts';
+import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
@@ -13,13 +13,13 @@ import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { mayWriteChecks, readPermissions } from '../../github/permissions.ts';
 import { createInspection, type GithubInspection } from '../../github/rest.ts';
-import { credentialOf, keepToLimits } from '../../sync/ask-github.ts';
+import { countSharers, credentialOf, keepToLimits } from '../../sync/ask-github.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import type { Context } from '../context.ts';
 import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
-import { findUnconfirmedRepositories, inspectOrganisation, inspectServer } from './inspection.ts';
+import { countWorkers, findUnconfirmedRepositories, inspectOrganisation, inspectServer } from './inspection.ts';
 import * as local from './local-checks.ts';
 import { checkService, credentialVariables, readService } from './service-checks.ts';
 
@@ -100,19 +100,17 @@ export async function examine(context: Context, login: string | undefined): Prom
     if (config.databaseUrl === undefined) await report.check(checks.abandoned, {}, findAbandonedDatabases);
     // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
-    scope.workers = server?.workers ?? 0;
     const { database } = opened;
     const service = await report.check(checks.service, scope, async () =>
       readService(database === undefined ? [] : await listServiceReports(database.executor), config),
     );
-    const reports = service?.reports ?? [];
-    const organisations = database && (await checkDatabase(report, scope, database, login));
-    if (organisations === undefined) {
+    const stored = database && { database, organisations: await checkDatabase(report, scope, database, login) };
+    if (stored === undefined) {
       const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
       report.skip('organisations', 'organisations', why);
     }
     const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
-    await checkGithub(report, { ...scope, ...clients, database, reports }, organisations);
+    await checkGithub(report, { ...scope, ...clients, reports: service?.reports ?? [] }, stored);
     return report.findings;
   } finally {
     await opened.database?.close();
@@ -120,22 +118,21 @@ export async function examine(context: Context, login: string | undefined): Prom
   }
 }
 
-/** @returns the organisations to check: one if its login is given */
+/** Counts the workers, too. @returns the organisations to check: one if its login is given */
 async function checkDatabase(
   report: Report,
   scope: local.Scope,
-  { executor }: Database,
+  database: Database,
   login: string | undefined,
 ): Promise<readonly Organisation[]> {
+  const { executor } = database;
   const chosen = await report.check(checks.organisations, scope, async () => {
-    const all = await listOrganisations(executor);
-    const isWanted = (each: Organisation) => login === undefined || each.login.toLowerCase() === login.toLowerCase();
-    return { login, organisations: all.filter(isWanted) };
+    const found = login === undefined ? await listOrganisations(executor) : [await findOrganisation(executor, login)];
+    return { login, organisations: found.filter(each => each !== undefined) };
   });
-  await report.check(checks.workers, scope, async () => scope.workers);
-  const organisations = chosen?.organisations ?? [];
+  scope.workers = (await report.check(checks.workers, scope, () => countWorkers(executor))) ?? 0;
+  const organisations = chosen?.organisations.filter(({ removedAt }) => removedAt === null) ?? [];
   for (const organisation of organisations) {
-    if (organisation.removedAt !== null) continue;
     const { id, rulesetVersion } = organisation;
     const own = { ...scope, organisation };
     const inspecting = inspectOrganisation(executor, id);
@@ -156,78 +153,75 @@ async function checkDatabase(
           const [example] = await listFailingCheckRuns(executor, id, 1);
           return { example, ...(await countCheckRuns(executor, id)) };
         }),
-      report.check(checks.comparison, own, () => inspecting),
+      report.check(checks.comparison, own, async () => {
+        const [inspection, sharers] = await Promise.all([inspecting, countSharers({ ...scope, database })]);
+        return { ...inspection, sharers };
+      }),
     ]);
   }
-  return organisations.filter(({ removedAt }) => removedAt === null);
+  return organisations;
 }
 
 interface Access extends local.Scope {
   github: Github;
   inspection: GithubInspection;
-  /** Undefined if it can't be used. GitHub's limits are then unknown. */
-  database: Database | undefined;
   reports: readonly ServiceReport[];
 }
 
-/** @param organisations undefined if the database can't be used */
-async function checkGithub(report: Report, access: Access, organisations: readonly Organisation[] | undefined) {
+interface Stored {
+  database: Database;
+  organisations: readonly Organisation[];
+}
+
+/** @param stored undefined if the database can't be used; GitHub's limits are then unknown */
+async function checkGithub(report: Report, access: Access, stored: Stored | undefined) {
   const { config, github, inspection } = access;
   const usesApp = config.github.app !== undefined;
-  const free = await checkRateLimits(report, access, organisations ?? []);
-  if (organisations !== undefined && organisations.length > 0 && free.length === 0) return;
+  const free = stored === undefined ? [] : await checkRateLimits(report, access, stored);
+  if (stored !== undefined && stored.organisations.length > 0 && free.length === 0) return;
 
   const [first] = free;
   const skipRights = (why: string) =>
     report.skip('github', 'rights', `Permissions and webhooks on GitHub are not checked: ${why}.`);
-  const isReached = (await report.check(checks.reach, access, () => inspection.reach())) !== undefined;
+  const reached = await report.check(checks.reach, access, inspection.reach);
   // Missing credentials are reported even if GitHub can't be reached.
-  if (!isReached && github.configured) return skipRights("it can't be reached");
+  if (reached === undefined && github.configured) return skipRights("it can't be reached");
   const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...credentialVariables));
   if (!github.configured && elsewhere !== undefined) {
     return skipRights('the service has credentials for GitHub, this shell has none');
   }
+  const readCredentials = async () =>
+    usesApp ? { app: await inspection.readApp() } : inspection.readCredentials(first ?? { login: '' });
   const accepted = await report.check(checks.credentials, access, () =>
-    ask(access, first, async () =>
-      usesApp ? { app: await inspection.readApp() } : inspection.readCredentials(first ?? { login: '' }),
-    ),
+    stored === undefined || first === undefined
+      ? readCredentials()
+      : keepToLimits({ ...access, ...stored }, first, readCredentials),
   );
-  if (!isReached) return skipRights("it can't be reached");
+  if (reached === undefined) return skipRights("it can't be reached");
   if (accepted === undefined) return skipRights('GitHub accepts no credentials of this configuration');
-  if (organisations === undefined) return skipRights("the organisations can't be read from the database");
-  for (const organisation of free) await checkOnGithub(report, { ...access, organisation });
+  if (stored === undefined) return skipRights("the organisations can't be read from the database");
+  for (const organisation of free) await checkOnGithub(report, { ...access, ...stored, organisation });
 }
 
-/** Calls GitHub within its limits. If GitHub sets a new one, all replicas keep to it. */
-const ask = <Reply>(
-  access: Access,
-  organisation: Organisation | undefined,
-  call: (github: Github) => Promise<Reply>,
-) =>
-  access.database === undefined || organisation === undefined
-    ? call(access.github)
-    : keepToLimits({ ...access, database: access.database }, organisation, call);
-
 /** @returns the organisations whose rate limit does not block requests now */
-async function checkRateLimits(report: Report, access: Access, organisations: readonly Organisation[]) {
-  const { config, database } = access;
+async function checkRateLimits(report: Report, access: Access, { database, organisations }: Stored) {
+  const { config } = access;
   const usesApp = config.github.app !== undefined;
   const free: Organisation[] = [];
   // All organisations share the limit of a token.
-  for (const group of usesApp ? organisations.map(each => [each]) : [organisations]) {
-    const [first] = group;
-    if (first === undefined || database === undefined) continue;
-    const scope = usesApp ? { ...access, organisation: first } : access;
-    const credential = credentialOf(config, first);
-    const gather = async () => (await findLimits(database.executor, credential, first.id)).secondsBlocked;
-    if ((await report.check(checks.rateLimit, scope, gather)) === 0) free.push(...group);
+  for (const organisation of usesApp ? organisations : organisations.slice(0, 1)) {
+    const scope = usesApp ? { ...access, organisation } : access;
+    const credential = credentialOf(config, organisation);
+    const gather = async () => (await findLimits(database.executor, credential, organisation.id)).secondsBlocked;
+    if ((await report.check(checks.rateLimit, scope, gather)) === 0)
+      free.push(...(usesApp ? [organisation] : organisations));
   }
   return free;
 }
 
-async function checkOnGithub(report: Report, scope: Access & local.OrganisationScope): Promise<void> {
+async function checkOnGithub(report: Report, scope: Access & Stored & local.OrganisationScope): Promise<void> {
   const { config, database, inspection, organisation } = scope;
-  const call: remote.Call = request => ask(scope, organisation, request);
+  const call: remote.Call = request => keepToLimits(scope, organisation, request);
   const run = <Facts>(check: Check<Facts, local.OrganisationScope>, gather: () => Promise<Facts>) =>
     report.check(check, scope, gather);
   const skipHook = () => {
@@ -258,7 +252,7 @@ async function checkOnGithub(report: Report, scope: Access & local.OrganisationS
   ]);
   if (!organisation.webhooksEnabled) return;
   // The order of repositories depends on comparisons.
-  if (database !== undefined && config.comparisonInterval > 0) {
+  if (config.comparisonInterval > 0) {
     await run(checks.repositories, async () => {
       const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
       return remote.findLostRepositories(call, current, stored);

@@ -2,7 +2,7 @@
 import { type Config, webhookPath, webhookUrl } from '../../config.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { webAddress } from '../../github/app-manifest.ts';
-import { type Github, maxRepositories } from '../../github/client.ts';
+import { type Github, maxPageSize } from '../../github/client.ts';
 import type { GithubInstallation } from '../../github/credentials.ts';
 import type { GithubOrganisation } from '../../github/organisation.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
@@ -36,9 +36,6 @@ export const checkRateLimit = (seconds: number): Verdicts => [
     ),
 ];
 
-/** GitHub refuses an App's tokens if the clocks differ more. */
-const maxClockDifferenceSeconds = 30;
-
 export function checkReach(facts: { milliseconds: number; clockAhead: number | null }, { config }: Scope): Verdicts {
   const ahead = facts.clockAhead ?? 0;
   const difference = `${duration(Math.abs(ahead))} ${ahead > 0 ? 'behind' : 'ahead of'} GitHub's`;
@@ -46,20 +43,18 @@ export function checkReach(facts: { milliseconds: number; clockAhead: number | n
   const through = proxy === undefined ? '' : `, through the proxy ${proxy.place} (${proxy.name})`;
   return [
     ok(`${apiUrl} answers in ${Math.ceil(facts.milliseconds)} ms${through}.`),
-    Math.abs(ahead) > maxClockDifferenceSeconds &&
+    // GitHub refuses an App's tokens if the clocks differ more.
+    Math.abs(ahead) > 30 &&
       warning(`The clock of this machine is ${difference}.`, 'Synchronise it with NTP, such as chrony.'),
   ];
 }
-
-/** A token that expires sooner should be renewed. */
-const renewalSeconds = 14 * 86_400;
 
 /** @param facts.app the name of the App; its points belong to its installations and are checked there */
 export function checkCredentials(facts: CredentialFacts | { app: string }, { config }: Scope): Verdicts {
   if ('app' in facts) return ok(`GitHub accepts the App ${facts.app}.`);
   const expiresAt = facts.expiresAt ?? Number.POSITIVE_INFINITY;
   const day = facts.expiresAt && new Date(expiresAt * 1000).toISOString().slice(0, 10);
-  const isSoon = expiresAt - Date.now() / 1000 <= renewalSeconds;
+  const isSoon = expiresAt - Date.now() / 1000 <= 14 * 86_400;
   const name = nameOf(config);
   return [
     ok(`GitHub accepts ${name}.`),
@@ -69,14 +64,12 @@ export function checkCredentials(facts: CredentialFacts | { app: string }, { con
   ];
 }
 
-/** Share of the hour's points. An import stops below it. */
-const minShare = 0.1;
-
 export function checkPoints({ limit }: CredentialFacts): Verdict {
   if (limit === null) return ok('This GitHub has no rate limit.');
   const reset = new Date(limit.resetAt * 1000).toISOString().slice(11, 16);
   const left = `${limit.remaining} of ${limit.limit} points of the rate limit are left, until ${reset} UTC.`;
-  return limit.remaining >= limit.limit * minShare
+  // An import stops below a tenth of the hour's points.
+  return limit.remaining >= limit.limit / 10
     ? ok(left)
     : warning(`Only ${left}`, 'Wait, or give the service credentials that nothing else uses.');
 }
@@ -137,7 +130,7 @@ export const checkMembers = (page: { isPublicOnly: boolean; totalCount: number }
 /** Reads the latest pull request as the service does, with all of its facts. */
 export async function tryPullRequests(call: Call, organisation: IdentifiedOrganisation) {
   const { items, totalCount } = await call(github =>
-    github.pageRepositories(organisation, { after: null, pageSize: maxRepositories }),
+    github.pageRepositories(organisation, { after: null, pageSize: maxPageSize }),
   );
   const [latest] = items
     .filter(({ pullRequests }) => pullRequests > 0)
@@ -188,11 +181,6 @@ export function checkRepositories(lost: readonly UnconfirmedRepository[], { conf
   );
 }
 
-/** The page of the organisation's webhooks, for its owners. */
-function settingsUrl({ github }: Config, login: string): string {
-  return `${webAddress(github.apiUrl)}/organizations/${login}/settings/hooks`;
-}
-
 /** @param organisation with its current login */
 export async function readHook(
   call: Call,
@@ -204,7 +192,9 @@ export async function readHook(
   const own = hooks.shown.filter(each => goesHere(config, each));
   const hook = own.find(({ active }) => active) ?? own[0];
   const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(organisation, hook));
-  return { settings: settingsUrl(config, organisation.login), hooks, hook, deliveries };
+  // For the organisation's owners.
+  const settings = `${webAddress(config.github.apiUrl)}/organizations/${organisation.login}/settings/hooks`;
+  return { settings, hooks, hook, deliveries };
 }
 
 /** Compares addresses, or only paths without PUBLIC_URL. */
@@ -212,13 +202,6 @@ function goesHere(config: Config, { url }: GithubHook): boolean {
   if (url === null || !URL.canParse(url)) return false;
   const { href, pathname } = new URL(url);
   return config.publicUrl === undefined ? pathname.endsWith(webhookPath) : href === new URL(webhookUrl(config)).href;
-}
-
-/** The port in the webhook's address, if PUBLIC_URL does not say that it is right and the service listens on another. */
-function findOtherPort({ publicUrl, port }: Config, { url }: GithubHook): string | undefined {
-  // Without a port in it, the address is that of a proxy.
-  const given = publicUrl === undefined && url !== null && new URL(url).port;
-  return given && given !== String(port) ? given : undefined;
 }
 
 export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: OrganisationScope): Verdicts {
@@ -244,16 +227,17 @@ export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: Or
   }
   const page = hook.id === null ? 'the settings of the App' : `${settings}/${hook.id}`;
   const note = config.publicUrl === undefined ? ' (check the address: PUBLIC_URL is not set)' : '';
-  const faults = checkSettings(hook, page);
-  const otherPort = findOtherPort(config, hook);
-  if (otherPort !== undefined) {
-    faults.push(
+  // PUBLIC_URL has the right port. Without one in it, the address is that of a proxy.
+  const port = config.publicUrl === undefined && hook.url !== null ? new URL(hook.url).port : '';
+  const faults = [
+    ...checkSettings(hook, page),
+    port !== '' &&
+      port !== String(config.port) &&
       warning(
         `GitHub delivers to ${hook.url}, and PORT is ${config.port} here.`,
-        `If a proxy passes deliveries on from port ${otherPort}, set PUBLIC_URL to its address. Otherwise fix the address at ${page}.`,
+        `If a proxy passes deliveries on from port ${port}, set PUBLIC_URL to its address. Otherwise fix the address at ${page}.`,
       ),
-    );
-  }
+  ];
   return [
     ...(faults.some(Boolean) ? faults : [ok(`GitHub delivers to ${hook.url}${note}.`)]),
     checkAnswers(deliveries, page, scope),

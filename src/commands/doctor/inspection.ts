@@ -1,23 +1,9 @@
 import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { isValidToken } from '../../database/access-tokens.ts';
 import type { Executor } from '../../database/client.ts';
-import { connectToServer, inspectSchema, placeOf, requireUsable, type ServerFacts } from '../../database/migrate.ts';
+import { connectToServer, inspectSchema, placeOf, requireUsable } from '../../database/migrate.ts';
 import { isInPresentRepository } from '../../database/pull-requests.ts';
 import { pullRequests, repositories } from '../../database/schema.ts';
-import { isOneOf } from '../../database/statement.ts';
-
-/** What `doctor` shows of a database server. Its schema need not be up to date. */
-export interface ServerInspection extends ServerFacts, Measurements {
-  url: string;
-  /** `host:port`, or the folder of a Unix socket. */
-  place: string;
-  /** Duration of one round trip. */
-  milliseconds: number;
-  /** Null if the user lacks the rights. */
-  pendingMigrations: number | null;
-  /** A later release has migrated it. */
-  isLater: boolean;
-}
 
 interface Measurements {
   user: string;
@@ -25,17 +11,12 @@ interface Measurements {
   mayMigrate: boolean;
   usedConnections: number;
   maxConnections: number;
-  /** Processes that keep pull requests and scores up to date: `serve` with its loops, or `worker`. */
-  workers: number;
 }
 
-/** Each process that does the background work has one such connection. */
-const countListeners = `select count(*)::int from pg_stat_activity
-  where datname = current_database() and application_name = 'pullscore listener'`;
-
-/** How many processes keep pull requests and scores up to date. */
+/** How many processes keep pull requests and scores up to date: each has one connection for notifications. */
 export async function countWorkers(executor: Executor): Promise<number> {
-  const { rows } = await executor.execute<{ workers: number }>(sql.raw(`select (${countListeners}) as workers`));
+  const { rows } = await executor.execute<{ workers: number }>(sql`select count(*)::int as workers from pg_stat_activity
+    where datname = current_database() and application_name = 'pullscore listener'`);
   return oneRow(rows).workers;
 }
 
@@ -46,11 +27,17 @@ const measure = `select current_user as user,
     select 1 from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
   ) as "mayMigrate",
   (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
-  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections",
-  (${countListeners}) as workers`;
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections"`;
 
-/** @throws ServiceError `database_unavailable` that says why the server can't be used */
-export async function inspectServer(url: string): Promise<ServerInspection> {
+export type ServerInspection = Awaited<ReturnType<typeof inspectServer>>;
+
+/**
+ * What `doctor` shows of a database server. Its schema need not be up to date.
+ *
+ * @returns `pendingMigrations`: null if the user lacks the rights; `isLater`: a later release has migrated it
+ * @throws ServiceError `database_unavailable` that says why the server can't be used
+ */
+export async function inspectServer(url: string) {
   const client = await connectToServer(url, { application_name: 'pullscore doctor', query_timeout: 5_000 });
   try {
     const begin = performance.now();
@@ -84,18 +71,13 @@ export type OrganisationInspection = {
   pullRequests: number;
   /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
   sinceOldestFetch: number | null;
-  /** Organisations in this database. */
-  organisations: number;
 };
 
 export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
   const { rows } = await executor.execute<OrganisationInspection>(sql`select
     (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
     (select count(*)::int from users where organisation_id = ${organisationId}) as users,
-    (
-      select count(*)::int from access_tokens
-      where organisation_id = ${organisationId} and ${isValidToken}
-    ) as tokens,
+    (select count(*)::int from access_tokens where organisation_id = ${organisationId} and ${isValidToken}) as tokens,
     (
       select extract(epoch from now() - max(received_at))::float8 from webhook_deliveries
       where organisation_id = ${organisationId}
@@ -115,8 +97,7 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
     (
       select extract(epoch from now() - min(fetched_at))::float8 from pull_requests
       where organisation_id = ${organisationId} and ${isInPresentRepository(organisationId)}
-    ) as "sinceOldestFetch",
-    (select count(*)::int from organisations) as organisations`);
+    ) as "sinceOldestFetch"`);
   return oneRow(rows);
 }
 
@@ -125,16 +106,12 @@ export async function findSetup(executor: Executor, organisationId: string) {
   const { rows } = await executor.execute<{
     /** The e-mail address of the first user; null if there are no users. */
     email: string | null;
-    /** Whether a token is valid. */
     hasToken: boolean;
     hasMembers: boolean;
     hasPullRequests: boolean;
   }>(sql`select
     (select email from users where organisation_id = ${organisationId} order by id limit 1) as email,
-    exists (
-      select 1 from access_tokens
-      where organisation_id = ${organisationId} and ${isValidToken}
-    ) as "hasToken",
+    exists (select 1 from access_tokens where organisation_id = ${organisationId} and ${isValidToken}) as "hasToken",
     exists (select 1 from members where organisation_id = ${organisationId} and left_at is null) as "hasMembers",
     exists (select 1 from pull_requests where organisation_id = ${organisationId}) as "hasPullRequests"`);
   return oneRow(rows);
@@ -146,19 +123,15 @@ export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRep
  * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
  * longest ago: each comparison moves the tickets of all that it lists.
  */
-export async function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
+export function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
   const { id, name, nodeId, leftAt, fetchTicket } = repositories;
-  const stored = await executor
-    .select({ id: pullRequests.repositoryId, count: count() })
+  const isOfOrganisation = and(eq(repositories.organisationId, organisationId), eq(id, pullRequests.repositoryId));
+  return executor
+    .select({ nodeId, name, pullRequests: count() })
     .from(pullRequests)
+    .innerJoin(repositories, isOfOrganisation)
     .where(eq(pullRequests.organisationId, organisationId))
-    .groupBy(pullRequests.repositoryId);
-  const counts = new Map(stored.map(repository => [repository.id, repository.count]));
-  const rows = await executor
-    .select({ id, nodeId, name })
-    .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()])))
+    .groupBy(repositories.organisationId, id)
     .orderBy(isNull(leftAt), fetchTicket, id)
     .limit(limit);
-  return rows.map(({ id, nodeId, name }) => ({ nodeId, name, pullRequests: counts.get(id) ?? 0 }));
 }

@@ -23,7 +23,6 @@ export interface Scope {
   organisation?: Organisation;
 }
 
-/** For a check of one organisation. */
 export interface OrganisationScope extends Scope {
   organisation: Organisation;
 }
@@ -96,17 +95,14 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
 }
 
 export const checkAbandoned = (databases: readonly AbandonedDatabase[]): Verdicts =>
-  databases.map(({ folder, home, serverId }) =>
-    serverId === undefined
-      ? warning(
-          `The database in ${folder} is left over: its home ${home} is gone.`,
-          `If you moved the home, run a command there. Otherwise delete the data: rm -r ${folder}`,
-        )
-      : warning(
-          `The database in ${folder} is left over and still runs: its home ${home} is gone.`,
-          `If you moved the home, run a command there. Otherwise stop it, and run this again: kill -INT ${serverId}`,
-        ),
-  );
+  databases.map(({ folder, home, serverId }) => {
+    const [state, removal] =
+      serverId === undefined
+        ? ['is left over', `delete the data: rm -r ${folder}`]
+        : ['is left over and still runs', `stop it, and run this again: kill -INT ${serverId}`];
+    const message = `The database in ${folder} ${state}: its home ${home} is gone.`;
+    return warning(message, `If you moved the home, run a command there. Otherwise ${removal}`);
+  });
 
 /** @param facts.login the one to check; undefined for all */
 export function checkOrganisations(
@@ -270,36 +266,31 @@ export function checkCheckRuns(
   ];
 }
 
-/** In how many seconds the sweep has fetched that many pull requests again: docs/rules.md promises it. */
-function sweepSeconds(pullRequests: number, { organisations }: OrganisationInspection, { config }: Scope): number {
-  // All organisations share the points of a token; with an App, each has its own.
-  const perHour = maxRefetchesPerHour / (config.github.app === undefined ? Math.max(1, organisations) : 1);
-  return Math.max(86_400, (pullRequests / perHour) * 3_600);
-}
-
-/** If no comparison succeeds for that long, or for two intervals, more than a moment of GitHub's is wrong. */
-const minProblemSeconds = 3_600;
-
 function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
   const failure = lastFailure(organisation);
   if (failure === undefined || failure.isOver) return false;
   const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
-  const verdict = age > Math.max(minProblemSeconds, 2 * config.comparisonInterval) ? problem : warning;
+  // If none succeeds for an hour, or for two intervals, more than a moment of GitHub's is wrong.
+  const verdict = age > Math.max(3_600, 2 * config.comparisonInterval) ? problem : warning;
   return verdict(
     failure.text,
     'It is tried again by itself. What has to be fixed is in the environment of the service.',
   );
 }
 
-export function checkComparison(facts: OrganisationInspection, scope: OrganisationScope): Verdicts {
+/** @param facts.sharers how many organisations use the same points */
+export function checkComparison(
+  { untilComparison, pullRequests, sinceOldestFetch, sharers }: OrganisationInspection & { sharers: number },
+  scope: OrganisationScope,
+): Verdicts {
   const { config, organisation, program, workers } = scope;
   if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
   const failed = checkFailure(scope);
   if (config.comparisonInterval === 0) {
     return [skipped('Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.'), failed];
   }
-  const { untilComparison, pullRequests, sinceOldestFetch } = facts;
-  const promisedSeconds = sweepSeconds(pullRequests, facts, scope);
+  // The time in which the sweep has fetched all of them again: docs/rules.md promises it.
+  const promisedSeconds = Math.max(86_400, (pullRequests * sharers * 3_600) / maxRefetchesPerHour);
   const next =
     untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
   return [

@@ -30,23 +30,22 @@ const settingsOf = { serve: serviceSettings, worker: workerSettings };
 export const sharedSettings = (command: ServiceProcess['command'], { settings }: Config): Record<string, string> =>
   Object.fromEntries(settingsOf[command].flatMap(name => (name in settings ? [[name, settings[name] ?? '']] : [])));
 
-export interface ServiceFacts {
-  /** Empty if no process runs. Then this shell's variables are taken for those of the service. */
-  reports: readonly ServiceReport[];
-  /** Hashes of this shell's settings, with the salt of the reports. */
-  hashes: Readonly<Record<string, string>>;
+type Hashes = Readonly<Record<string, string>>;
+
+/** @returns also the hashes of this shell's settings, with the salt of the reports */
+export async function readService(reports: readonly ServiceReport[], config: Config) {
+  const [first] = reports;
+  const hashes: Hashes = first === undefined ? {} : await hashSettings(sharedSettings('serve', config), first.salt);
+  return { reports, hashes };
 }
 
-export async function readService(reports: readonly ServiceReport[], config: Config): Promise<ServiceFacts> {
-  const salt = reports[0]?.salt ?? null;
-  return { reports, hashes: salt === null ? {} : await hashSettings(sharedSettings('serve', config), salt) };
-}
-
-const nameOf = (command: ServiceProcess['command']) => (command === 'serve' ? 'the service' : 'the worker');
-
-export function checkService({ reports, hashes }: ServiceFacts, { config }: Scope): Verdicts {
+export function checkService(
+  { reports, hashes }: Awaited<ReturnType<typeof readService>>,
+  { config }: Scope,
+): Verdicts {
   const groups = groupByVariables(reports);
   const services = groups.filter(({ command }) => command === 'serve');
+  // If no service runs, this shell's variables are taken for its own.
   const shell = { name: undefined, variables: config.variables };
   return [
     ...groups.map(({ name, variables, startedAt }) =>
@@ -95,30 +94,25 @@ function groupByVariables(reports: readonly ServiceReport[]) {
     const key = `${report.command} ${report.variables}`;
     groups.set(key, [...(groups.get(key) ?? []), report]);
   }
-  return [...groups.values()].flatMap(group => {
-    const last = group.at(-1);
-    if (last === undefined) return [];
-    const { command, variables, startedAt } = last;
-    const isWhole = reports.every(report => report.command !== command || group.includes(report));
-    const places = isWhole ? `${group.length} processes` : group.map(({ place }) => place).join('; ');
-    const name = isWhole && group.length === 1 ? nameOf(command) : `${nameOf(command)} (${places})`;
-    return [{ name, command, variables, startedAt }];
-  });
+  return [...groups.values()].flatMap(group =>
+    group.slice(-1).map(last => ({ ...last, name: nameOf(last, group, reports) })),
+  );
 }
 
-/** One whose settings are compared. */
-interface Party {
-  name: string;
-  names: readonly string[];
-  hashes: Readonly<Record<string, string>>;
+/** How messages name processes of a command: by their places, unless no others run. */
+function nameOf({ command }: ServiceReport, group: readonly ServiceReport[], reports: readonly ServiceReport[]) {
+  const name = command === 'serve' ? 'the service' : 'the worker';
+  const isWhole = reports.filter(report => report.command === command).length === group.length;
+  if (isWhole && group.length === 1) return name;
+  return `${name} (${isWhole ? `${group.length} processes` : group.map(({ place }) => place).join('; ')})`;
 }
 
-function compareSettings(reports: readonly ServiceReport[], hashes: ServiceFacts['hashes']): Verdict[] {
-  const processes = reports.map(({ command, place, hashes }): Party => {
-    const isOnly = reports.filter(report => report.command === command).length === 1;
-    const name = isOnly ? nameOf(command) : `${nameOf(command)} (${place})`;
-    return { name, names: settingsOf[command], hashes: hashes ?? {} };
-  });
+function compareSettings(reports: readonly ServiceReport[], hashes: Hashes): Verdict[] {
+  const processes = reports.map(report => ({
+    name: nameOf(report, [report], reports),
+    names: settingsOf[report.command],
+    hashes: report.hashes,
+  }));
   // What is not set here misleads nobody, except for these two: doctor uses their defaults.
   const names = serviceSettings.filter(
     name => name in hashes || name === 'GITHUB_API_URL' || name === 'RECONCILE_INTERVAL',
@@ -138,7 +132,10 @@ function compareSettings(reports: readonly ServiceReport[], hashes: ServiceFacts
 }
 
 /** Names each variable that differs, with the first two that differ in it. */
-function findDifferences(names: readonly string[], parties: readonly Party[]): string[] {
+function findDifferences(
+  names: readonly string[],
+  parties: readonly { name: string; names: readonly string[]; hashes: Hashes }[],
+): string[] {
   const found = new Map<string, string[]>();
   for (const name of names) {
     const [first, ...others] = parties.filter(party => party.names.includes(name));

@@ -236,7 +236,7 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
       const file = rules === undefined ? undefined : await loadRules(context, rules);
       return withDeps(context, async deps => {
         const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
-        return readSnapshot(deps.database, async ({ executor }) => {
+        return readSnapshot(deps.database, async executor => {
           const found = await requirePullRequest(context, executor, target, organisation);
           const document = await explainPullRequest(executor, found, file);
           return { json: document, text: await show(context, document, executor) };

@@ -10,14 +10,13 @@ const maxItems = 5;
 /** With more facts than these, each has its own line. */
 const maxFactsInLine = 3;
 
-function showText(text: string, count = [...text].length): string {
-  const quoted = JSON.stringify(brief(text, maxTextWidth));
-  return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
-}
-
 function showValue({ value, infinite, characters }: ExplainedPart): string {
   if (value === null) return infinite ? 'infinite' : 'absent';
-  if (typeof value === 'string') return showText(value, characters);
+  if (typeof value === 'string') {
+    const quoted = JSON.stringify(brief(value, maxTextWidth));
+    const count = characters ?? [...value].length;
+    return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
+  }
   // Four decimals, unless only smaller ones differ from zero.
   if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
   if (typeof value === 'boolean') return String(value);

@@ -1,6 +1,6 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 
-import type { Bucket } from '../../scoring/plan/distribution.ts';
+import { type Bucket, roundStep } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
 import { type Html, html, nothing } from '../../text/html.ts';
 import { decimal, formatInteger } from '../../text/numbers.ts';
@@ -11,10 +11,9 @@ import { bucketLabel } from './wording.ts';
 /** Two decimals: enough for an attribute. */
 const at = (value: number): string => String(Math.round(value * 100) / 100);
 
-/** About four round steps, from 0 to the maximum or above. */
+/** Up to five round steps, from 0 to the maximum or above. */
 function ticks(max: number): number[] {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, max / 4)));
-  const step = [1, 2, 5, 10].map(factor => factor * power).find(one => one * 5 >= max) ?? power * 10;
+  const step = roundStep(max / 5);
   return Array.from({ length: Math.ceil(max / step) + 1 }, (_, index) => index * step);
 }
 

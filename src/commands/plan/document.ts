@@ -1,48 +1,23 @@
 /** The result of `rules plan`: what `--json` prints, and what the text and the page are made from. */
 import type { PullRequestDetails } from '../../database/pull-requests.ts';
 import { formatId } from '../../ids.ts';
-import type { Mover, PlanResult, RuleResult, RuleSide, Share } from '../../scoring/plan/plan.ts';
+import type { Mover, PlanResult, RuleResult } from '../../scoring/plan/plan.ts';
 import { hasChanges, type RuleChanges } from '../../scoring/plan/rule-changes.ts';
 import type { AuditComparison } from '../rules-audit.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;
 export type PlannedRule = ReturnType<typeof planRule>;
-export type PlannedEntry = PlannedRule['entries'][number];
-export type PlannedShare = ReturnType<typeof planShare>;
 export type PlannedMember = PlanDocument['members'][number];
 export type PlannedMove = PlanDocument['movers']['raised'][number];
-
-/** How many pull requests something counts for, and the points that it gives them in all. */
-const planShare = ({ pullRequests, points }: Share) => ({ pull_requests: pullRequests, points });
-
-const planSide = ({ isEnabled, isValid, ...share }: RuleSide) => ({
-  enabled: isEnabled,
-  // A rule that is not valid in this release does not count.
-  valid: isValid,
-  ...planShare(share),
-});
 
 type RuleStatus = 'added' | 'removed' | 'changed' | 'unchanged';
 
 /** `before` or `after` is null if the rule or the entry is not on that side, or its rule is off there. */
-function planRule({ name, before, after, entries }: RuleResult, changes: RuleChanges) {
+function planRule({ name, ...result }: RuleResult, changes: RuleChanges) {
   const parts = changes.changed.find(change => change.name === name)?.parts ?? [];
   const status: RuleStatus =
-    before === null ? 'added' : after === null ? 'removed' : parts.length > 0 ? 'changed' : 'unchanged';
-  return {
-    name,
-    status,
-    changes: parts,
-    before: before && planSide(before),
-    after: after && planSide(after),
-    entries: entries.map(entry => ({
-      expression: entry.logic.expression,
-      action: entry.logic.effect.action,
-      value: entry.logic.effect.value,
-      before: entry.before && planShare(entry.before),
-      after: entry.after && planShare(entry.after),
-    })),
-  };
+    result.before === null ? 'added' : result.after === null ? 'removed' : parts.length > 0 ? 'changed' : 'unchanged';
+  return { name, status, changes: parts, ...result };
 }
 
 interface PlanDetails {
@@ -98,16 +73,7 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
     scores: { before: result.before, after: result.after },
     histogram: result.buckets,
     rules: result.rules.map(rule => planRule(rule, changes)),
-    members: result.members.map(({ member, pullRequests, changed, before, after, rankBefore, rankAfter }) => ({
-      id: formatId('mem', member),
-      ...memberOf(member),
-      pull_requests: pullRequests,
-      changed,
-      before,
-      after,
-      rank_before: rankBefore,
-      rank_after: rankAfter,
-    })),
+    members: result.members.map(({ id, ...totals }) => ({ id: formatId('mem', id), ...memberOf(id), ...totals })),
     movers: { raised: result.movers.raised.map(move), lowered: result.movers.lowered.map(move) },
     audit: details.audit,
   };

@@ -8,7 +8,7 @@ import { getOrganisation, type Organisation } from '../../database/organisations
 import { describePullRequests } from '../../database/pull-requests.ts';
 import { countOutdated } from '../../database/rescoring.ts';
 import { getRuleset } from '../../database/rules.ts';
-import { readSnapshot } from '../../database/snapshot.ts';
+import { readFacts, readSnapshot } from '../../database/snapshot.ts';
 import type { Deps } from '../../deps.ts';
 import { createPlan } from '../../scoring/plan/plan.ts';
 import { compareRules } from '../../scoring/plan/rule-changes.ts';
@@ -36,14 +36,13 @@ async function makePlan(
   ruleset: Ruleset,
   withAudit: boolean,
 ): Promise<PlanDocument> {
-  return readSnapshot(database, async snapshot => {
-    const { executor, readFacts } = snapshot;
+  return readSnapshot(database, async executor => {
     const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
     // Not the stored scores: they may still be those of an earlier version.
     const inForce = await getRuleset(executor, id, version);
     const { outdated, total } = await countOutdated(executor, id);
     const plan = createPlan(inForce, ruleset);
-    await addAll(context, readFacts(id, createFactsReader(plan.facts)), total, pullRequest =>
+    await addAll(context, readFacts(executor, id, createFactsReader(plan.facts)), total, pullRequest =>
       plan.add(pullRequest.id, pullRequest.memberId, pullRequest.facts),
     );
     const result = plan.result();
@@ -54,7 +53,7 @@ async function makePlan(
       version,
       outdated,
       pullRequests: await describePullRequests(executor, id, movers),
-      audit: withAudit ? await compareAudits(context, snapshot, id, inForce, ruleset) : null,
+      audit: withAudit ? await compareAudits(context, executor, id, inForce, ruleset) : null,
       members: new Map((await listMembers(executor, id, true)).map(member => [member.id, member])),
     });
   });

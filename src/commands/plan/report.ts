@@ -4,10 +4,11 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { EntryResult, Share } from '../../scoring/plan/plan.ts';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
 import { counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
-import type { PlanDocument, PlannedEntry, PlannedMember, PlannedMove, PlannedRule, PlannedShare } from './document.ts';
+import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from './document.ts';
 import { planStyle } from './style.ts';
 import {
   bucketLabel,
@@ -15,6 +16,7 @@ import {
   describeRankChanges,
   describeRuleChanges,
   describeScores,
+  enabledSides,
   isFirst,
   ruleNotes,
 } from './wording.ts';
@@ -112,10 +114,10 @@ function badges(rule: PlannedRule, total: number) {
 }
 
 /** The bars, counts and points of a rule or an entry; no cells if there are no pull requests. */
-function shareCells({ before, after }: Pick<PlannedEntry, 'before' | 'after'>, total: number): Html {
+function shareCells({ before, after }: Pick<EntryResult, 'before' | 'after'>, total: number): Html {
   if (total === 0) return nothing;
-  const count = (side: PlannedShare | null) => (side === null ? '–' : formatInteger(side.pull_requests));
-  const points = (side: PlannedShare | null) => (side === null ? '–' : signed(side.points));
+  const count = (side: Share | null) => (side === null ? '–' : formatInteger(side.pull_requests));
+  const points = (side: Share | null) => (side === null ? '–' : signed(side.points));
   const change = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
   return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
 <td class="n">${change(count(before), count(after))}</td>
@@ -123,7 +125,7 @@ function shareCells({ before, after }: Pick<PlannedEntry, 'before' | 'after'>, t
 <td class="n">${change(points(before), points(after))}</td>`;
 }
 
-function entryRow(entry: PlannedEntry, isLast: boolean, total: number): Html {
+function entryRow(entry: EntryResult, isLast: boolean, total: number): Html {
   const { before, after, action, expression, value } = entry;
   const sign = (mark: string, text: string) =>
     html`<span class="sign">${mark}<span class="unseen"> ${text}: </span></span>`;
@@ -133,10 +135,8 @@ ${shareCells(entry, total)}</tr>
 }
 
 function ruleRows(rule: PlannedRule, total: number): Html {
-  const on = (side: PlannedRule['before']) => (side?.enabled ? side : null);
-  const sides = { before: on(rule.before), after: on(rule.after) };
   return html`<tr${rule.entries.length > 0 && new Html(' class="has-entries"')}><th scope="row"><bdi>${rule.name}</bdi>${badges(rule, total)}</th>
-${shareCells(sides, total)}</tr>
+${shareCells(enabledSides(rule), total)}</tr>
 ${rule.entries.map((entry, index) => entryRow(entry, index === rule.entries.length - 1, total))}`;
 }
 

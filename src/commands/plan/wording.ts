@@ -39,6 +39,14 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
   ];
 }
 
+const ifEnabled = (side: PlannedRule['before']) => (side?.enabled ? side : null);
+
+/** What a rule counts for; null on a side where it is off or missing. */
+export const enabledSides = ({ before, after }: PlannedRule) => ({
+  before: ifEnabled(before),
+  after: ifEnabled(after),
+});
+
 /** What is worth knowing about a rule besides its figures. */
 export function ruleNotes({ before, after, changes }: PlannedRule, total: number) {
   const edited = changes.filter(part => part !== 'enabled');

@@ -3,7 +3,7 @@ import type { Executor } from '../../database/client.ts';
 import { createFactsReader } from '../../database/facts.ts';
 import { getOrganisation, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
-import { readSnapshot } from '../../database/snapshot.ts';
+import { readFacts, readSnapshot } from '../../database/snapshot.ts';
 import type { Deps } from '../../deps.ts';
 import { formatId } from '../../ids.ts';
 import { rank } from '../../rank.ts';
@@ -63,7 +63,7 @@ async function readStandings(
   rules: Awaited<ReturnType<typeof loadRules>> | undefined,
 ) {
   // All as of one moment. And a snapshot has time for a million pull requests.
-  return readSnapshot(deps.database, async ({ executor, readFacts }) => {
+  return readSnapshot(deps.database, async executor => {
     const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
     const totals = await listTotals(executor, organisationId, of, period);
     const count = sumOf(totals, 'pullRequests');
@@ -76,7 +76,7 @@ async function readStandings(
     const showsRules = byRule || json;
     if (rules !== undefined) {
       const { facts: names, score } = compileRuleset(rules.ruleset);
-      const batches = readFacts(organisationId, createFactsReader(names), isCounted(organisationId, period));
+      const batches = readFacts(executor, organisationId, createFactsReader(names), isCounted(organisationId, period));
       const sums = new Map<string, number>();
       await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
         const id = of === 'members' ? memberId : repositoryId;

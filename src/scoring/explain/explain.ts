@@ -3,7 +3,7 @@
 import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
-import { allParts, type TypedExpression } from '../language/tree.ts';
+import { factsRead } from '../language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../rule.ts';
 import { type CheckedLogic, createChecker, evaluatedLogic, type Ruleset, runAtOnce } from '../ruleset.ts';
 import { type ExplainedPart, explainExpression } from './parts.ts';
@@ -83,18 +83,13 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
-const readsFacts = (tree: TypedExpression): boolean =>
-  [...allParts([tree])].some(
-    part => part.kind === 'fact' || (part.kind === 'call' && part.definition.facts !== undefined),
-  );
-
 function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   const explained = explainExpression(logic.expression, condition, facts);
   const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
   const judgement = judge(amount, action);
   // What would make the condition true may change other values, too.
-  const fixed = readsFacts(value) ? 0 : judgement.effect;
+  const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
   const potential = action === 'ADD' ? fixed : -fixed;
   if (explained.value === true) return { ...judgement, condition: explained, amount, potential };
   const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };

@@ -3,7 +3,7 @@
 import { type ExplainedEntry, type Explanation, explainScore } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
 import { compileRuleset, type Ruleset } from '../ruleset.ts';
-import { type Report, readMap, readName, readText, shownText } from './keys.ts';
+import { type Report, readMap, shownText } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
 import type { YamlNode } from './yaml-node.ts';
 
@@ -36,16 +36,15 @@ export function readTest(node: YamlNode, position: number, report: Report): Rule
     isValid = false;
     report(...problem);
   };
-  const entries = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
-  if (node.kind !== 'map') return undefined;
-  const name = readName(entries, `Test ${position}`, node.line, fail);
+  const map = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
+  if (map === undefined) return undefined;
+  const name = map.readName();
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
-  const score = readText(entries, 'score', place, node.line, fail);
+  const score = map.readText('score', place);
   if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
-    const line = entries.get('score')?.line ?? node.line;
-    fail(line, `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });
+    fail(map.lineOf('score'), `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });
   }
-  const given = entries.get('pull_request');
+  const given = map.nodeOf('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
   const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
   return isValid && facts !== undefined ? { line: node.line, name, facts, score: Number(score) } : undefined;

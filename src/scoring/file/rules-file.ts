@@ -1,14 +1,15 @@
 /** Reads a rules file: checked rules and tests, and every problem with its line. */
 
 import { stringify } from 'yaml';
-import { maxRulesetCost } from '../language/cost.ts';
+import { treesOf } from '../language/compile.ts';
+import { costOf, maxRulesetCost } from '../language/cost.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
 import { suggestion } from '../language/nearest-name.ts';
 import { characterCount } from '../language/text.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
-import { checkRule, costOfEntries, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
-import { type Entries, kindNames, type Report, readList, readMap, readName, readText, shownText } from './keys.ts';
+import { checkRule, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
+import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
@@ -24,18 +25,17 @@ export interface RulesFile extends Ruleset {
 }
 
 function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
-  const entries = readMap(node, ['expression', 'effect'], place, report);
-  if (node.kind !== 'map') return undefined;
-  const expression = readText(entries, 'expression', place, node.line, report);
-  const effectNode = entries.get('effect');
+  const entry = readMap(node, ['expression', 'effect'], place, report);
+  if (entry === undefined) return undefined;
+  const expression = entry.readText('expression');
+  const effectNode = entry.nodeOf('effect');
   if (effectNode === undefined) {
     report(node.line, `${place} has no \`effect\`; add one, such as { action: ADD, value: "5" }`, { part: 'effect' });
     return undefined;
   }
   const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
-  if (effectNode.kind !== 'map') return undefined;
-  const action = readText(effect, 'action', `${place}, effect`, effectNode.line, report);
-  const value = readText(effect, 'value', `${place}, effect`, effectNode.line, report);
+  const action = effect?.readText('action');
+  const value = effect?.readText('value');
   if (action === undefined || expression === undefined || value === undefined) return undefined;
   if (isRuleAction(action)) return { expression, effect: { action, value } };
   const hint = suggestion(action, ['ADD', 'SUBTRACT']) || '; write ADD or SUBTRACT';
@@ -57,7 +57,8 @@ function nodeOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'm
 function readDefinitions(node: YamlNode | undefined, report: Report) {
   const definitions: Definition[] = [];
   const isValidName = (name: string) => problemOfName(name) === undefined;
-  const entries: Entries = node?.kind === 'map' ? joinCutValues(node.entries, isValidName) : new Map();
+  const entries: ReadonlyMap<string, YamlNode> =
+    node?.kind === 'map' ? joinCutValues(node.entries, isValidName) : new Map();
   if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
     report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
   }
@@ -85,8 +86,9 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
 interface ReadRule {
   rule: RuleDefinition;
   node: YamlNode & { kind: 'map' };
-  report: Report;
 }
+
+type CheckedRule = ReadRule & ValidRule;
 
 function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
   let isValid = true;
@@ -97,30 +99,30 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     report(line, message, { rule: named, ...place });
   };
   const place = named === null ? `Rule ${position}` : `Rule ${JSON.stringify(named.slice(0, 80))}`;
-  const entries = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
-  if (node.kind !== 'map') return undefined;
-  const lineOf = (key: string) => entries.get(key)?.line ?? node.line;
-  const read = (key: string) => readText(entries, key, place, node.line, fail);
-  const name = readName(entries, place, node.line, fail);
+  const map = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
+  if (map === undefined || node.kind !== 'map') return undefined;
+  const { nodeOf, lineOf, readText } = map;
+  const readOptional = (key: string) => (nodeOf(key) === undefined ? undefined : readText(key));
+  const name = map.readName();
   if (characterCount(name) > ruleLimits.nameCharacters || /\p{Cc}/u.test(name)) {
     fail(lineOf('name'), `${place} must have a name of one line and at most ${ruleLimits.nameCharacters} characters`);
   }
   if (name !== '' && taken.has(name))
     fail(lineOf('name'), `${place} is in the file twice; give each rule its own name`);
   taken.add(name);
-  const description = entries.has('description') ? (read('description') ?? '') : '';
+  const description = readOptional('description') ?? '';
   if (characterCount(description) > ruleLimits.descriptionCharacters) {
     fail(
       lineOf('description'),
       `${place} has a description of more than ${ruleLimits.descriptionCharacters} characters; shorten it`,
     );
   }
-  const enabled = entries.has('enabled') ? read('enabled') : 'true';
+  const enabled = readOptional('enabled');
   if (enabled !== undefined && enabled !== 'true' && enabled !== 'false') {
     fail(lineOf('enabled'), `${place}, enabled: ${shownText(enabled)} is neither true nor false`);
   }
-  const when = entries.has('when') ? read('when') : undefined;
-  const items = readList(entries.get('logic'), `${place}, logic`, fail);
+  const when = readOptional('when');
+  const items = readList(nodeOf('logic'), `${place}, logic`, fail);
   const logic = items.map((item, index) => {
     const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
     return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
@@ -133,28 +135,27 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     logic: logic.filter(entry => entry !== undefined),
   };
   // Problems number entries as the file does, so expressions are checked only if all entries could be read.
-  return isValid ? { rule, node, report: fail } : undefined;
+  return isValid ? { rule, node } : undefined;
 }
 
-interface CheckedRule extends ReadRule, ValidRule {
-  /** 0 if it is disabled. */
-  cost: number;
-}
-
-function checkExpressions(read: ReadRule, definitions: CheckedDefinitions): CheckedRule[] {
-  const { rule, node, report } = read;
+function checkExpressions({ rule, node }: ReadRule, definitions: CheckedDefinitions, report: Report): CheckedRule[] {
   const { entries, problems } = checkRule(rule, definitions);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     report(found.line, problem.message + adviseOn(found, problem.message), problem);
   }
-  return problems.length > 0 ? [] : [{ ...read, entries, cost: rule.is_enabled ? costOfEntries(entries) : 0 }];
+  return problems.length > 0 ? [] : [{ rule, node, entries }];
 }
 
 /** Rules that are cheap one by one can be too expensive together. */
 function checkCost(rules: readonly CheckedRule[], report: Report): void {
-  const total = rules.reduce((sum, { cost }) => sum + cost, 0);
-  const [costliest] = [...rules].sort((a, b) => b.cost - a.cost);
+  const costs = rules
+    .filter(({ rule }) => rule.is_enabled)
+    .map(({ rule, node, entries }) => {
+      return { rule, node, cost: treesOf(entries).reduce((sum, tree) => sum + costOf(tree), 0) };
+    });
+  const total = costs.reduce((sum, { cost }) => sum + cost, 0);
+  const [costliest] = costs.sort((a, b) => b.cost - a.cost);
   if (costliest === undefined || total <= maxRulesetCost) return;
   const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
   report(
@@ -166,36 +167,21 @@ function checkCost(rules: readonly CheckedRule[], report: Report): void {
 /** Of a file, before the rest is not checked. */
 const maxProblems = 100;
 
-/** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
-const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
-
 /** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
 export function parseRulesFile(text: string): RulesFile {
   const problems: FileProblem[] = [];
   const report: Report = (line, message, { rule = null, entry = null, part = null } = {}) =>
     problems.push({ line, message, rule, entry, part });
-  const hidden = controlCharacter.exec(text);
-  if (hidden !== null) {
-    const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
-    const line = text.slice(0, hidden.index).split('\n').length;
-    report(line, `The file has a control character (${code}); remove it`);
-    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
-  }
-  const root = readYaml(text);
-  if ('message' in root) return { definitions: [], rules: [], tests: [], problems: [root], warnings: [] };
-  if (isBlank(root)) {
-    report(1, 'The file is empty; write its `rules`, as rules.example.yaml does');
-    return { definitions: [], rules: [], tests: [], problems, warnings: [] };
-  }
-  const entries = readMap(root, ['define', 'rules', 'tests'], 'The file', report);
-  if (root.kind === 'map' && !entries.has('rules')) {
-    report(root.line, 'The file has no `rules`; add them, or `rules: []` for none');
-  }
-  const rulesNode = entries.get('rules');
-  if (rulesNode !== undefined && isBlank(rulesNode)) {
+  const root = readYaml(text, report);
+  const file = root && readMap(root, ['define', 'rules', 'tests'], 'The file', report);
+  if (file === undefined) return { definitions: [], rules: [], tests: [], problems, warnings: [] };
+  const rulesNode = file.nodeOf('rules');
+  if (rulesNode === undefined) {
+    report(file.lineOf('rules'), 'The file has no `rules`; add them, or `rules: []` for none');
+  } else if (isBlank(rulesNode)) {
     report(rulesNode.line, '`rules` has no value; list the rules below it, or write `rules: []` for none');
   }
-  const { definitions, checked, entries: defined } = readDefinitions(entries.get('define'), report);
+  const { definitions, checked, entries: defined } = readDefinitions(file.nodeOf('define'), report);
   const ruleNodes = readList(rulesNode, '`rules`', report);
   const extra = ruleNodes[ruleLimits.rules];
   if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
@@ -216,10 +202,10 @@ export function parseRulesFile(text: string): RulesFile {
       report(rule.node.line, 'The check ends here; fix the other problems first');
       break;
     }
-    rules.push(...checkExpressions(rule, checked));
+    rules.push(...checkExpressions(rule, checked, report));
   }
   checkCost(rules, report);
-  const tests = readList(entries.get('tests'), '`tests`', report)
+  const tests = readList(file.nodeOf('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
   const warnings = problems.length > 0 ? [] : Array.from(lintRules(checked, rules), locate);

@@ -15,11 +15,15 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
+import type { Report } from './keys.ts';
 import { adviseQuotesIn } from './quoting.ts';
-import { blank, type FileProblem, type YamlNode, type YamlText } from './yaml-node.ts';
+import { blank, isBlank, type YamlNode, type YamlText } from './yaml-node.ts';
 
 /** How far to look past a value for what was cut off. No expression is that long. */
 const maxCutCharacters = 4000;
+
+/** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
+const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
 
 export const fileLimits = { characters: 1_000_000, lexemes: 400_000, depth: 32 } as const;
 
@@ -76,8 +80,14 @@ function problemOfError(
   return problemAt(opening, `The file is not YAML: \`${text[opening]}\` is not closed`, remedy, ...source);
 }
 
-/** @throws YamlProblem if the file is too large, nested too deeply or not YAML */
+/** @throws YamlProblem if the file is too large, nested too deeply or not YAML, or has control characters */
 function compose(text: string, lines: LineCounter): ParsedNode | null {
+  const hidden = controlCharacter.exec(text);
+  if (hidden !== null) {
+    const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+    const line = text.slice(0, hidden.index).split('\n').length;
+    throw new YamlProblem(`The file has a control character (${code}); remove it`, line);
+  }
   if (text.length > fileLimits.characters) {
     throw new YamlProblem(`The file is longer than ${fileLimits.characters} characters; shorten it`, 1);
   }
@@ -167,13 +177,15 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
   return { kind: 'map', entries, line };
 }
 
-/** The tree, or the first problem. */
-export function readYaml(text: string): YamlNode | FileProblem {
+/** The tree; undefined if there was a problem, which is reported. */
+export function readYaml(text: string, report: Report): YamlNode | undefined {
   const lines = new LineCounter();
   try {
-    return convert(compose(text, lines), text, lines, 1);
+    const root = convert(compose(text, lines), text, lines, 1);
+    if (isBlank(root)) throw new YamlProblem('The file is empty; write its `rules`, as rules.example.yaml does', 1);
+    return root;
   } catch (error) {
     if (!(error instanceof YamlProblem)) throw error;
-    return { line: error.line, message: error.message, rule: null, entry: null, part: error.part };
+    return void report(error.line, error.message, { part: error.part });
   }
 }

@@ -43,14 +43,6 @@ const maxChunkCost = 250_000;
 /** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
 type ScoreChunk = (facts: Facts, result: Score) => void;
 
-const isSimple = ({ kind }: TypedExpression) => kind === 'fact' || kind === 'constant';
-
-/**
- * Whether a text or a list may be null. Constants never are. Any fact may be, even a required one: a missing
- * fact must not make a score throw. Absent numbers are NaN; booleans are never absent.
- */
-const mayBeAbsent = ({ kind }: TypedExpression) => kind !== 'constant';
-
 /** The same text in the form that V8 compares by reference. */
 const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
 
@@ -78,16 +70,20 @@ function createWriter() {
   /** The code for a part that is used twice: for the first use, and for the second. */
   function twice(tree: TypedExpression): [first: string, again: string] {
     const code = write(tree);
-    if (isSimple(tree)) return [code, code];
+    if (tree.kind === 'fact' || tree.kind === 'constant') return [code, code];
     const variable = `t${variables++}`;
     return [`(${variable} = ${code})`, variable];
   }
 
-  /** Code that is true if no value is absent, and the code for each value after it. */
+  /**
+   * Code that is true if no value is absent, and the code for each value after it. Any text or list but a constant may
+   * be null, even a required fact: a missing one must not make a score throw. Absent numbers are NaN; booleans are never
+   * absent.
+   */
   function present(trees: readonly TypedExpression[]): { guard: string; values: string[] } {
     const guards: string[] = [];
     const values = trees.map(tree => {
-      if (tree.type === 'number' || tree.type === 'boolean' || !mayBeAbsent(tree)) return write(tree);
+      if (tree.type === 'number' || tree.type === 'boolean' || tree.kind === 'constant') return write(tree);
       const [first, again] = twice(tree);
       guards.push(`${first} != null && `);
       return again;
@@ -104,9 +100,6 @@ function createWriter() {
       const [one, oneAgain] = twice(left);
       const [two, twoAgain] = twice(right);
       return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
-    }
-    if (operator === '==' && !(mayBeAbsent(left) && mayBeAbsent(right))) {
-      return `(${write(left)} === ${write(right)})`;
     }
     const { guard, values } = present(parts);
     const [one, two] = values;
@@ -225,15 +218,12 @@ export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): 
   return finishValue<(Value | null)[]>(`[${trees.map(write).join(', ')}]`)(facts);
 }
 
-/** Never throws, and the same facts always give the same score. */
-export interface Scorer {
-  score(facts: Facts): Score;
-  /** The same, for a process that has requests to answer. @param pauseIfLong awaited after each costly part */
-  scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score>;
-}
-
-/** Compiles all entries, step by step, into as few functions as V8 and other requests allow. */
-export function* compileEntries(entries: readonly CheckedEntry[]): Generator<void, Scorer> {
+/**
+ * Compiles all entries, step by step, into as few functions as V8 and other requests allow.
+ *
+ * @returns functions that never throw, and always give the same score for the same facts
+ */
+export function* compileEntries(entries: readonly CheckedEntry[]) {
   const chunks: ScoreChunk[] = [];
   let writer = createWriter();
   for (const entry of entries) {
@@ -250,12 +240,13 @@ export function* compileEntries(entries: readonly CheckedEntry[]): Generator<voi
     breakdown: breakdown === '' ? '[]' : `${breakdown}]`,
   });
   return {
-    score(facts) {
+    score(facts: Facts): Score {
       const sum = { score: 0, breakdown: '' };
       for (const add of chunks) add(facts, sum);
       return finish(sum);
     },
-    async scoreWithPauses(facts, pauseIfLong) {
+    /** The same, for a process that has requests to answer. @param pauseIfLong awaited after each costly part */
+    async scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score> {
       const sum = { score: 0, breakdown: '' };
       for (const add of chunks) {
         add(facts, sum);
@@ -269,19 +260,13 @@ export function* compileEntries(entries: readonly CheckedEntry[]): Generator<voi
 /** Limits a sum of effects to the range of scores. */
 export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
 
-/**
- * What each entry adds to a score, without a breakdown. `effects` has an element for each entry: negative if it
- * subtracts, 0 if it does not count.
- */
-export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts, effects: Float64Array) => void {
+/** What each entry adds to a score, without a breakdown: negative if it subtracts, 0 if it does not count. */
+export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts) => number[] {
   const compiled = entries.map(({ logic, condition, value }) => ({
     sign: logic.effect.action === 'ADD' ? 1 : -1,
     isMet: compileExpression(condition),
     valueFor: compileExpression(value),
   }));
-  return (facts, effects) => {
-    compiled.forEach(({ sign, isMet, valueFor }, index) => {
-      effects[index] = isMet(facts) ? sign * effectOf(Number(valueFor(facts))) : 0;
-    });
-  };
+  return facts =>
+    compiled.map(({ sign, isMet, valueFor }) => (isMet(facts) ? sign * effectOf(Number(valueFor(facts))) : 0));
 }

@@ -82,7 +82,6 @@ interface Transitions {
 }
 
 interface Tables {
-  size: number;
   words: number;
   /** The bit after the last step, which means a match. */
   matchWord: number;
@@ -179,7 +178,7 @@ function makeTables(program: Program, steps: readonly number[], bounds: Int32Arr
     }
   }
   const asciiClass = Uint16Array.from({ length: 128 }, (_, rune) => classOf(bounds, rune));
-  return { size, words, matchWord, matchBit, bounds, asciiClass, readers, begins, between };
+  return { words, matchWord, matchBit, bounds, asciiClass, readers, begins, between };
 }
 
 /** One character, surrogates joined as re2js does; -1 after the end. */
@@ -284,10 +283,8 @@ export function compilePattern(source: string): Pattern {
   }
   const { prog, dfa } = compiled.re2();
   const program: Program = prog;
-  const steps: number[] = [];
-  for (let counter = 0; counter < program.numInst(); counter++) {
-    if (program.getInst(counter).op >= operation.rune) steps.push(counter);
-  }
+  const counters = Array.from({ length: program.numInst() }, (_, counter) => counter);
+  const steps = counters.filter(counter => program.getInst(counter).op >= operation.rune);
   if (steps.length > patternLimits.size || program.numInst() > 4 * patternLimits.size) {
     throw new PatternError(
       `reads ${steps.length} characters with its repeats written out; the limit is ${patternLimits.size}; shorten it or lower its repeat counts`,

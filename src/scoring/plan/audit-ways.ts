@@ -18,8 +18,8 @@ export const ways = [
 
 export type Way = (typeof ways)[number];
 
-/** The pull requests that would replace one; undefined if the way does not apply. */
-export type Change = (facts: Facts) => readonly Facts[] | undefined;
+/** The pull requests that would replace one; itself if the way does not apply. */
+export type Change = (facts: Facts) => readonly Facts[];
 
 const paddingLines = 300;
 const paddingFiles = ['package-lock.json', 'pnpm-lock.yaml', 'go.sum', 'dist/a.js', 'vendor/a.js', 'docs/notes.md'];
@@ -56,9 +56,9 @@ function someFiles(
 }
 
 const split: Change = facts => {
-  if (facts.size < 2) return undefined;
+  if (facts.size < 2) return [facts];
   const places = [...facts.files.keys()];
-  const parts = [Math.ceil, Math.floor].map((round, index) => {
+  return [Math.ceil, Math.floor].map((round, index) => {
     const half = (lines: number) => round(lines / 2);
     const files =
       places.length < 2
@@ -76,11 +76,11 @@ const split: Change = facts => {
       comments: half(facts.comments),
     });
   });
-  return parts;
 };
 
-const pad = (path: string): Change => {
-  return facts => [
+const pad =
+  (path: string): Change =>
+  facts => [
     changed(facts, {
       additions: facts.additions + paddingLines,
       changed_files: facts.changed_files + 1,
@@ -88,10 +88,9 @@ const pad = (path: string): Change => {
       file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0],
     }),
   ];
-};
 
 const splitFile: Change = facts => {
-  if (facts.changed_files === 0) return undefined;
+  if (facts.changed_files === 0) return [facts];
   const [first, ...others] = facts.files.keys();
   const name = facts.files[first ?? 0] ?? '';
   const kept = someFiles(facts, others);
@@ -115,14 +114,14 @@ const splitFile: Change = facts => {
 };
 
 const reopen: Change = facts => {
-  if (facts.merged) return undefined;
+  if (facts.merged) return [facts];
   return [
     changed(facts, { state: facts.draft ? 'draft' : 'open', closed_at: null, updated_at: facts.updated_at + 60 }),
   ];
 };
 
 const mergeAlone: Change = facts => {
-  if (facts.self_merged) return undefined;
+  if (facts.self_merged) return [facts];
   const mergedAt = facts.merged_at ?? facts.closed_at ?? Math.max(facts.updated_at, facts.created_at);
   return [
     changed(facts, {
@@ -137,13 +136,9 @@ const mergeAlone: Change = facts => {
 };
 
 /** What the rules look for, and so what somebody gaming them would add. */
-interface Hints {
-  labels: Set<string>;
-  titles: Set<string>;
-}
-
-function findHints(trees: readonly TypedExpression[]): Hints {
-  const hints: Hints = { labels: new Set(), titles: new Set() };
+function findHints(trees: readonly TypedExpression[]) {
+  const labels = new Set<string>();
+  const titles = new Set<string>();
   const isFact = (tree: TypedExpression, name: SourceName) => tree.kind === 'fact' && tree.name === name;
   for (const tree of allParts(trees)) {
     const { parts } = tree;
@@ -151,10 +146,10 @@ function findHints(trees: readonly TypedExpression[]): Hints {
       part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
     );
     const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
-    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) hints.labels.add(text);
-    if (parts.some(part => isFact(part, 'title'))) for (const text of texts) hints.titles.add(text);
+    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) labels.add(text);
+    if (parts.some(part => isFact(part, 'title'))) for (const text of texts) titles.add(text);
   }
-  return hints;
+  return { labels, titles };
 }
 
 /** The changes to try for each way, of which the best counts. @param trees of the rules, which show what they look for */
@@ -170,13 +165,11 @@ export function changesOf(trees: readonly TypedExpression[]): Record<Way, readon
     ],
     title: [...usualPrefixes, ...titles].map(
       (prefix): Change =>
-        facts =>
-          facts.title.startsWith(prefix) ? undefined : [{ ...facts, title: prefix + facts.title }],
+        facts => [facts.title.startsWith(prefix) ? facts : { ...facts, title: prefix + facts.title }],
     ),
     label: [...labels].map(
       (label): Change =>
-        facts =>
-          facts.labels.includes(label) ? undefined : [{ ...facts, labels: [...facts.labels, label] }],
+        facts => [facts.labels.includes(label) ? facts : { ...facts, labels: [...facts.labels, label] }],
     ),
     reopen: [reopen],
     self_merge: [mergeAlone],

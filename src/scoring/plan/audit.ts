@@ -10,8 +10,8 @@ import { checkRules, type Ruleset } from '../ruleset.ts';
 import { type Change, changesOf, type Way, ways } from './audit-ways.ts';
 import { createDistribution, type Distribution } from './distribution.ts';
 
-export type AuditResult = ReturnType<ReturnType<typeof createAudit>['result']>;
-export type AuditedWay = AuditResult['ways'][number];
+export type Audit = ReturnType<typeof createAudit>;
+export type AuditedWay = ReturnType<Audit['result']>['ways'][number];
 
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);
@@ -33,7 +33,6 @@ export function createAudit(ruleset: Ruleset) {
   const names = [...new Set(entries.map(({ name }) => name))];
   const ruleOf = entries.map(({ name }) => names.indexOf(name));
   const evaluate = compileEffects(entries);
-  const effects = new Float64Array(entries.length);
   const changes = changesOf(trees);
   const tallies = ways.map((way): Tally => {
     const paid = new Float64Array(names.length);
@@ -43,9 +42,8 @@ export function createAudit(ruleset: Ruleset) {
 
   /** Adds the points of each rule to `points`. @returns the score */
   function score(facts: Facts, points: Float64Array): number {
-    evaluate(facts, effects);
     let sum = 0;
-    for (const [index, effect] of effects.entries()) {
+    for (const [index, effect] of evaluate(facts).entries()) {
       sum += effect;
       const rule = ruleOf[index] ?? 0;
       points[rule] = (points[rule] ?? 0) + effect;
@@ -58,10 +56,8 @@ export function createAudit(ruleset: Ruleset) {
   function tryWay(tally: Tally, id: string, original: Facts, from: number): void {
     let best: { after: number; points: Float64Array } | undefined;
     for (const change of tally.changes) {
-      const results = change(original);
-      if (results === undefined) continue;
       const points = new Float64Array(names.length);
-      const after = results.reduce((sum, result) => sum + score(result, points), 0);
+      const after = change(original).reduce((sum, result) => sum + score(result, points), 0);
       if (after > (best?.after ?? from)) best = { after, points };
     }
     if (best === undefined) return;
@@ -95,8 +91,8 @@ export function createAudit(ruleset: Ruleset) {
           /** Of the pull requests, how many gain points, between 0 and 1. */
           share: pullRequests === 0 ? 0 : gains.count / pullRequests,
           /** Of those that gain; 0 if none does. */
-          medianGain: gains.median() ?? 0,
-          maxGain: gains.quantile(1) ?? 0,
+          median_gain: gains.median() ?? 0,
+          largest_gain: gains.quantile(1) ?? 0,
           /** Which rules pay, as shares of all points gained, the largest first. */
           rules: names
             .map((name, rule) => ({ name, share: total === 0 ? 0 : (paid[rule] ?? 0) / total }))

@@ -4,13 +4,9 @@ export type Distribution = ReturnType<typeof createDistribution>;
 export function createDistribution() {
   const counts = new Map<number, number>();
   let [count, sum] = [0, 0];
-  let ordered: [score: number, count: number][] | undefined;
 
   /** Each score with its count, lowest first. */
-  function sorted(): readonly [score: number, count: number][] {
-    ordered ??= [...counts].sort(([a], [b]) => a - b);
-    return ordered;
-  }
+  const sorted = () => [...counts].sort(([a], [b]) => a - b);
 
   /** The score at a place in ascending order, from 0; null after the last one. */
   function at(place: number): number | null {
@@ -27,7 +23,6 @@ export function createDistribution() {
       count += 1;
       sum += score;
       counts.set(score, (counts.get(score) ?? 0) + 1);
-      ordered = undefined;
     },
     get count() {
       return count;
@@ -58,7 +53,7 @@ export interface Bucket {
 const targetBuckets = 16;
 
 /** The next 1, 2 or 5 times a power of ten. */
-function roundStep(minimum: number): number {
+export function roundStep(minimum: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, minimum)));
   return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= minimum) ?? 10 * power;
 }

@@ -12,9 +12,9 @@ import { bucketsOf, createDistribution, type Distribution } from './distribution
 
 export type PlanResult = ReturnType<ReturnType<typeof createPlan>['result']>;
 export type RuleResult = PlanResult['rules'][number];
-export type RuleSide = NonNullable<RuleResult['before']>;
+export type EntryResult = RuleResult['entries'][number];
 /** How many pull requests something counted for, and the sum of its points. */
-export type Share = NonNullable<RuleResult['entries'][number]['before']>;
+export type Share = NonNullable<EntryResult['before']>;
 export type Summary = PlanResult['before'];
 
 export interface Mover {
@@ -95,12 +95,11 @@ export function createPlan(before: Ruleset, after: Ruleset) {
   const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
   const entries = tallies.map(({ entry }) => entry);
   const evaluate = compileEffects(entries);
-  const effects = new Float64Array(entries.length);
 
   // How many pull requests each rule counted for, and the last of them, so that two entries of a rule count once.
   const ruleCounts = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
   const ruleLast = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
-  const members = new Map<string, { pullRequests: number; changed: number; before: number; after: number }>();
+  const members = new Map<string, { pull_requests: number; changed: number; before: number; after: number }>();
   const scores = { before: createDistribution(), after: createDistribution() };
   const movers: Record<'raised' | 'lowered', Mover[]> = { raised: [], lowered: [] };
   const moved = { raised: 0, lowered: 0 };
@@ -115,10 +114,8 @@ export function createPlan(before: Ruleset, after: Ruleset) {
   /** Adds a pull request, once. @param memberId its author's */
   function add(id: string, memberId: string, facts: Facts): void {
     count += 1;
-    evaluate(facts, effects);
     let [from, to, hasSameEntries] = [0, 0, true];
-    for (let index = 0; index < effects.length; index += 1) {
-      const effect = effects[index] ?? 0;
+    for (const [index, effect] of evaluate(facts).entries()) {
       const tally = tallies[index];
       if (effect === 0 || tally === undefined) continue;
       tally.count += 1;
@@ -137,9 +134,9 @@ export function createPlan(before: Ruleset, after: Ruleset) {
     to = clampScore(to);
     scores.before.add(from);
     scores.after.add(to);
-    const member = members.get(memberId) ?? { pullRequests: 0, changed: 0, before: 0, after: 0 };
+    const member = members.get(memberId) ?? { pull_requests: 0, changed: 0, before: 0, after: 0 };
     members.set(memberId, member);
-    member.pullRequests += 1;
+    member.pull_requests += 1;
     member.before += from;
     member.after += to;
     if (from === to) {
@@ -155,12 +152,11 @@ export function createPlan(before: Ruleset, after: Ruleset) {
   function sideOf(side: 'before' | 'after', rule: number, checked: CheckedRule | undefined) {
     if (checked === undefined) return null;
     const own = tallies.filter(tally => tally.rule === rule && (side === 'before' ? tally.isBefore : tally.isAfter));
-    const { isEnabled, isValid } = checked;
     return {
-      isEnabled,
+      enabled: checked.isEnabled,
       /** False for a stored rule that this release no longer accepts: it contributes nothing. */
-      isValid,
-      pullRequests: ruleCounts[side][rule] ?? 0,
+      valid: checked.isValid,
+      pull_requests: ruleCounts[side][rule] ?? 0,
       points: own.reduce((sum, { points }) => sum + points, 0),
     };
   }
@@ -170,14 +166,14 @@ export function createPlan(before: Ruleset, after: Ruleset) {
     const before = rank(all.map(([, totals]) => totals.before));
     const after = rank(all.map(([, totals]) => totals.after));
     return all
-      .map(([member, totals], index) => ({
-        member,
+      .map(([id, totals], index) => ({
+        id,
         ...totals,
         /** From 1. Members with the same total share a rank. */
-        rankBefore: before[index] ?? 0,
-        rankAfter: after[index] ?? 0,
+        rank_before: before[index] ?? 0,
+        rank_after: after[index] ?? 0,
       }))
-      .sort((a, b) => b.after - a.after || b.before - a.before || (a.member < b.member ? -1 : 1));
+      .sort((a, b) => b.after - a.after || b.before - a.before || (a.id < b.id ? -1 : 1));
   }
 
   return {
@@ -200,11 +196,13 @@ export function createPlan(before: Ruleset, after: Ruleset) {
         /** Null on a side that lacks the entry, or has its rule disabled. */
         entries: tallies
           .filter(({ rule }) => rule === index)
-          .map(({ entry, isBefore, isAfter, count: pullRequests, points }) => ({
-            /** With the whole condition. */
-            logic: entry.logic,
-            before: isBefore ? { pullRequests, points } : null,
-            after: isAfter ? { pullRequests, points } : null,
+          .map(({ entry: { logic }, isBefore, isAfter, count: pulls, points }) => ({
+            /** The whole condition. */
+            expression: logic.expression,
+            action: logic.effect.action,
+            value: logic.effect.value,
+            before: isBefore ? { pull_requests: pulls, points } : null,
+            after: isAfter ? { pull_requests: pulls, points } : null,
           })),
       })),
       /** Highest new total first. */
