@@ -54,7 +54,7 @@ async function makePlan(
       outdated,
       pullRequests: await describePullRequests(executor, id, movers),
       audit: withAudit ? await compareAudits(context, executor, id, inForce, ruleset) : null,
-      members: new Map((await listMembers(executor, id, true)).map(member => [member.id, member])),
+      members: new Map((await listMembers(executor, id, true)).map(({ id, login, name }) => [id, { login, name }])),
     });
   });
 }

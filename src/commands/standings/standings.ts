@@ -143,12 +143,7 @@ async function noteOf(
   return `${scores} yet to be recalculated. ${await describeRescoring(context, executor, organisation)}`;
 }
 
-function standingsText(
-  document: StandingsDocument,
-  { byRule = false }: StandingsOptions,
-  width: number,
-  note: string | undefined,
-): string {
+function standingsText(document: StandingsDocument, { byRule = false }: StandingsOptions, width: number): string {
   const { organisation, of, since, until, file, ruleset_version: version, standings } = document;
   const scoredBy =
     version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
@@ -179,12 +174,7 @@ function standingsText(
     rows.length === 0
       ? [since === null && until === null ? 'No pull requests.' : 'No pull requests in this period.']
       : grid(columns, [...rows, row('', 'total', '', document)], { width });
-  return [
-    `${organisation}: ${describePeriod(document)}${scoredBy}`,
-    '',
-    ...lines,
-    ...(note === undefined ? [] : ['', note]),
-  ].join('\n');
+  return [`${organisation}: ${describePeriod(document)}${scoredBy}`, '', ...lines].join('\n');
 }
 
 /** A spreadsheet could take such a text for a formula. Some understand full-width signs, too. */
@@ -250,11 +240,10 @@ those of members who have left do.`,
         read: (deps, organisation) => readStandings({ context, deps, organisation }, options, period, rules),
         request: { method: 'GET', path: `standings?${query}` },
         async show(document, executor) {
-          const note = await noteOf(document, context, executor);
           const text = options.csv
             ? standingsCsv(document, options)
-            : standingsText(document, options, context.columns, note);
-          return { text, note };
+            : standingsText(document, options, context.columns);
+          return { text, note: await noteOf(document, context, executor) };
         },
       };
     });

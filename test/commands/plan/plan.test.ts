@@ -127,6 +127,11 @@ describe('a plan', () => {
     expect(document.members.map(({ login, after: total }) => ({ login, total, pull_requests: 10 }))).toEqual(
       await stored(tenant),
     );
+    const [first] = document.members;
+    expect(first?.id).toMatch(/^mem_/);
+    expect(Object.keys(first ?? {}).join(' ')).toBe(
+      'id login name pull_requests changed before after rank_before rank_after',
+    );
     expect(document.members.map(({ name, rank_before, rank_after }) => [name, rank_before, rank_after])).toEqual([
       ['Grace Hopper', 2, 1],
       ['Ada Lovelace', 1, 2],
