@@ -43,13 +43,10 @@ export const changes: readonly Change[] = [
     ['return isReached && ticket < fetchTicket;', 'return isReached;'],
     ['and behind_source_updated_at is not distinct from waiting.behind then', 'then'],
     ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
-    [
-      'where organisation_id = ${organisationId} and behind_since is not null',
-      'where false and behind_since is not null',
-    ],
+    ['sql`behind_since is not null and', 'sql`false and'],
     [".set({ state: 'gone', appliedAt", ".set({ state: 'applied', appliedAt"],
     ['order by place, is_background, turn_at', 'order by is_background, turn_at'],
-    [' and last_error is null\n', '\n'],
+    [' and last_error is null and', ' and'],
   ]),
   ...of(
     'Floor',
@@ -100,7 +97,7 @@ export const changes: readonly Change[] = [
   ...of('Membership', 'database/members.ts', sync('members', 'order'), [
     ['          leftAt: null,\n', ''],
     ['await executor.update(members).set({ fetchTicket: ticket }).where(isOther);', ''],
-    ['    lte(members.fetchTicket, ticket),\n', ''],
+    ['and(isUnlisted, lte(members.fetchTicket, ticket))', 'isUnlisted'],
     ['<> all(', '<> any('],
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
@@ -114,7 +111,7 @@ export const changes: readonly Change[] = [
 
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
     ['leftAt: null, fetchTicket: ticket', 'fetchTicket: ticket'],
-    ['leftAt: sql`now()`, fetchTicket: ticket', 'leftAt: sql`now()`'],
+    ['.set({ leftAt: sql`now()`, fetchTicket: ticket })', '.set({ leftAt: sql`now()` })'],
     [', lt(repositories.fetchTicket, ticket)))', '))'],
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
@@ -123,11 +120,11 @@ export const changes: readonly Change[] = [
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
-    ['const isFree = lte(syncLeasedUntil, sql`now()`);', 'const isFree = sql`true`;'],
-    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() order by is_background, due_at limit'],
-    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() order by turn_at limit'],
-    ['due_at <= now() order by is_background, turn_at limit', 'due_at <= now() limit'],
-    ["when is_isolated then interval '30 seconds'", "when is_isolated then interval '1 day'"],
+    ['and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt))', 'isNull(organisations.removedAt)'],
+    ['place, is_background, turn_at limit', 'place, is_background, due_at limit'],
+    ['place, is_background, turn_at limit', 'place, turn_at limit'],
+    ['place, is_background, turn_at limit', 'place limit'],
+    ["'30 seconds'`, sql`is_isolated and not", "'1 day'`, sql`is_isolated and not"],
     ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
   ]),
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
@@ -140,7 +137,7 @@ export const changes: readonly Change[] = [
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     ['    eq(rescoreRanges.id, id),\n', ''],
     [' from saved where from_score <> score', ' from saved'],
-    ['          and (ticket is null or fetch_ticket < ticket)\n', ''],
+    ['          and fetch_ticket < ticket\n', ''],
     ['      ticket: remainder.ticket,\n', ''],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     [".for('update', { skipLocked: true })", ".for('update')"],
