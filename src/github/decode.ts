@@ -75,8 +75,11 @@ const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 /** Compiled when it is first used. */
 function checkOf(schema: TSchema): TypeCheck<TSchema> {
-  const check = checks.get(schema) ?? TypeCompiler.Compile(schema);
-  checks.set(schema, check);
+  let check = checks.get(schema);
+  if (check === undefined) {
+    check = TypeCompiler.Compile(schema);
+    checks.set(schema, check);
+  }
   return check;
 }
 

@@ -72,11 +72,10 @@ const environmentOfDatabase = () =>
 function run(args: string[], env: NodeJS.ProcessEnv, input: Buffer | undefined, signal: AbortSignal) {
   return new Promise<{ code: unknown; stdout: string; stderr: string }>(resolve => {
     const timeout = limits.maxMinutes * 60_000;
-    const options = { env, timeout, maxBuffer: limits.maxReplyBytes, killSignal: 'SIGKILL' } as const;
+    const options = { env, timeout, maxBuffer: limits.maxReplyBytes, killSignal: 'SIGKILL', signal } as const;
     const child = execFile(process.execPath, args, options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
     );
-    signal.addEventListener('abort', () => child.kill('SIGKILL'));
     // Pages come first.
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     // A command that ends early does not read it to the end.

@@ -213,8 +213,8 @@ async function checkRateLimits(report: Report, access: Access, { database, organ
     const scope = usesApp ? { ...access, organisation } : access;
     const credential = credentialOf(config, organisation);
     const gather = async () => (await findLimits(database.executor, credential, organisation.id)).secondsBlocked;
-    if ((await report.check(checks.rateLimit, scope, gather)) === 0)
-      free.push(...(usesApp ? [organisation] : organisations));
+    const secondsBlocked = await report.check(checks.rateLimit, scope, gather);
+    if (secondsBlocked === 0) free.push(...(usesApp ? [organisation] : organisations));
   }
   return free;
 }

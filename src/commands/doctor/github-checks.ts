@@ -227,7 +227,7 @@ export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: Or
   }
   const page = hook.id === null ? 'the settings of the App' : `${settings}/${hook.id}`;
   const note = config.publicUrl === undefined ? ' (check the address: PUBLIC_URL is not set)' : '';
-  // PUBLIC_URL has the right port. Without one in it, the address is that of a proxy.
+  // PUBLIC_URL has the right port. An address without a port is that of a proxy.
   const port = config.publicUrl === undefined && hook.url !== null ? new URL(hook.url).port : '';
   const faults = [
     ...checkSettings(hook, page),

@@ -4,6 +4,7 @@ import type { Executor } from '../../database/client.ts';
 import { connectToServer, inspectSchema, placeOf, requireUsable } from '../../database/migrate.ts';
 import { isInPresentRepository } from '../../database/pull-requests.ts';
 import { pullRequests, repositories } from '../../database/schema.ts';
+import { isOneOf } from '../../database/statement.ts';
 
 interface Measurements {
   user: string;
@@ -123,15 +124,19 @@ export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRep
  * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
  * longest ago: each comparison moves the tickets of all that it lists.
  */
-export function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
+export async function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
   const { id, name, nodeId, leftAt, fetchTicket } = repositories;
-  const isOfOrganisation = and(eq(repositories.organisationId, organisationId), eq(id, pullRequests.repositoryId));
-  return executor
-    .select({ nodeId, name, pullRequests: count() })
+  const stored = await executor
+    .select({ id: pullRequests.repositoryId, count: count() })
     .from(pullRequests)
-    .innerJoin(repositories, isOfOrganisation)
     .where(eq(pullRequests.organisationId, organisationId))
-    .groupBy(repositories.organisationId, id)
+    .groupBy(pullRequests.repositoryId);
+  const counts = new Map(stored.map(repository => [repository.id, repository.count]));
+  const rows = await executor
+    .select({ id, nodeId, name })
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()])))
     .orderBy(isNull(leftAt), fetchTicket, id)
     .limit(limit);
+  return rows.map(({ id, nodeId, name }) => ({ nodeId, name, pullRequests: counts.get(id) ?? 0 }));
 }

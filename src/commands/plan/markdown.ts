@@ -27,6 +27,7 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
     '',
     ...summary(plan, layout).map(([label, text]) => (label === '' ? `- ${text}` : `- **${label}:** ${text}`)),
     ...(plan.pull_requests.total > 0 ? scores(plan, layout) : []),
+    '',
     ...details(plan, layout, code(apply)),
   ]
     .join('\n')

@@ -101,6 +101,10 @@ function createWriter() {
       const [two, twoAgain] = twice(right);
       return `(${one} < ${two} || ${oneAgain} > ${twoAgain})`;
     }
+    // A value that is absent differs from every constant.
+    if (operator === '==' && parts.some(({ kind }) => kind === 'constant')) {
+      return `(${write(left)} === ${write(right)})`;
+    }
     const { guard, values } = present(parts);
     const [one, two] = values;
     if (operator === '==' || operator === '!=') return `(${guard}${one} ${operator}= ${two})`;
