@@ -170,7 +170,7 @@ export function loadConfig(env: Variables) {
     /** Addresses and networks of proxies whose forwarded headers count. */
     trustProxy,
     github: Object.freeze({
-      /** Of REST, without a slash at its end. */
+      /** GitHub's REST address, without a slash at its end. */
       apiUrl,
       /** Through which GitHub is reached; undefined: directly. `url` may have a password; messages name the `place`. */
       proxy: proxy && Object.freeze({ ...proxy, place: new URL(proxy.url).origin }),

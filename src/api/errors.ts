@@ -17,9 +17,9 @@ import {
   ServiceError,
   unsupportedMediaType,
 } from '../errors.ts';
-import { named } from './validation.ts';
+import { namedObject } from './validation.ts';
 
-export const ErrorBody = named('Error', { message: Type.String({ description: 'An overview of the error' }) });
+export const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
 
 const descriptions: Partial<Record<ErrorCode, string>> = {
   bad_request: 'A parameter is not valid; the message says which and why',
@@ -99,6 +99,7 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
 
 /** Gives every error the Error body, also on unknown paths. Call it before adding routes. */
 export function handleErrors(app: FastifyInstance): void {
+  // Each path is stored under GET, with the methods that it has.
   const paths = createRouter({ ...app.initialConfig.routerOptions });
   app.addHook('onRoute', ({ url, method }) => {
     const methods: Set<string> = paths.findRoute('GET', url)?.store ?? new Set();

@@ -9,14 +9,14 @@ import { errorResponses, unknownId } from './errors.ts';
 import { notModified } from './page-cache.ts';
 import { dataOf, PageQuery, pageOf, sendList } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';
-import { closed, named } from './validation.ts';
+import { closedObject, namedObject } from './validation.ts';
 
-const Member = named('Member', {
+const Member = namedObject('Member', {
   id: Type.String({ description: 'Identifier of the member' }),
   name: Type.String({ description: 'Name' }),
   profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
   created_at: Type.Integer({ description: 'When this service first knew the member, Unix seconds' }),
-  links: closed({
+  links: closedObject({
     pull_requests: Type.String({ format: 'uri', description: "Reference to the member's pull requests" }),
   }),
 });

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
-import { closed, named } from './validation.ts';
+import { closedObject, namedObject } from './validation.ts';
 
 export const PageQuery = Type.Object({
   cursor: Type.Optional(
@@ -30,14 +30,14 @@ export type PageQuery = Static<typeof PageQuery>;
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const NullableUri = Type.Union([Type.String({ format: 'uri' }), Type.Null()]);
 
-export const PageMeta = named('PageMeta', {
+export const PageMeta = namedObject('PageMeta', {
   path: { ...NullableString, description: 'Base path for paginator-generated URLs' },
   per_page: Type.Integer({ description: 'Number of items on a page' }),
   next_cursor: { ...NullableString, description: 'Cursor pointing to the next set of items' },
   prev_cursor: { ...NullableString, description: 'Cursor pointing to the previous set of items' },
 });
 
-export const PageLinks = named('PageLinks', {
+export const PageLinks = namedObject('PageLinks', {
   first: NullableString,
   last: NullableString,
   prev: NullableUri,
@@ -45,7 +45,8 @@ export const PageLinks = named('PageLinks', {
 });
 
 /** A reply whose only property is `data`. */
-export const dataOf = <Data extends TSchema>(data: Data, description: string) => closed({ data }, { description });
+export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
+  closedObject({ data }, { description });
 
 /** A reply with this schema, which the handler returns as the bytes of its JSON. */
 export const jsonBytes = (schema: TSchema) => Type.Unsafe<Buffer>(schema);
@@ -77,7 +78,7 @@ export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIt
 
 export const pageOf = (item: TSchema) =>
   jsonBytes(
-    closed(
+    closedObject(
       { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
       { description: 'A page of the list' },
     ),
@@ -163,7 +164,7 @@ function parseCursor<Row, Columns extends TObject, Position>(
   } catch {
     throw refused();
   }
-  const schema = closed({ ...columns.properties, _pointsToNextItems: Type.Boolean() });
+  const schema = closedObject({ ...columns.properties, _pointsToNextItems: Type.Boolean() });
   if (!Value.Check(schema, cursor)) throw refused();
   const { _pointsToNextItems: forwards, ...place } = cursor;
   const position = locate(place as Static<Columns>);

@@ -19,7 +19,7 @@ import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './errors.ts';
 import { notModified } from './page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
-import { closed, named } from './validation.ts';
+import { closedObject, namedObject } from './validation.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
 const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
@@ -30,7 +30,7 @@ export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
   description: 'Action taken by the rule',
 });
 
-const PullRequestScore = named('PullRequestScore', {
+const PullRequestScore = namedObject('PullRequestScore', {
   name: Type.String({ description: 'Name of the rule that produced the score entry' }),
   action: Type.Ref(RuleEffectAction),
   effect: Type.Integer({ description: 'Effect applied by the rule' }),
@@ -42,7 +42,7 @@ const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
   description: 'State of the pull request',
 });
 
-export const PullRequest = named('PullRequest', {
+export const PullRequest = namedObject('PullRequest', {
   id: Type.String({ description: 'Unique identifier of the object' }),
   external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
   number: Type.Integer({ description: 'Pull-request number' }),
@@ -59,7 +59,7 @@ export const PullRequest = named('PullRequest', {
     description: 'Breakdown of the score, one entry per rule contribution',
   }),
   created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
-  links: closed({
+  links: closedObject({
     member: Type.String({ format: 'uri', description: 'Reference to the member who created the pull request' }),
   }),
 });
@@ -71,7 +71,7 @@ const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
-const DeletedPullRequest = closed(
+const DeletedPullRequest = closedObject(
   {
     id: Type.String({ description: 'Identifier of the deleted object' }),
     object: Type.Literal('pull_request', { description: 'Kind of the deleted object' }),

@@ -7,17 +7,17 @@ import { formatId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { dataOf, sendList } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
-import { closed, named } from './validation.ts';
+import { closedObject, namedObject } from './validation.ts';
 
-const Rule = named('Rule', {
+const Rule = namedObject('Rule', {
   id: Type.String({ description: 'Identifier' }),
   name: Type.String({ description: 'Name' }),
   description: Type.String({ description: 'Description' }),
   is_enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
   logic: Type.Array(
-    closed({
+    closedObject({
       expression: Type.String({ description: 'The effect applies if this is true' }),
-      effect: closed({
+      effect: closedObject({
         action: Type.Ref(RuleEffectAction),
         value: Type.String({ description: 'Expression for how much to add or subtract' }),
       }),

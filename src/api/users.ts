@@ -4,9 +4,9 @@ import { beforeAllUsers, readUserPage, type UserPageRow } from '../database/user
 import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './errors.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
-import { named } from './validation.ts';
+import { namedObject } from './validation.ts';
 
-export const User = named('User', {
+export const User = namedObject('User', {
   id: Type.String({ description: 'Identifier' }),
   name: Type.String({ description: 'Name' }),
   email: Type.String({ description: 'E-mail address' }),

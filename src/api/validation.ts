@@ -3,13 +3,13 @@ import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifySchemaCompiler } from 'fastify';
 import { badRequest } from '../errors.ts';
 
-/** A reply's object, with these properties only. */
-export const closed = <Properties extends TProperties>(properties: Properties, options: ObjectOptions = {}) =>
+/** A schema of an object with these properties only. */
+export const closedObject = <Properties extends TProperties>(properties: Properties, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: false, ...options });
 
-/** One that the document lists by name. */
-export const named = <Properties extends TProperties>($id: string, properties: Properties) =>
-  closed(properties, { $id });
+/** The same, listed by name in the OpenAPI document. */
+export const namedObject = <Properties extends TProperties>($id: string, properties: Properties) =>
+  closedObject(properties, { $id });
 
 /**
  * Checks path and query parameters against their schema. Whole numbers must be in plain decimal notation: `1e2`, `0x10`

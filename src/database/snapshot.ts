@@ -20,7 +20,7 @@ const queryTimeoutMs = 30_000;
  * Reads the organisation's pull requests, in the table's order, which is the fastest. While a batch is processed, the
  * database prepares the next ones. One call at a time.
  *
- * @param executor of a snapshot
+ * @param executor the one that {@link readSnapshot} gives: the cursor needs its transaction
  * @param condition which of them; undefined for all
  */
 export async function* readFacts(

@@ -115,7 +115,7 @@ describe('members', () => {
     expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
   });
 
-  test('a member who has left is no longer listed, but can still be retrieved', async () => {
+  test('a member who has left is not in the list, but can still be read by id', async () => {
     const { acme, service, organisation, client, token } = scene;
     const leaver = acme.member('leaver', { name: 'Leah Verne' });
     await syncMembers(service, organisation);

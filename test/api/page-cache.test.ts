@@ -251,7 +251,7 @@ describe('a page of pull requests', () => {
   }
 
   test.each(Object.entries(changes))(
-    'a kept page shows the same as any other until the commit of %s',
+    'a page from memory equals one from the database until %s commits',
     async (_name, change) => {
       await read();
       const { body } = await read();

@@ -74,7 +74,7 @@ describe.each([
     expect(isConnectionFailure(form(error))).toBe(true);
   });
 
-  test('an error of something else is no failure of the database', () => {
+  test('an error from elsewhere is not a database failure', () => {
     const error = form(new TypeError('x is not a function'));
     expect([isRepeatable(error), isConnectionFailure(error), isDatabaseUnavailable(error), isTimeout(error)]).toEqual([
       false,

@@ -369,7 +369,7 @@ describe('a failure to show a score', () => {
     expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
-  test('a limit is no failure to show a score: nothing is asked before the time that GitHub names', async () => {
+  test('a rate limit does not count as a failure, and nothing is sent before GitHub allows it', async () => {
     const { home } = await failingOne();
     world.github.fault(secondaryLimit('120'), { when: ({ operation }) => operation === 'CheckRuns' });
     expect(await publishCheckRuns(world.service)).toBe(true);

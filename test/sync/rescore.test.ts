@@ -366,7 +366,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('re-scoring reports a stored rule that is no longer valid once, and scores by the rest', async () => {
+  test('re-scoring reports a stored rule once if it is not valid, and scores by the rest', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
