@@ -19,6 +19,7 @@ import { boundReplies } from './api/replies.ts';
 import { ruleRoutes } from './api/rules.ts';
 import { userRoutes } from './api/users.ts';
 import { compileValidator } from './api/validation.ts';
+import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
 import { describeOperatorApi, operatorRoutes } from './operator/routes.ts';
@@ -28,6 +29,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     readonly deps: Deps;
     readonly sendPage: SendPage;
+    readonly admitBodies: AdmitBodies;
   }
 }
 
@@ -52,7 +54,7 @@ export async function buildApp(
     loggerInstance: log as FastifyBaseLogger,
     logController: new Fastify.LogController({ disableRequestLogging: true }),
     trustProxy: config.trustProxy.length > 0 && [...config.trustProxy],
-    // No endpoint of the interface takes a body; webhooks set their own limit.
+    // No endpoint of the interface takes a body; webhooks and rules files have limits of their own.
     bodyLimit: 16 * 1024,
     requestTimeout: 30_000,
     connectionTimeout: 60_000,
@@ -79,11 +81,12 @@ export async function buildApp(
 
   app.decorate('deps', deps);
   app.decorate('sendPage', createPageCache());
+  app.decorate('admitBodies', createBodyBudget());
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
   });
-  // Only webhooks read a body. Elsewhere any body is allowed and ignored.
+  // Only webhooks and rules files are read. Elsewhere any body is allowed and ignored.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
   handleConnections(app);

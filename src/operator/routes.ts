@@ -53,6 +53,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
     throw unsupportedMediaType('The content type must be application/yaml.');
   });
+  app.admitBodies(app, maxFileBytes, ({ caller }) => caller.organisationId);
   const runCommand = createCommandRunner(app.deps);
 
   /** Runs a command and sends its document. */

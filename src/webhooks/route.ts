@@ -1,9 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { createBatcher } from '../batching.ts';
+import type { WebhookSecret } from '../config.ts';
 import {
   type DeliveryOutcome,
   type PullRequestDelivery,
@@ -12,7 +11,9 @@ import {
 import { badRequest, unauthenticated, unsupportedMediaType, webhooksNotConfigured } from '../errors.ts';
 import { receive } from './events.ts';
 import { parsePayload } from './payload.ts';
-import { createAdmission, maxOrdinaryBytes, maxPayloadBytes } from './payload-memory.ts';
+
+/** GitHub's payloads for our events stay below 2 MB, by its own limits on texts and lists. */
+const maxPayloadBytes = 5_000_000;
 
 /** `POST /webhooks/github`: verify, record, acknowledge. The loops do the rest after the reply. */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
@@ -23,27 +24,12 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     { maxUnderWay: 2, maxBatchSize: 100 },
     deliveries => takePullRequestDeliveries(deps.database, deliveries),
   );
-  const admission = createAdmission();
-
   app.removeAllContentTypeParsers();
+  // The signature is over these bytes: serialising the parsed JSON would give others.
   app.addContentTypeParser(
     'application/json',
-    async (request: FastifyRequest, payload: Readable): Promise<Received> => {
-      const signed = secrets.map(({ secret, login }) => ({ hmac: createHmac('sha256', secret), login }));
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      // The connection stays: it gets the error, if there is one.
-      for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        admission.receive(request, chunk.length);
-        chunks.push(chunk);
-        bytes += chunk.length;
-        for (const { hmac } of signed) hmac.update(chunk);
-        // Large payloads are read at 20 MB/s at most: freeing their memory faster would hold up other requests.
-        if (bytes > maxOrdinaryBytes) await delay(3);
-      }
-      admission.complete(request);
-      return { chunks, signatures: signed.map(({ hmac, login }) => ({ signature: hmac.digest(), login })) };
-    },
+    { parseAs: 'buffer' },
+    async (_request: FastifyRequest, body: Buffer) => body,
   );
 
   app.addHook('onRequest', async request => {
@@ -59,24 +45,16 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
         'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
       );
     }
-    admission.admit(request);
   });
-  app.addHook('preParsing', (request, reply, _payload, done) => {
-    admission.begin(request, reply);
-    done();
-  });
-  const release = async (request: FastifyRequest) => admission.release(request);
-  // Not `onResponse`: if the connection is gone, it never comes, and the memory would stay reserved.
-  app.addHook('onSend', release);
-  app.addHook('onRequestAbort', release);
+  app.admitBodies(app, maxPayloadBytes);
 
   app.post(
     '/github',
     { bodyLimit: maxPayloadBytes, schema: { hide: true } },
-    async (request: FastifyRequest<{ Body: Received | undefined }>, reply) => {
+    async (request: FastifyRequest<{ Body: Buffer | undefined }>, reply) => {
       const { body } = request;
       if (body === undefined) throw badRequest('The payload is missing.');
-      const signedFor = signers(body, request.headers['x-hub-signature-256']);
+      const signedFor = signers(secrets, body, request.headers['x-hub-signature-256']);
       if (signedFor.length === 0) {
         throw unauthenticated(
           'The signature does not match.',
@@ -88,7 +66,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
       const { taken, message } = await receive(deps, takePullRequest, {
         event,
         guid,
-        payload: parsePayload(Buffer.concat(body.chunks)),
+        payload: parsePayload(body),
         logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(login => login ?? []),
       });
       deps.counters.deliveries[taken ? 'taken' : 'ignored'] += 1;
@@ -97,22 +75,17 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   );
 };
 
-/** A payload as it was received. The signature is over these bytes; serialising the parsed JSON would give others. */
-interface Received {
-  chunks: readonly Buffer[];
-  /** One by each secret, with the only organisation that the secret is valid for; undefined means all. */
-  signatures: readonly { signature: Buffer; login: string | undefined }[];
-}
-
-/**
- * Compares with every secret's signature, in the same time for each.
- *
- * @returns the organisations that the secrets with this signature speak for; undefined speaks for all
- */
-function signers({ signatures }: Received, header: string | string[] | undefined): (string | undefined)[] {
+/** @returns the organisations that the secrets with this signature speak for; undefined speaks for all */
+function signers(
+  secrets: readonly WebhookSecret[],
+  body: Buffer,
+  header: string | string[] | undefined,
+): (string | undefined)[] {
   if (typeof header !== 'string' || !/^sha256=[0-9a-f]{64}$/.test(header)) return [];
   const sentSignature = Buffer.from(header.slice('sha256='.length), 'hex');
-  return signatures.filter(({ signature }) => timingSafeEqual(signature, sentSignature)).map(({ login }) => login);
+  return secrets
+    .filter(({ secret }) => timingSafeEqual(createHmac('sha256', secret).update(body).digest(), sentSignature))
+    .map(({ login }) => login);
 }
 
 function header(request: FastifyRequest, name: string, pattern: RegExp): string {

@@ -351,7 +351,7 @@ describe('the webhook', () => {
   test.each([
     [401, /Set the same secret/],
     [404, /check the proxy in front of it\.$/],
-    [413, /accept bodies of up to 25 MB\.$/],
+    [413, /accept bodies of up to 5 MB\.$/],
     [415, /content type application\/json/],
     [502, /Make sure that GitHub can reach PUBLIC_URL.*pullscore serve/],
     [503, /Check that GITHUB_WEBHOOK_SECRET is set/],

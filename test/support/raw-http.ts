@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
+import { onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
 
 /** Makes the service listen on a free loopback port. @returns the port */
@@ -41,6 +43,24 @@ export function exchange(port: number, bytes: string | Buffer): Promise<RawReply
       else resolve({ ...parseReply(text), text, milliseconds: performance.now() - began });
     });
   });
+}
+
+/** A connection that sends these bytes and then nothing. It resolves once the service has seen the request. */
+export async function stall({ server }: App, port: number, bytes: string | Buffer) {
+  const known = once(server, 'request');
+  const received = { text: '' };
+  const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+  socket.setEncoding('latin1').on('data', chunk => {
+    received.text += chunk;
+  });
+  socket.on('error', () => undefined);
+  onTestFinished(async () => {
+    if (socket.destroyed) return;
+    socket.destroy();
+    await once(socket, 'close');
+  });
+  await known;
+  return { socket, received };
 }
 
 function parseReply(text: string): Pick<RawReply, 'status' | 'headers' | 'body'> {

@@ -282,7 +282,7 @@ function checkAnswers(deliveries: readonly HookDelivery[], page: string, { progr
   const actions: Record<number, string> = {
     401: 'Set the same secret for the webhook on GitHub and in GITHUB_WEBHOOK_SECRET of the service.',
     404: 'Something other than pullscore answered: check the proxy in front of it.',
-    413: 'Let the proxy in front of pullscore accept bodies of up to 25 MB.',
+    413: 'Let the proxy in front of pullscore accept bodies of up to 5 MB.',
     415: 'Choose the content type application/json for the webhook.',
     502: reach,
     503: 'Check that GITHUB_WEBHOOK_SECRET is set for the service, and see its log.',

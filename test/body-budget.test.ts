@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen, stall } from './support/raw-http.ts';
+import { type Service, startService } from './support/service.ts';
+import { createTenant, createToken } from './support/tenants.ts';
+
+let service: Service;
+let port: number;
+let tokens: string[];
+beforeAll(async () => {
+  service = await startService({ RATE_LIMIT: '0' });
+  tokens = [];
+  for (const login of ['acme', 'globex']) {
+    const { user } = await createTenant(service, { login });
+    tokens.push(await createToken(service, user, ['rules:read']));
+  }
+  port = await listen(service.app);
+});
+afterAll(() => service.close());
+
+/** A plan of a rules file of this size that sends a byte less. */
+const plan = (token: string | undefined, bytes: number) =>
+  `POST /operator/rules/plan HTTP/1.1\r\nHost: a\r\nContent-Type: application/yaml\r\nAuthorization: Bearer ${token}\r\n` +
+  `Content-Length: ${bytes}\r\n\r\n${'x'.repeat(bytes - 1)}`;
+
+test('of 590 rules files of an organisation whose last byte never comes, one is read; the others get 429', async () => {
+  const before = process.memoryUsage.rss();
+  const stalled: Awaited<ReturnType<typeof stall>>[] = [];
+  const withheld = Buffer.from(plan(tokens[0], 2_000_000));
+  for (let index = 0; index < 590; index += 1) {
+    stalled.push(await stall(service.app, port, withheld));
+  }
+  const refused = () => stalled.filter(({ received }) => received.text.startsWith('HTTP/1.1 429 '));
+  await expect.poll(() => refused().length).toBe(589);
+  expect(stalled[1]?.received.text).toMatch(/retry-after: 5\r\n.*"Another file of this organisation is under way\. /s);
+  expect(process.memoryUsage.rss() - before).toBeLessThan(300e6);
+
+  // Another organisation's file is read, and so is the next one of this organisation once the first is gone.
+  const readOne = async (token: string | undefined) => {
+    const { received } = await stall(service.app, port, `${plan(token, 100)}x`);
+    await expect.poll(() => received.text, { timeout: 10_000 }).toMatch(/^HTTP/);
+    return received.text;
+  };
+  expect(await readOne(tokens[1])).toMatch(/^HTTP\/1.1 400 /);
+  expect(await readOne(tokens[0])).toMatch(/^HTTP\/1.1 429 /);
+  stalled[0]?.socket.destroy();
+  await expect.poll(() => readOne(tokens[0])).toMatch(/^HTTP\/1.1 400 /);
+});
