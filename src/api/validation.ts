@@ -12,7 +12,8 @@ export const namedObject = <Properties extends TProperties>($id: string, propert
   closedObject(properties, { $id });
 
 /**
- * Checks path and query parameters against their schema. Whole numbers must be in plain decimal notation: `1e2`, `0x10`
+ * Checks path and query parameters against their schema, and hands on those that it declares: a parameter that no schema
+ * declares reaches no handler. A closed schema refuses it. Whole numbers must be in plain decimal notation: `1e2`, `0x10`
  * and a parameter given twice are refused, not converted.
  */
 export const compileValidator: FastifySchemaCompiler<unknown> = route => {
@@ -21,10 +22,12 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
   const schema = route.schema as TObject;
   const { properties } = schema;
   const check = TypeCompiler.Compile(schema);
+  const isOpen = route.httpPart !== 'headers' && schema.additionalProperties !== false;
   const integers = Object.keys(properties).filter(name => properties[name]?.type === 'integer');
 
   return (input: unknown) => {
-    const value = { ...(input as Record<string, unknown>) };
+    const given = Object.entries(input as Record<string, unknown>);
+    const value = Object.fromEntries(isOpen ? given.filter(([name]) => Object.hasOwn(properties, name)) : given);
     for (const name of integers) {
       const text = value[name];
       if (typeof text === 'string' && /^(0|[1-9]\d{0,15})$/.test(text)) value[name] = Number(text);
@@ -36,7 +39,8 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
 };
 
 function describe(name: string, schema: TSchema | undefined, value: unknown): string {
+  if (schema === undefined) return `${name} is not a known parameter.`;
   if (Array.isArray(value)) return `${name} may be given only once.`;
-  if (schema?.type === 'integer') return `${name} must be a whole number from ${schema.minimum} to ${schema.maximum}.`;
+  if (schema.type === 'integer') return `${name} must be a whole number from ${schema.minimum} to ${schema.maximum}.`;
   return `${name} is not valid.`;
 }

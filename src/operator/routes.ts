@@ -9,6 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { invalidToken } from '../api/authentication.ts';
 import { errorResponses } from '../api/errors.ts';
 import { documentOptions } from '../api/openapi.ts';
+import { closedObject } from '../api/validation.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { findUserRow } from '../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
@@ -90,7 +91,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Scores all stored pull requests by the rules in force and by these. Saves nothing.',
         consumes,
         body,
-        querystring: Type.Object({
+        querystring: closedObject({
           audit: Type.Optional(
             Type.Literal('true', { description: 'Also search both for ways to game them, and compare these' }),
           ),
@@ -112,6 +113,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Changes stored pull requests in small, cheap ways and scores them again. Saves nothing.',
         consumes,
         body,
+        querystring: closedObject({}),
         response: { 200: document('What `rules audit --json` prints'), ...errorResponses(invalidFile) },
       },
     },
@@ -126,6 +128,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'operator.rules.show',
         summary: 'Get the rules in force',
         description: 'Its `ETag` is their version.',
+        querystring: closedObject({}),
         response: { 200: document('What `rules export --json` prints'), ...errorResponses() },
       },
     },
@@ -146,6 +149,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'The service then updates every score. The new `ETag` is the version in force.',
         consumes,
         body,
+        querystring: closedObject({}),
         headers: Type.Object({
           'if-match': Type.Optional(
             Type.String({ description: 'The version that must be in force, such as `"7"`; `*` for any. Required.' }),
@@ -183,7 +187,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         operationId: 'operator.standings.show',
         summary: 'Total the scores of members or repositories',
-        querystring: Type.Object({
+        querystring: closedObject({
           since: Day,
           until: Day,
           by: Type.Optional(Type.Union([Type.Literal('created'), Type.Literal('merged')])),
@@ -205,8 +209,13 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         operationId: 'operator.explanations.show',
         summary: 'Explain a score',
+        querystring: closedObject({}),
         params: Type.Object({
-          pull_request: Type.String({ description: "Its id, `OWNER/NAME#NUMBER`, or its page's address" }),
+          // PostgreSQL's texts and a program's arguments can't hold a NUL.
+          pull_request: Type.String({
+            pattern: '^[^\\0]*$',
+            description: "Its id, `OWNER/NAME#NUMBER`, or its page's address",
+          }),
         }),
         response: { 200: document('What `explain --json` prints'), ...errorResponses('bad_request', 'not_found') },
       },

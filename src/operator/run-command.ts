@@ -72,10 +72,15 @@ const environmentOfDatabase = () =>
 function run(args: string[], env: NodeJS.ProcessEnv, input: Buffer | undefined, signal: AbortSignal) {
   return new Promise<{ code: unknown; stdout: string; stderr: string }>(resolve => {
     const timeout = limits.maxMinutes * 60_000;
-    const options = { env, timeout, maxBuffer: limits.maxReplyBytes, killSignal: 'SIGKILL', signal } as const;
-    const child = execFile(process.execPath, args, options, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
-    );
+    const options = { env, timeout, maxBuffer: limits.maxReplyBytes, killSignal: 'SIGKILL' } as const;
+    const child = execFile(process.execPath, args, options, (error, stdout, stderr) => {
+      signal.removeEventListener('abort', kill);
+      resolve({ code: error === null ? 0 : error.code, stdout, stderr });
+    });
+    // Not execFile's own `signal`: it sends SIGTERM, calls back before the process has ended, and drops the time limit.
+    const kill = () => void child.kill('SIGKILL');
+    signal.addEventListener('abort', kill);
+    if (signal.aborted) kill();
     // Pages come first.
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     // A command that ends early does not read it to the end.

@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
+import { formatId } from '../../src/ids.ts';
 import { createCommandRunner } from '../../src/operator/run-command.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
 import { type Scene, startScene } from '../support/scene.ts';
@@ -175,7 +177,21 @@ describe('rules over HTTP', () => {
     const running = run({ ...request, signal: gone.signal });
     gone.abort();
     await expect(running).rejects.toMatchObject({ code: 'bad_request' });
+    // Its place is free, so its process is gone: a client that comes and leaves never has two.
+    const processes = execFileSync('ps', ['-eo', 'args']).toString();
+    expect(processes).not.toContain(`--organisation=${formatId('org', request.organisationId)}`);
     expect(JSON.parse(await run({ ...request, signal: new AbortController().signal }))).toHaveProperty('rules');
+  });
+
+  test.each([
+    ['standings?rules=/etc/shadow', 'rules is not a known parameter.'],
+    ['standings?csv=true', 'csv is not a known parameter.'],
+    ['rules?version=1', 'version is not a known parameter.'],
+    ['explanations/acme%2Fweb%231?rules=/etc/shadow', 'rules is not a known parameter.'],
+    ['explanations/a%00b', 'pull_request is not valid.'],
+  ])('GET /operator/%s is refused', async (path, message) => {
+    const reply = await send(path);
+    expect([reply.status, await reply.json()]).toEqual([400, { message }]);
   });
 
   test('the endpoints for operators have a document of their own, and /openapi.json does not list them', async () => {
