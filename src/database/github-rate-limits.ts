@@ -133,3 +133,10 @@ export async function countPoints(
     pointsResetAt: resetAt,
   });
 }
+
+/** How many organisations have used more of the hour's points than are left. */
+export function countAboveShare(executor: Executor, { remaining, resetAt }: Points): Promise<number> {
+  const { pointsResetAt, pointsUsed } = organisations;
+  const isOfThisHour = sql`${pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
+  return executor.$count(organisations, and(gt(pointsUsed, remaining), isOfThisHour));
+}

@@ -1,5 +1,5 @@
 import { countSyncRequests } from '../database/backlog.ts';
-import { findLimits } from '../database/github-rate-limits.ts';
+import { countAboveShare, findLimits } from '../database/github-rate-limits.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -26,8 +26,11 @@ import { deferRequests, maxSharedFailures } from './retries.ts';
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
 
-/** Longest pause between turns that saves points, and so the longest that a webhook waits for its turn. */
-const maxPauseSeconds = 30;
+/** The longest that an organisation above its share waits for each point that it has spent. */
+const maxSecondsPerPoint = 30;
+
+/** Pauses from here on are logged. */
+const longPauseSeconds = 60;
 
 /** An organisation's turn, which only this replica holds. */
 interface Turn {
@@ -51,15 +54,18 @@ export function createRequestWorker(deps: Deps, organisationId?: string) {
     if (lease === undefined) return false;
     onFound?.();
     let pauseSeconds = 0;
+    let spent = 0;
+    const github = deps.github.metered(({ rateLimit }) => {
+      spent += rateLimit?.cost ?? 1;
+    });
     try {
       await whileRenewing(database.executor, lease, log, async () => {
         const organisation = await getOrganisation(database.executor, lease.organisationId);
         const { current } = pageSizesOf(organisation).pullRequests;
         const requests = await findDueSyncRequests(database.executor, lease.organisationId, current);
-        if (requests.length > 0 && !signal?.aborted) await serve({ deps, organisation, signal }, requests);
-        // An isolated one says nothing about how many others are due.
-        const isLast = requests.length < current && !requests[0]?.isIsolated;
-        if (isLast) pauseSeconds = await pauseToSavePoints(deps, organisation);
+        const turn = { deps: { ...deps, github }, organisation, signal };
+        if (requests.length > 0 && !signal?.aborted) await serve(turn, requests);
+        pauseSeconds = await secondsForPoints(deps, organisation, spent);
       });
     } finally {
       // If this fails, the lease expires.
@@ -70,15 +76,28 @@ export function createRequestWorker(deps: Deps, organisationId?: string) {
 }
 
 /**
- * Seconds until the next turn. A request costs a point even if it is for one pull request, so a few webhooks a second
- * use the hour's points up. Once an organisation has used more of them than are left, its turns keep to what is left,
- * and changes meanwhile share a request. The turns of others go on as before.
+ * Seconds until the next turn. One that has used more of the hour's points than are left waits for each point that it
+ * spends, so that what is left lasts until the reset; all such organisations divide it. Changes meanwhile share a
+ * request. The turns of others go on as before.
  */
-async function pauseToSavePoints({ config, database }: Deps, organisation: Organisation): Promise<number> {
-  const { points } = await findLimits(database.executor, credentialOf(config, organisation), organisation.id);
-  if (points === undefined) return 0;
-  const left = pointsLeft('background', points);
-  return points.used > left ? Math.min(maxPauseSeconds, points.secondsToReset / Math.max(1, left)) : 0;
+async function secondsForPoints(
+  { config, database, log }: Deps,
+  organisation: Organisation,
+  spent: number,
+): Promise<number> {
+  const { executor } = database;
+  const { points } = await findLimits(executor, credentialOf(config, organisation), organisation.id);
+  if (points === undefined || points.used <= points.remaining) return 0;
+  const above = config.github.app === undefined ? await countAboveShare(executor, points) : 1;
+  const evenPace = points.secondsToReset / Math.max(1, pointsLeft('background', points));
+  const seconds = Math.min(points.secondsToReset, spent * above * Math.min(maxSecondsPerPoint, evenPace));
+  if (seconds >= longPauseSeconds) {
+    log.info(
+      { organisation: organisation.login, seconds: Math.round(seconds), points: points.used },
+      "an organisation waits, because it has used more than its share of GitHub's points",
+    );
+  }
+  return seconds;
 }
 
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {

@@ -38,6 +38,7 @@ afterEach(async () => {
   const { executor } = world.service.database;
   await executor.delete(syncRequests);
   await executor.execute(sql`delete from github_limits`);
+  await executor.update(organisations).set({ pointsUsed: 0 });
 });
 
 /** Never early; a little late, because of jitter. */
@@ -867,7 +868,7 @@ describe('a turn', () => {
     expect(await pause(home)).toBeLessThan(10);
   });
 
-  test('an organisation that has used more points than are left pauses up to half a minute after a turn', async () => {
+  test('an organisation that has used more points than are left pauses half a minute for a point at most', async () => {
     const [busy, other] = [await newHome(world), await newHome(world)];
     setPoints(world.github, 40);
     const pullRequests = open(busy, 4);
@@ -877,8 +878,8 @@ describe('a turn', () => {
       await request(home, pullRequest);
       return work();
     };
-    // A tenth is the reserve: 18 points are used then, and 18 are left.
-    for (let turns = 0; turns < 18; turns += 1) expect(await turn(busy, first)).toBe(true);
+    // 20 points are used then, and 20 are left.
+    for (let turns = 0; turns < 20; turns += 1) expect(await turn(busy, first)).toBe(true);
     expect(await pause(busy)).toBeLessThan(0.1);
     await turn(busy, first);
     expect(await pause(busy)).toBeGreaterThan(29);
@@ -895,20 +896,63 @@ describe('a turn', () => {
     expect(await pause(other)).toBeLessThan(0.1);
   });
 
-  test('no pause follows a turn for a pull request that is fetched alone: others may be due', async () => {
-    const home = await newHome(world);
-    setPoints(world.github, 5_000, 40);
-    const [alone, other] = open(home, 2);
-    if (alone === undefined || other === undefined) throw new Error('none');
-    await request(home, alone);
-    const isAlone = { isIsolated: true, dueAt: sql`now() - interval '1 minute'` };
-    await world.service.database.executor.update(syncRequests).set(isAlone).where(eq(syncRequests.githubId, alone.id));
-    await request(home, other);
-    await work();
-    expect((await waiting(home)).map(({ githubId }) => githubId)).toEqual([other.id]);
-    expect(await pause(home)).toBeLessThan(0.1);
-    await work();
-    expect(await pause(home)).toBeGreaterThan(29);
+  test('a turn that costs thirty points is paced by them, and leaves other organisations their points', async () => {
+    const [large, small] = [await newHome(world), await newHome(world)];
+    setPoints(world.github, 900);
+    const files = Array.from({ length: 3_000 }, (_, index) => ({
+      path: `src/${index}.ts`,
+      additions: 1,
+      deletions: 0,
+    }));
+    const edited = large.acme.repository('web').openPullRequest({ files });
+    const [other] = open(small, 1);
+    if (other === undefined) throw new Error('none');
+    const { executor } = world.service.database;
+    const { limit } = world.github;
+    const hourEnd = limit?.resetAt ?? 0;
+    onTestFinished(() => void Object.assign(limit ?? {}, { resetAt: hourEnd }));
+    const untilReset = () => (limit?.resetAt ?? 0) - Date.now() / 1000;
+    /** Lets time pass: the end of the hour comes closer. */
+    const pass = async (seconds: number) => {
+      if (limit) limit.resetAt -= seconds;
+      const resetAt = sql`to_timestamp(${limit?.resetAt}::float8)`;
+      await executor.execute(sql`update github_limits set reset_at = ${resetAt}`);
+      await executor.execute(sql`update organisations set points_reset_at = ${resetAt}, sync_leased_until = now()`);
+    };
+    let turns = 0;
+    while (untilReset() > 60) {
+      edited.edit({ title: `Edit ${turns}` });
+      await request(large, edited);
+      if (await work()) turns += 1;
+      await pass(Math.max(2, Math.ceil((await pause(large)) ?? 0)));
+      // It has its turn at once, with one request, and no pause follows.
+      if (turns % 5 !== 0) continue;
+      await request(small, other);
+      world.github.requests.length = 0;
+      await executor.execute(sql`update organisations set sync_served_at = now() where id = ${large.organisation.id}`);
+      expect(await work()).toBe(true);
+      expect(world.github.count()).toBe(1);
+      expect(await waiting(small)).toEqual([]);
+      expect(await pause(small)).toBeLessThan(0.1);
+    }
+    // It is not starved either.
+    expect(turns).toBeGreaterThan(20);
+    expect(limit?.remaining).toBeGreaterThan(60);
+  });
+
+  test('organisations that have used more points than are left divide what is left', async () => {
+    const homes = [await newHome(world), await newHome(world)];
+    const opened = homes.map(home => open(home, 1));
+    for (const [index, home] of homes.entries()) await request(home, ...(opened[index] ?? []));
+    await untilIdle();
+    setPoints(world.github, 5_000, 1_002);
+    for (const { organisation } of homes) {
+      await countPoints(world.service.database.executor, organisation.id, 1_100, world.github.limit?.resetAt ?? 0);
+    }
+    for (const [index, home] of homes.entries()) await request(home, ...(opened[index] ?? []));
+    await untilIdle();
+    const seconds = (world.github.limit?.resetAt ?? 0) - Date.now() / 1000;
+    for (const home of homes) expect(await pause(home)).toBeGreaterThan((2 * seconds) / 502 - 1);
   });
 
   test('turns keep to an even pace if many points are left, but fewer than the organisation has used', async () => {
@@ -919,7 +963,7 @@ describe('a turn', () => {
     // 501 above the reserve.
     setPoints(world.github, 5_000, 1_001);
     const { executor } = world.service.database;
-    await countPoints(executor, home.organisation.id, 600, world.github.limit?.resetAt ?? 0);
+    await countPoints(executor, home.organisation.id, 1_100, world.github.limit?.resetAt ?? 0);
     await request(home, ...(opened ? [opened] : []));
     await work();
     const seconds = (world.github.limit?.resetAt ?? 0) - Date.now() / 1000;
