@@ -1,7 +1,8 @@
 import { listAuditEvents } from '../database/audit-log.ts';
 import { table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, parseDay, parseLimit, seconds, showTime, withDeps } from './context.ts';
+import { CommandError, type Context, parseDay, parseLimit, showTime, withDeps } from './context.ts';
 
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program
@@ -20,7 +21,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
         }
         return {
           json: events.map(event => ({
-            happened_at: seconds(event.happenedAt),
+            happened_at: unixSeconds(event.happenedAt),
             organisation: event.organisation,
             actor: event.actor,
             action: event.action,

@@ -3,6 +3,7 @@ import { Command, type CommanderError, Option } from 'commander';
 import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
+import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
 import { askServer, type ServerRequest } from './server.ts';
@@ -27,11 +28,26 @@ type Shown = Partial<Answer> & Pick<Answer, 'text'>;
 interface Source<Document> {
   read(deps: Deps, organisation: Organisation): Promise<Document>;
   request: ServerRequest;
+  /** What to do about errors that say only what is wrong. */
+  actions?: Actions;
   /**
    * @param executor undefined if a service gave the document
    * @returns the answer; its JSON is the document, unless it has another one
    */
   show(document: Document, executor?: Executor): Shown | Promise<Shown>;
+}
+
+type Actions = Partial<Record<ErrorCode, string>>;
+
+/** Adds what to do, for a person at this command line, to errors of both doors that do not say it. */
+export async function withActions<Result>(actions: Actions, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.action !== undefined) throw error;
+    const { code, message, cause } = error;
+    throw new ServiceError(code, message, { action: actions[code], cause });
+  }
 }
 
 /** Ends a command that has printed its answer with this exit code. */
@@ -111,14 +127,16 @@ export class PullscoreCommand extends Command {
       if (organisation !== undefined && server !== undefined) {
         throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
       }
-      const { read, request, show } = await prepare(options, ...operands);
-      if (server !== undefined) {
-        const document = (await askServer(this.context, server, request)) as Document;
-        return { json: document, ...(await show(document)) };
-      }
-      return withOrganisation(this.context, organisation ?? '', async (deps, found) => {
-        const document = await read(deps, found);
-        return { json: document, ...(await show(document, deps.database.executor)) };
+      const { read, request, actions = {}, show } = await prepare(options, ...operands);
+      return withActions(actions, async () => {
+        if (server !== undefined) {
+          const document = (await askServer(this.context, server, request)) as Document;
+          return { json: document, ...(await show(document)) };
+        }
+        return withOrganisation(this.context, organisation ?? '', async (deps, found) => {
+          const document = await read(deps, found);
+          return { json: document, ...(await show(document, deps.database.executor)) };
+        });
       });
     });
   }

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import type { Actor } from '../database/audit-log.ts';
 import { findOrganisation, getOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
+import { ServiceError } from '../errors.ts';
 import { parseId } from '../ids.ts';
 import { startOfDay } from '../text/times.ts';
 
@@ -150,6 +151,17 @@ export function requirePhotoUrl(text = ''): void {
   throw new UsageError(`"${text}" is not a valid photo URL.`, 'Give one that begins with https://.');
 }
 
+/** Checks an argument. @throws UsageError if the check throws `bad_request` */
+export function checkUsage<Result>(check: () => Result): Result {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'bad_request')
+      throw new UsageError(error.message, error.action);
+    throw error;
+  }
+}
+
 /**
  * The first second, UTC, of the day that an option names, as a Unix time; undefined without the option.
  *
@@ -172,7 +184,3 @@ export function parseLimit(text: string): number {
 /** `2026-01-31 12:00` in UTC, or `-` */
 export const showTime = (moment: Date | null): string =>
   moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');
-
-/** Unix seconds, for JSON. */
-export const seconds = (moment: Date | null): number | null =>
-  moment === null ? null : Math.floor(moment.getTime() / 1000);

@@ -12,8 +12,9 @@ import { formatId } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/members.ts';
 import { counted, formatInteger } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import { type Answer, jsonDocument, type PullscoreCommand } from './command.ts';
-import { CommandError, type Context, confirm, operator, seconds, showTime } from './context.ts';
+import { CommandError, type Context, confirm, operator, showTime } from './context.ts';
 
 export function memberCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('members').description("the organisation's members");
@@ -31,8 +32,8 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
           external_id: String(member.githubId),
           login: member.login,
           name: member.name,
-          created_at: seconds(member.createdAt),
-          left_at: seconds(member.leftAt),
+          created_at: unixSeconds(member.createdAt),
+          left_at: unixSeconds(member.leftAt),
         })),
         text: table(
           ['LOGIN', 'NAME', ...(left ? ['LEFT'] : [])],

@@ -14,6 +14,7 @@ import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/ask-github.ts';
 import { counted } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import {
   CommandError,
@@ -22,7 +23,6 @@ import {
   operator,
   requireOrganisation,
   requirePhotoUrl,
-  seconds,
   showTime,
   UsageError,
   withDeps,
@@ -40,8 +40,8 @@ const represent = (organisation: Organisation) => ({
   photo_url: organisation.photoUrl,
   webhooks_enabled: organisation.webhooksEnabled,
   ruleset_version: organisation.rulesetVersion,
-  created_at: seconds(organisation.createdAt),
-  removal_began_at: seconds(organisation.removedAt),
+  created_at: unixSeconds(organisation.createdAt),
+  removal_began_at: unixSeconds(organisation.removedAt),
 });
 
 interface AddOptions {

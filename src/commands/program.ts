@@ -18,7 +18,7 @@ import { organisationCommands } from './organisation.ts';
 import { rescoreCommands } from './rescore.ts';
 import { ruleCommands } from './rules.ts';
 import { serveCommands } from './serve.ts';
-import { standingsCommand } from './standings/standings.ts';
+import { standingsCommand } from './standings.ts';
 import { tokenCommands } from './token.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';

@@ -42,6 +42,27 @@ export function startProgress({ stderr }: Context, unit: string) {
 }
 
 /**
+ * Shows the progress of work that can be interrupted.
+ *
+ * @throws CommandError if the operator interrupts it
+ */
+export async function withProgress<Result>(
+  context: Context,
+  unit: string,
+  work: (options: { signal: AbortSignal; onProgress: (done: number, total: number) => void }) => Promise<Result>,
+): Promise<Result> {
+  const signal = context.interrupted;
+  const progress = startProgress(context, unit);
+  try {
+    return await work({ signal, onProgress: progress.update });
+  } catch (error) {
+    throw signal.aborted ? new CommandError('Interrupted. Nothing was changed.') : error;
+  } finally {
+    progress.stop();
+  }
+}
+
+/**
  * Hands each of the batches' pull requests to `add`, and shows the progress.
  *
  * @param total how many there are, or about that

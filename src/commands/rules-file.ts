@@ -1,6 +1,7 @@
 /** Reads the rules file that an operator names, and reports what is wrong with it. */
 
 import { createReadStream } from 'node:fs';
+import { representRules } from '../reports/explanation.ts';
 import type { ExplainedEntry, Explanation } from '../scoring/explain/explain.ts';
 import { runRuleTests } from '../scoring/file/rule-tests.ts';
 import { parseRulesFile, type RulesFile } from '../scoring/file/rules-file.ts';
@@ -8,7 +9,7 @@ import type { FileProblem } from '../scoring/file/yaml-node.ts';
 import { formatInteger } from '../text/numbers.ts';
 import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
-import { representRules, showCounted } from './explain/text.ts';
+import { showCounted } from './explain/text.ts';
 
 /** More than 200 rules of maximum size need. */
 const maxFileBytes = 2_000_000;

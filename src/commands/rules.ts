@@ -1,10 +1,6 @@
 import { Option } from 'commander';
-import { recordAuditEvent } from '../database/audit-log.ts';
-import type { Organisation } from '../database/organisations.ts';
-import { countOutdated } from '../database/rescoring.ts';
-import { applyRuleset, type RulesetWithSource } from '../database/rules.ts';
-import type { Deps } from '../deps.ts';
-import { defineKey } from '../scoring/file/rules-file.ts';
+import { getRuleset } from '../database/rules.ts';
+import { type AppliedDocument, applyRules, type RulesDocument, readRules } from '../reports/rules.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { counted } from '../text/numbers.ts';
 import { plain } from '../text/terminal.ts';
@@ -14,8 +10,8 @@ import { showExplanation } from './explain/text.ts';
 import { planCommand } from './plan/plan.ts';
 import { describeRescoring } from './rescore.ts';
 import { auditCommand } from './rules-audit.ts';
-import { invalid, loadRules, readRules, showWarnings, textOf } from './rules-file.ts';
-import { parseVersion, requireRuleset, rulesetHistoryCommands } from './ruleset-history.ts';
+import { invalid, loadRules, readRules as readFile, showWarnings, textOf } from './rules-file.ts';
+import { parseVersion, requireVersion, rulesetHistoryCommands } from './ruleset-history.ts';
 
 export function ruleCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('rules').description('the rules that score pull requests');
@@ -32,7 +28,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     )
     .examples('rules check rules.example.yaml')
     .answer<{ json?: boolean; strict?: boolean; all?: boolean }>(async ({ json, strict, all }, path) => {
-      const { name, file, problems: mistakes, warnings } = await readRules(path);
+      const { name, file, problems: mistakes, warnings } = await readFile(path);
       const problems = strict ? [...mistakes, ...warnings] : mistakes;
       const [first] = problems;
       if (!strict) showWarnings(context, warnings);
@@ -73,7 +69,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .option('--if-version <number>', 'only if this version is in force: the one that a plan was made against')
     .addOption(new Option('--request <id>').hideHelp())
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
-    .answerFrom<ApplyOptions, AppliedRules>(async (options, path) => {
+    .answerFrom<ApplyOptions, AppliedDocument>(async (options, path) => {
       const { version: wanted, yes, ifVersion, server } = options;
       if ((path === undefined) === (wanted === undefined)) {
         throw new UsageError('Give either a rules file or --version.');
@@ -91,9 +87,13 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       if (server !== undefined && given !== undefined) await confirmEmpty(given.ruleset, new URL(server).host);
       return {
         read: async (deps, organisation) => {
-          const ruleset = given?.ruleset ?? (await requireRuleset(context, deps, organisation, wanted ?? '', 1));
+          const { database } = deps;
+          const version = wanted === undefined ? 0 : requireVersion(context, organisation, wanted, 1);
+          const ruleset = given?.ruleset ?? (await getRuleset(database.executor, organisation.id, version));
           await confirmEmpty(ruleset, organisation.login);
-          return applyRules(deps, organisation, ruleset, options, expected);
+          const { by = operatorName(), request } = options;
+          const actor = request === undefined ? operator() : { name: by, requestId: request };
+          return applyRules(database, organisation.id, ruleset, { actor, appliedBy: by, expected });
         },
         request: {
           method: 'PUT',
@@ -101,6 +101,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           rules: given?.ruleset.source ?? '',
           headers: { 'if-match': expected === undefined ? '*' : `"${expected}"` },
         },
+        actions: { precondition_failed: 'Plan the file again.' },
         async show({ organisation, version, changed, rules, source_changed: sourceChanged, outdated }, executor) {
           const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, organisation)}`;
           const unchanged = sourceChanged
@@ -122,10 +123,15 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       '\nPrints the file byte for byte. Write it to a file: the log of a CI service takes some texts for commands.',
     )
     .examples('rules export --organisation acme > rules.yaml')
-    .answerFrom<{ version?: string }, ExportedRules>(async ({ version: wanted, server }) => {
+    .answerFrom<{ version?: string }, RulesDocument>(async ({ version: wanted, server }) => {
       if (wanted !== undefined && server !== undefined) throw new UsageError('--version needs the database.');
       return {
-        read: (deps, organisation) => exportRules(context, deps, organisation, wanted),
+        read: ({ database }, organisation) =>
+          readRules(
+            database,
+            organisation.id,
+            wanted === undefined ? undefined : requireVersion(context, organisation, wanted, 1),
+          ),
         request: { method: 'GET', path: 'rules' },
         show({ source }) {
           return { text: source.replace(/\n$/, '') };
@@ -141,43 +147,4 @@ interface ApplyOptions {
   ifVersion?: string;
   /** The id of the request that this is done for. */
   request?: string;
-}
-
-type AppliedRules = Awaited<ReturnType<typeof applyRules>>;
-
-/** @param expected the version that must be in force; undefined for any */
-async function applyRules(
-  { database }: Deps,
-  { id, login }: Organisation,
-  ruleset: RulesetWithSource,
-  { by = operatorName(), request }: ApplyOptions,
-  expected: number | undefined,
-) {
-  const actor = request === undefined ? operator() : { name: by, requestId: request };
-  const { version, changed, sourceChanged } = await database.transaction(async executor => {
-    const applied = await applyRuleset(executor, id, ruleset, { appliedBy: by.slice(0, 200), expected });
-    if (applied.changed || applied.sourceChanged) {
-      const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
-      await recordAuditEvent(executor, id, actor, 'rules.apply', subject);
-    }
-    return applied;
-  });
-  const { outdated } = changed ? await countOutdated(database.executor, id) : { outdated: 0 };
-  return {
-    organisation: login,
-    version,
-    changed,
-    rules: ruleset.rules.length,
-    source_changed: sourceChanged,
-    outdated,
-  };
-}
-
-type ExportedRules = Awaited<ReturnType<typeof exportRules>>;
-
-async function exportRules(context: Context, deps: Deps, organisation: Organisation, wanted: string | undefined) {
-  const number = wanted ?? String(organisation.rulesetVersion);
-  const ruleset = await requireRuleset(context, deps, organisation, number, wanted === undefined ? 0 : 1);
-  const { definitions, rules, source } = ruleset;
-  return { ...defineKey(definitions), rules, source, version: Number(number) };
 }

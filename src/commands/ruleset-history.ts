@@ -1,12 +1,12 @@
 import { createPatch } from 'diff';
 import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
-import type { Deps } from '../deps.ts';
 import { formatRulesFile } from '../scoring/file/rules-file.ts';
 import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
 import { plain, table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, seconds, showTime, UsageError } from './context.ts';
+import { CommandError, type Context, showTime, UsageError } from './context.ts';
 
 /** @throws UsageError if the text is not a number */
 export function parseVersion(text: string): number {
@@ -20,22 +20,19 @@ export function parseVersion(text: string): number {
  * @param first the lowest: 0 is before the first rules
  * @throws UsageError if the text is not a number, CommandError if there is no such version
  */
-export async function requireRuleset(
-  context: Context,
-  { database }: Deps,
-  organisation: Organisation,
+export function requireVersion(
+  { program }: Context,
+  { login, rulesetVersion }: Organisation,
   text: string,
   first: 0 | 1,
-) {
+): number {
   const version = parseVersion(text);
-  if (version < first || version > organisation.rulesetVersion) {
-    throw new CommandError(
-      `${organisation.login} has no version ${version} of its rules.`,
-      `List them: ${context.program} rules history --organisation ${organisation.login}`,
-      'not_found',
-    );
-  }
-  return getRuleset(database.executor, organisation.id, version);
+  if (version >= first && version <= rulesetVersion) return version;
+  throw new CommandError(
+    `${login} has no version ${version} of its rules.`,
+    `List them: ${program} rules history --organisation ${login}`,
+    'not_found',
+  );
 }
 
 const namesOf = ({ added, changed, removed }: RuleChanges | DefinitionChanges) => ({
@@ -63,7 +60,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
       return {
         json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
           version,
-          applied_at: seconds(appliedAt),
+          applied_at: unixSeconds(appliedAt),
           applied_by: appliedBy,
           rules: rules.length,
           ...namesOf(changes),
@@ -92,9 +89,10 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .argument('<from>', 'a version, as `rules history` lists it; 0 is before the first')
     .argument('<to>', 'another version')
     .examples('rules diff 3 4 --organisation acme')
-    .answerFor((_options, from, to) => async (deps, organisation) => {
-      const before = await requireRuleset(context, deps, organisation, from, 0);
-      const after = await requireRuleset(context, deps, organisation, to, 0);
+    .answerFor((_options, from, to) => async ({ database: { executor } }, organisation) => {
+      const [first, second] = [from, to].map(text => requireVersion(context, organisation, text, 0));
+      const before = await getRuleset(executor, organisation.id, first ?? 0);
+      const after = await getRuleset(executor, organisation.id, second ?? 0);
       const { added, changed, removed, reordered, definitions } = compareRules(before, after);
       const lines = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
         .trimEnd()

@@ -1,5 +1,6 @@
 /** Asks a running service instead of the database: `--server`. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 
 export interface ServerRequest {
@@ -26,7 +27,7 @@ export async function askServer(context: Context, server: string, request: Serve
   if (token === undefined) {
     throw new UsageError(
       'PULLSCORE_TOKEN is not set.',
-      `Set it to a token of the service: ${context.program} token create --user EMAIL --scopes rules:read`,
+      `Set it to a token of the service: ${tokenCommand(context.program)}`,
     );
   }
   const url = addressOf(server, request.path);
@@ -48,13 +49,11 @@ export async function askServer(context: Context, server: string, request: Serve
     });
     const text = await reply.text();
     if (reply.ok) return parse(url, text);
+    const failure = failureOf(context, url, reply.status, text);
     const seconds = Number(reply.headers.get('retry-after'));
     const mayRetry = reply.status === 429 || reply.status === 503;
-    if (!(mayRetry && seconds > 0 && performance.now() + seconds * 1_000 < giveUpAt)) {
-      const action = reply.status === 412 ? 'Plan the file again.' : undefined;
-      throw new CommandError(`${url.origin} answers ${reply.status}: ${reasonOf(text)}`, action);
-    }
-    context.stderr.write(`Waiting ${seconds} s: ${reasonOf(text)}\n`);
+    if (!(mayRetry && seconds > 0 && performance.now() + seconds * 1_000 < giveUpAt)) throw failure;
+    context.stderr.write(`Waiting ${seconds} s: ${failure.message}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
   }
 }
@@ -86,13 +85,33 @@ function parse({ origin }: URL, text: string): unknown {
   }
 }
 
-/** The service's message, or the beginning of whatever came. */
-function reasonOf(text: string): string {
+/**
+ * The service's error as it is beside the database. Codes are not sent, but most statuses have one. Proxies and services
+ * in trouble answer anything.
+ */
+function failureOf(context: Context, { origin }: URL, status: number, text: string): Error {
+  const message = messageOf(text);
+  const codes = Object.entries(errorStatuses).flatMap(([code, of]) => (of === status ? [code as ErrorCode] : []));
+  const [code] = codes;
+  if (message === undefined || code === undefined || codes.length > 1) {
+    const reason = message ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
+    return new CommandError(`${origin} answers ${status}: ${reason}`);
+  }
+  const actions: { [code in ErrorCode]?: string | undefined } = {
+    unauthenticated: `Set PULLSCORE_TOKEN to a token of the service: ${tokenCommand(context.program)}`,
+    // Of what commands ask for, only a pull request can be missing.
+    not_found: message.includes('pull request') ? undefined : 'Check --server.',
+  };
+  return new ServiceError(code, message, { action: actions[code] });
+}
+
+const tokenCommand = (program: string) => `${program} token create --user EMAIL --scopes rules:read`;
+
+function messageOf(text: string): string | undefined {
   try {
     const { message } = JSON.parse(text);
-    if (typeof message === 'string') return message;
+    return typeof message === 'string' ? message : undefined;
   } catch {
-    // Not from the service itself.
+    return undefined;
   }
-  return text.trim().slice(0, maxReasonLength) || 'no reason given.';
 }

@@ -10,9 +10,9 @@ import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { table } from '../text/terminal.ts';
-import { startOfDay } from '../text/times.ts';
+import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, operator, seconds, showTime, UsageError, withDeps } from './context.ts';
+import { CommandError, type Context, operator, showTime, UsageError, withDeps } from './context.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
@@ -112,10 +112,10 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
             organisation: token.organisation,
             scopes: token.scopes,
             state: token.state,
-            created_at: seconds(token.createdAt),
-            expires_at: seconds(token.expiresAt),
-            revoked_at: seconds(token.revokedAt),
-            last_used_at: seconds(token.lastUsedAt),
+            created_at: unixSeconds(token.createdAt),
+            expires_at: unixSeconds(token.expiresAt),
+            revoked_at: unixSeconds(token.revokedAt),
+            last_used_at: unixSeconds(token.lastUsedAt),
           })),
           text: table(
             ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED (±10 MIN)'],
@@ -178,7 +178,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
         const end = graceSeconds === 0 ? 'is no longer valid' : `is valid until ${showTime(formerEndsAt)} UTC`;
         return {
           text: answer.text,
-          json: { ...answer.json, replaced: { id: text, ends_at: seconds(formerEndsAt) } },
+          json: { ...answer.json, replaced: { id: text, ends_at: unixSeconds(formerEndsAt) } },
           note: `The new token has the id ${answer.json.id}. The old one, ${text}, ${end}.`,
         };
       });
@@ -186,7 +186,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
 }
 
 const created = ({ id, scopes, expiresAt }: AccessToken, token: string) => ({
-  json: { id: formatId('tok', id), token, scopes, expires_at: seconds(expiresAt) },
+  json: { id: formatId('tok', id), token, scopes, expires_at: unixSeconds(expiresAt) },
   text: token,
 });
 

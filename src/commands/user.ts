@@ -3,6 +3,7 @@ import { addUser, listUsers, removeUser, type User } from '../database/users.ts'
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import { shellWord, table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
   CommandError,
@@ -11,7 +12,6 @@ import {
   operator,
   requireOrganisation,
   requirePhotoUrl,
-  seconds,
   UsageError,
   withDeps,
 } from './context.ts';
@@ -22,7 +22,7 @@ const represent = (user: User, organisation: string) => ({
   name: user.name,
   email: user.email,
   photo_url: user.photoUrl,
-  created_at: seconds(user.createdAt),
+  created_at: unixSeconds(user.createdAt),
 });
 
 /** @throws CommandError if nobody has this e-mail address, or users of several organisations have it */

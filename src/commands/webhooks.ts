@@ -19,9 +19,10 @@ import { listServiceReports, setsVariable } from '../database/service-reports.ts
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import { counted } from '../text/numbers.ts';
 import { brief, table } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { describeComparison, lastFailure } from './comparison.ts';
-import { type Context, operator, parseLimit, seconds, showTime } from './context.ts';
+import { type Context, operator, parseLimit, showTime } from './context.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
@@ -37,7 +38,7 @@ const representFailure = ({ name, url, attempts, reason, dueAt }: Failure & { ur
   attempts,
   reason,
   parked: dueAt === null,
-  due_at: seconds(dueAt),
+  due_at: unixSeconds(dueAt),
 });
 
 export function webhookCommands(program: PullscoreCommand, context: Context): void {
@@ -89,8 +90,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           organisation: login,
           webhooks_enabled: webhooksEnabled,
           secret_configured: isSecretSet,
-          compared_at: seconds(organisation.comparedAt),
-          comparison_failed_at: seconds(organisation.comparisonFailedAt),
+          compared_at: unixSeconds(organisation.comparedAt),
+          comparison_failed_at: unixSeconds(organisation.comparisonFailedAt),
           comparison_failure: organisation.comparisonFailure,
           waiting: requests.total,
           behind: requests.behind,
@@ -100,7 +101,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           failures: failing.map(request => ({
             ...representFailure(request),
             external_id: String(request.githubId),
-            requested_at: seconds(request.requestedAt),
+            requested_at: unixSeconds(request.requestedAt),
           })),
           checks: {
             enabled: areChecksEnabled(organisation),
@@ -112,8 +113,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             event: delivery.event,
             action: delivery.action,
             state: delivery.state,
-            received_at: seconds(delivery.receivedAt),
-            applied_at: seconds(delivery.appliedAt),
+            received_at: unixSeconds(delivery.receivedAt),
+            applied_at: unixSeconds(delivery.appliedAt),
           })),
         },
         text: [

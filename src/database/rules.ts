@@ -112,7 +112,7 @@ export async function applyRuleset(
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
   if (expected !== undefined && expected !== current) {
-    throw preconditionFailed(`Version ${current} of the rules is in force, not ${expected}.`, 'Plan the file again.');
+    throw preconditionFailed(`Version ${current} of the rules is in force, not ${expected}.`);
   }
   const inForce = await getRuleset(executor, organisationId, current);
   if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {

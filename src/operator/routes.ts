@@ -1,6 +1,6 @@
 /**
  * Rules over HTTP, for operators' automation: outside of the interface that the specification describes, with a
- * document of its own. The commands do the work, so that both say the same.
+ * document of its own.
  */
 import swagger from '@fastify/swagger';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
@@ -10,13 +10,19 @@ import { invalidToken } from '../api/authentication.ts';
 import { errorResponses } from '../api/errors.ts';
 import { documentOptions } from '../api/openapi.ts';
 import { closedObject } from '../api/validation.ts';
-import { getOrganisation } from '../database/organisations.ts';
 import { findUserRow } from '../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
+import { parseTarget, readExplanation } from '../reports/explanation.ts';
+import { readRules } from '../reports/rules.ts';
+import { readStandings } from '../reports/standings.ts';
 import { createCommandRunner } from './run-command.ts';
+import { createTurns } from './turns.ts';
 
 /** As for the commands. */
 const maxFileBytes = 2_000_000;
+
+/** Each has a connection of its own. Standings of a million pull requests take seconds. */
+const maxSnapshots = 4;
 
 const introduction = `An organisation's rules, plans, totals and explanations, for its operators' automation: what the commands of
 the same names print with \`--json\`. \`pullscore rules plan FILE --server URL\` and its siblings use this interface.
@@ -27,10 +33,10 @@ and with \`rules:write\` for one that may apply rules. It sees one organisation.
 **Versions.** \`GET\` and \`PUT /operator/rules\` have the version in force as their \`ETag\`. \`PUT\` needs \`If-Match\` with the version
 that a plan was made against: if another one is in force meanwhile, the reply is 412 and nothing changes. \`*\` stands for any.
 
-**Limits.** One request of an organisation at a time, and two of all: any other gets 429 with \`Retry-After\`. A rules file has up
-to 2 MB, and a request ten minutes. A plan ends when its client goes away.`;
+**Limits.** One rules file of an organisation at a time, and two of all: any other gets 429 with \`Retry-After\`. It has up to
+2 MB and ten minutes. A plan ends when its client goes away. Reads of an organisation wait for one another.`;
 
-const document = (description: string) => Type.Unsafe<string>({ description });
+const document = (description: string) => Type.Unsafe<object | string>({ description });
 const Day = Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'A day, UTC' }));
 
 declare module 'fastify' {
@@ -56,21 +62,16 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
   });
   app.admitBodies(app, maxFileBytes, ({ caller }) => caller.organisationId);
   const runCommand = createCommandRunner(app.deps);
+  const inTurns = createTurns(maxSnapshots);
 
   /** Runs a command and sends its document. */
-  async function send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    words: readonly string[],
-    operand?: string,
-  ): Promise<string> {
+  async function send(request: FastifyRequest, reply: FastifyReply, words: readonly string[]): Promise<string> {
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     reply.type('application/json; charset=utf-8');
     return runCommand({
       organisationId: request.caller.organisationId,
       words,
-      operand,
       input: Buffer.isBuffer(request.body) ? request.body : undefined,
       signal: gone.signal,
     });
@@ -133,9 +134,9 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       },
     },
     async (request, reply) => {
-      const { rulesetVersion: version } = await getOrganisation(database.executor, request.caller.organisationId);
-      reply.header('etag', `"${version}"`);
-      return send(request, reply, ['rules', 'export', ...(version === 0 ? [] : [`--version=${version}`])]);
+      const rules = await readRules(database, request.caller.organisationId);
+      reply.header('etag', `"${rules.version}"`);
+      return rules;
     },
   );
 
@@ -196,10 +197,8 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `standings --json` prints'), ...errorResponses('bad_request') },
       },
     },
-    (request, reply) => {
-      const options = Object.entries(request.query).map(([name, value]) => `--${name}=${value}`);
-      return send(request, reply, ['standings', ...options]);
-    },
+    ({ caller: { organisationId }, query: { by = 'created', of = 'members', ...days } }) =>
+      inTurns(organisationId, () => readStandings(database, organisationId, { by, of, ...days }, { withRules: true })),
   );
 
   app.get(
@@ -211,7 +210,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Explain a score',
         querystring: closedObject({}),
         params: Type.Object({
-          // PostgreSQL's texts and a program's arguments can't hold a NUL.
+          // PostgreSQL's texts can't hold a NUL.
           pull_request: Type.String({
             pattern: '^[^\\0]*$',
             description: "Its id, `OWNER/NAME#NUMBER`, or its page's address",
@@ -220,7 +219,10 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `explain --json` prints'), ...errorResponses('bad_request', 'not_found') },
       },
     },
-    (request, reply) => send(request, reply, ['explain'], request.params.pull_request),
+    ({ caller: { organisationId }, params }) => {
+      const target = parseTarget(params.pull_request);
+      return inTurns(organisationId, () => readExplanation(database, target, { organisationId }));
+    },
   );
 };
 

@@ -18,8 +18,6 @@ export interface CommandRequest {
   organisationId: string;
   /** Words and options as in a shell, but no shell reads them. */
   words: readonly string[];
-  /** The only operand. It is never taken for an option. */
-  operand: string | undefined;
   /** Standard input. */
   input: Buffer | undefined;
   /** Aborted if the client goes away. */
@@ -32,7 +30,7 @@ export interface CommandRequest {
  */
 export function createCommandRunner({ database, log }: Pick<Deps, 'database' | 'log'>) {
   const underWay = new Set<string>();
-  return async ({ organisationId, words, operand, input, signal }: CommandRequest): Promise<string> => {
+  return async ({ organisationId, words, input, signal }: CommandRequest): Promise<string> => {
     if (underWay.has(organisationId)) throw busy('Another request of this organisation is under way.');
     if (underWay.size >= limits.maxUnderWay) throw busy('Requests of other organisations are under way.');
     underWay.add(organisationId);
@@ -43,7 +41,6 @@ export function createCommandRunner({ database, log }: Pick<Deps, 'database' | '
         ...words,
         `--organisation=${formatId('org', organisationId)}`,
         '--json',
-        ...(operand === undefined ? [] : ['--', operand]),
       ];
       const env = { ...environmentOfDatabase(), DATABASE_URL: database.url, LOG_LEVEL: 'error' };
       const { code, stdout, stderr } = await run(args, env, input, signal);

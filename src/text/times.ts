@@ -12,3 +12,6 @@ export function readTime(text: string): number | undefined {
   const isSame = !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text.slice(0, -1));
   return isSame ? time.getTime() / 1000 : undefined;
 }
+
+export const unixSeconds = (moment: Date | null): number | null =>
+  moment === null ? null : Math.floor(moment.getTime() / 1000);

@@ -437,7 +437,7 @@ test('wrong usage of standings ends with 2 before anything is opened, and says w
     [['--since', '2026-1-1'], '"2026-1-1" is not a valid day. Write it as 2026-01-31.'],
     [
       ['--since', '2026-02-01', '--until', '2026-01-31'],
-      '--since 2026-02-01 is after --until 2026-01-31. Write the earlier day after --since.',
+      'The period begins after it ends: since 2026-02-01 until 2026-01-31.',
     ],
     [['--csv', '--json'], 'Give either --csv or --json.'],
     [['--by', 'closed'], "'closed' is invalid. Allowed choices are created, merged."],

@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
 import { createCommandRunner } from '../../src/operator/run-command.ts';
@@ -94,7 +97,7 @@ describe('rules over HTTP', () => {
       expect.objectContaining({ action: 'rules.apply', actor: scene.user.email }),
     );
     const applied = await there('rules', 'apply', rules, '--if-version', String(planned));
-    expect([applied.code, applied.stderr]).toEqual([1, expect.stringContaining('412: Version')]);
+    expect([applied.code, applied.stderr]).toEqual([1, expect.stringMatching(/: Version .* Plan the file again\.\n$/)]);
     expect((await there('rules', 'apply', rules, '--if-version', String(Number(planned) + 1))).code).toBe(0);
   });
 
@@ -151,12 +154,20 @@ describe('rules over HTTP', () => {
     expect((await send('explanations/--help')).status).toBe(400);
   });
 
+  test('reads of one organisation over HTTP wait for one another, and none is refused', async () => {
+    const paths = ['standings', 'rules', 'explanations/acme%2Fweb%232', 'standings?of=repositories'];
+    const replies = await Promise.all([...paths, ...paths, ...paths].map(path => send(path)));
+    expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
+  });
+
   test('the endpoints for operators run one command for an organisation at a time, and two in all', async () => {
     const others = await Promise.all(
       ['second', 'third'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
     );
     const tokens = [token, token, ...others.map(each => each.token)];
-    const replies = await Promise.all(tokens.map(by => send('rules', { headers: { authorization: `Bearer ${by}` } })));
+    const plan = (by: string) =>
+      send('rules/plan', { method: 'POST', body: file('1'), headers: { ...yaml, authorization: `Bearer ${by}` } });
+    const replies = await Promise.all(tokens.map(plan));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429]);
     expect(replies.filter(({ status }) => status === 429).map(({ headers }) => headers.get('retry-after'))).toEqual([
       '5',
@@ -171,7 +182,6 @@ describe('rules over HTTP', () => {
     const request = {
       organisationId: scene.organisation.id,
       words: ['rules', 'plan', '-'],
-      operand: undefined,
       input: Buffer.from(file('1')),
     };
     const running = run({ ...request, signal: gone.signal });
@@ -212,6 +222,57 @@ describe('rules over HTTP', () => {
 });
 
 describe('--server', () => {
+  const failureOf = async (running: ReturnType<typeof there>) => {
+    const { code, stdout } = await running;
+    return { exitCode: code, ...JSON.parse(stdout).error };
+  };
+
+  test.each([
+    ['explain', 'acme/web#99'],
+    ['explain', 'pr_01jz8k3v5xe2ksn5q0w4g7h9ab'],
+    ['explain', 'elsewhere'],
+    ['standings', '--since', '2026-02-30'],
+    ['standings', '--since', '2026-02-01', '--until', '2026-01-01'],
+    ['rules', 'apply', 'FILE', '--if-version', '0'],
+    ['rules', 'plan', '/nonexistent.yaml'],
+  ])('%s %s %s fails with --server as it does beside the database', async (...words) => {
+    const typed = words.map(word => (word === 'FILE' ? rules : word));
+    const [one, other] = [await failureOf(here(...typed, '--json')), await failureOf(there(...typed, '--json'))];
+    expect(one.exitCode).not.toBe(0);
+    expect(other).toEqual(one);
+  });
+
+  test('an error over HTTP is that of the command, as a status and a message', async () => {
+    const missing = await send('explanations/acme%2Fweb%2399');
+    expect([missing.status, await missing.json()]).toEqual([
+      404,
+      { message: (await failureOf(here('explain', 'acme/web#99', '--json'))).message },
+    ]);
+    const period = await send('standings?since=2026-02-01&until=2026-01-01');
+    expect([period.status, await period.json()]).toEqual([
+      400,
+      { message: 'The period begins after it ends: since 2026-02-01 until 2026-01-01.' },
+    ]);
+  });
+
+  test('a command with --server says which token it needs instead of its own', async () => {
+    const ask = (by: string, ...words: string[]) =>
+      failureOf(runHere({ PULLSCORE_TOKEN: by }, ...words, '--json', '--server', address));
+    expect(await ask('ps_x', 'rules', 'export')).toEqual({
+      exitCode: 1,
+      code: 'unauthenticated',
+      message: 'Unauthenticated.',
+      action: expect.stringMatching(/^Set PULLSCORE_TOKEN to a token of the service: pullscore token create /),
+    });
+    const client = await createToken(scene.service, scene.user, ['read']);
+    expect(await ask(client, 'standings')).toEqual({
+      exitCode: 1,
+      code: 'forbidden',
+      message: 'This action is unauthorized. Use a token with the scope rules:read.',
+      action: null,
+    });
+  });
+
   test('a command with --server says what is missing or wrong', async () => {
     const ask = (environment: Record<string, string>, ...words: string[]) =>
       runHere(environment, 'rules', 'export', ...words);
@@ -220,12 +281,38 @@ describe('--server', () => {
       [ask({}, '--server', address), 2, /PULLSCORE_TOKEN is not set/],
       [ask({ PULLSCORE_TOKEN: token }, '--server', 'scores'), 2, /"scores" is not a valid address/],
       [ask({ PULLSCORE_TOKEN: token }, '--server', 'http://127.0.0.1:2'), 1, /can't be asked \(ECONNREFUSED\)/],
-      [ask({ PULLSCORE_TOKEN: 'ps_x' }, '--server', address), 1, /answers 401: Unauthenticated/],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/docs`), 1, /answers 404/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/docs`), 1, / Check --server\.$/m],
     ];
     for (const [ended, code, complaint] of ways) {
       const { code: actual, stderr } = await ended;
       expect([actual, stderr]).toEqual([code, expect.stringMatching(complaint)]);
     }
+  });
+
+  test('a command with --server waits for its turn, but not for ever', async () => {
+    let asked = 0;
+    let lateBy = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + lateBy);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const busy = createServer((_request, response) => {
+      asked += 1;
+      if (asked > 1) lateBy = 11 * 60_000;
+      response.writeHead(429, { 'retry-after': '1' }).end('{"message": "Other files come first."}');
+    });
+    await once(busy.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void busy.close());
+    const { port } = busy.address() as AddressInfo;
+    const { code, stdout, stderr } = await runHere(
+      { PULLSCORE_TOKEN: token },
+      ...['rules', 'plan', rules, '--json', '--server', `http://127.0.0.1:${port}`],
+    );
+    expect([code, asked]).toEqual([1, 2]);
+    expect(stderr).toBe('Waiting 1 s: Other files come first.\npullscore: Other files come first.\n');
+    expect(JSON.parse(stdout).error).toEqual({
+      code: 'rate_limited',
+      message: 'Other files come first.',
+      action: null,
+    });
   });
 });

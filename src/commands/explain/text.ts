@@ -108,29 +108,3 @@ export function showExplanation({ rules, sum, score }: Explanation, relevant?: R
     hidden === 0 ? [] : [[`${counted(hidden, 'more entry', 'more entries')} did not count. To show all: --all`]];
   return [...shown, [inMargin('───────', ''), total], ...others].map(lines => lines.join('\n')).join('\n\n');
 }
-
-/** A body can have 64 KiB, and thousands of entries can read it. */
-const maxTextLength = 1_000;
-
-/** JSON has no infinity: it becomes null with a note. */
-function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): ExplainedPart {
-  const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
-  }
-  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  // Never half a surrogate pair.
-  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
-  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
-}
-
-/** For JSON. */
-export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
-  rules.map(rule => ({
-    ...rule,
-    entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({
-      ...entry,
-      condition: condition === null ? null : representPart(condition),
-      amount: amount === null ? null : representPart(amount),
-    })),
-  }));

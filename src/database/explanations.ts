@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, gt, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../../database/client.ts';
-import { isInRepository } from '../../database/pull-requests.ts';
-import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from '../../database/schema.ts';
+import type { Executor } from './client.ts';
+import { isInRepository } from './pull-requests.ts';
+import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
 
 /*
- * Queries of `explain`. An operator names a pull request without its organisation, so they search all of them.
+ * Pull requests to be explained. An operator may name one without its organisation; a request never does.
  */
 
 export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
@@ -29,8 +29,16 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     );
 }
 
-export const findPullRequestsById = (executor: Executor, id: string): Promise<ExplainablePullRequest[]> =>
-  selectPullRequests(executor, eq(pullRequests.id, id));
+/** @param organisationId undefined for all, as in the other queries */
+const isOf = (organisationId: string | undefined): SQL | undefined =>
+  organisationId === undefined ? undefined : eq(organisations.id, organisationId);
+
+export const findPullRequestsById = (
+  executor: Executor,
+  id: string,
+  organisationId: string | undefined,
+): Promise<ExplainablePullRequest[]> =>
+  selectPullRequests(executor, and(eq(pullRequests.id, id), isOf(organisationId)));
 
 /**
  * Pull requests with this page. There may be several, in two organisations.
@@ -40,9 +48,11 @@ export const findPullRequestsById = (executor: Executor, id: string): Promise<Ex
 export async function findPullRequestsOfPage(
   executor: Executor,
   { repository, number }: { repository: string; number: number },
+  organisationId: string | undefined,
 ): Promise<ExplainablePullRequest[]> {
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
-  const named = await selectPullRequests(executor, and(isNamed, eq(pullRequests.number, number)));
+  const isWanted = and(isNamed, eq(pullRequests.number, number), isOf(organisationId));
+  const named = await selectPullRequests(executor, isWanted);
   // A repository that has left keeps its name. Until it is marked, the higher ticket shows which one has the name now.
   return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
 }

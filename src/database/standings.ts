@@ -1,7 +1,7 @@
 import { and, count, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../../database/client.ts';
-import { isInPresentRepository } from '../../database/pull-requests.ts';
-import { members, pullRequests, repositories } from '../../database/schema.ts';
+import type { Executor } from './client.ts';
+import { isInPresentRepository } from './pull-requests.ts';
+import { members, pullRequests, repositories } from './schema.ts';
 
 export interface Period {
   /** Which event's day must fall in the period. */

@@ -1,125 +1,26 @@
 import { Option } from 'commander';
-import type { Executor } from '../../database/client.ts';
-import { createFactsReader } from '../../database/facts.ts';
-import { getOrganisation, type Organisation } from '../../database/organisations.ts';
-import { countOutdated } from '../../database/rescoring.ts';
-import { readFacts, readSnapshot } from '../../database/snapshot.ts';
-import type { Deps } from '../../deps.ts';
-import { formatId } from '../../ids.ts';
-import { rank } from '../../rank.ts';
-import type { RuleAction } from '../../scoring/rule.ts';
-import { compileRuleset } from '../../scoring/ruleset.ts';
-import { counted, formatInteger, percent, twoDecimals } from '../../text/numbers.ts';
-import { grid, plain, right } from '../../text/terminal.ts';
-import type { PullscoreCommand } from '../command.ts';
-import { type Context, parseDay, UsageError } from '../context.ts';
-import { addAll } from '../progress.ts';
-import { describeRescoring } from '../rescore.ts';
-import { loadRules } from '../rules-file.ts';
-import { isCounted, listPointsByRule, listTotals, type Period } from './queries.ts';
+import type { Executor } from '../database/client.ts';
+import {
+  meanOf,
+  parsePeriod,
+  type ReportOptions,
+  readStandings,
+  type StandingsDocument,
+  type StandingsQuery,
+} from '../reports/standings.ts';
+import { counted, formatInteger, percent, twoDecimals } from '../text/numbers.ts';
+import { grid, plain, right } from '../text/terminal.ts';
+import type { PullscoreCommand } from './command.ts';
+import { type Context, checkUsage, UsageError } from './context.ts';
+import { withProgress } from './progress.ts';
+import { describeRescoring } from './rescore.ts';
+import { loadRules } from './rules-file.ts';
 
-interface StandingsOptions {
-  since?: string;
-  until?: string;
-  by: Period['by'];
-  of: 'members' | 'repositories';
+interface StandingsOptions extends StandingsQuery {
   rules?: string;
   byRule?: boolean;
   csv?: boolean;
   json?: boolean;
-}
-
-type StandingsDocument = Awaited<ReturnType<typeof readStandings>>;
-
-function parsePeriod({ by, since, until }: StandingsOptions): Period {
-  const [from, last] = [parseDay(since), parseDay(until)];
-  if (from !== undefined && last !== undefined && from > last) {
-    throw new UsageError(`--since ${since} is after --until ${until}.`, 'Write the earlier day after --since.');
-  }
-  return { by, from, until: last === undefined ? undefined : last + 86_400 };
-}
-
-const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Key): number =>
-  rows.reduce((sum, row) => sum + row[key], 0);
-
-/** Rounded to hundredths. */
-const meanOf = (score: number, count: number): number => Math.round((score / count) * 100) / 100;
-
-/** Points of one member or repository, by the names of rules. */
-type Points = Map<string, number>;
-
-/** The rules that gave or took most come first. A share is of all points that rules gave and took. */
-function sharesOf(points: Points) {
-  const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
-  return [...points]
-    .map(([name, score]) => ({ name, score, share: all === 0 ? 0 : score / all }))
-    .sort((one, two) => Math.abs(two.score) - Math.abs(one.score) || one.name.localeCompare(two.name, 'und'));
-}
-
-async function readStandings(
-  { context, deps, organisation }: { context: Context; deps: Deps; organisation: Organisation },
-  { by, of, since, until, byRule, json }: StandingsOptions,
-  period: Period,
-  rules: Awaited<ReturnType<typeof loadRules>> | undefined,
-) {
-  // All as of one moment. And a snapshot has time for a million pull requests.
-  return readSnapshot(deps.database, async executor => {
-    const { id: organisationId, login: name, rulesetVersion } = await getOrganisation(executor, organisation.id);
-    const totals = await listTotals(executor, organisationId, of, period);
-    const count = sumOf(totals, 'pullRequests');
-    const points = new Map<string, Points>(totals.map(({ id }) => [id, new Map()]));
-    const addPoints = (id: string, rule: string, score: number) => {
-      const ofOwner = points.get(id);
-      ofOwner?.set(rule, (ofOwner.get(rule) ?? 0) + score);
-    };
-    // Breakdowns of a million pull requests take some time.
-    const showsRules = byRule || json;
-    if (rules !== undefined) {
-      const { facts: names, score } = compileRuleset(rules.ruleset);
-      const batches = readFacts(executor, organisationId, createFactsReader(names), isCounted(organisationId, period));
-      const sums = new Map<string, number>();
-      await addAll(context, batches, count, ({ memberId, repositoryId, facts }) => {
-        const id = of === 'members' ? memberId : repositoryId;
-        const { score: sum, breakdown } = score(facts);
-        sums.set(id, (sums.get(id) ?? 0) + sum);
-        if (!showsRules) return;
-        const entries: { name: string; action: RuleAction; effect: number }[] = JSON.parse(breakdown);
-        for (const { name, action, effect } of entries) addPoints(id, name, action === 'ADD' ? effect : -effect);
-      });
-      for (const each of totals) each.score = sums.get(each.id) ?? 0;
-    } else if (showsRules) {
-      for (const { id, name, score } of await listPointsByRule(executor, organisationId, of, period)) {
-        addPoints(id, name, score);
-      }
-    }
-    // Stable: equal totals stay in the order of names.
-    totals.sort((one, two) => two.score - one.score);
-    const ranks = rank(totals.map(({ score }) => score));
-    // How many of all stored scores, whatever the period.
-    const outdated = rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0;
-    return {
-      organisation: name,
-      of,
-      by,
-      since: since ?? null,
-      until: until ?? null,
-      file: rules?.name ?? null,
-      ruleset_version: rules === undefined ? rulesetVersion : null,
-      outdated,
-      pull_requests: count,
-      score: sumOf(totals, 'score'),
-      standings: totals.map(({ id, name, login, leftAt, pullRequests, score }, index) => ({
-        rank: ranks[index] ?? 0,
-        id: formatId(of === 'members' ? 'mem' : 'repo', id),
-        name,
-        ...(login !== undefined && { login, left: leftAt !== null }),
-        pull_requests: pullRequests,
-        score,
-        mean: meanOf(score, pullRequests),
-        ...(showsRules && { rules: sharesOf(points.get(id) ?? new Map()) }),
-      })),
-    };
-  });
 }
 
 function describePeriod({ by, since, until }: StandingsDocument): string {
@@ -232,12 +133,16 @@ those of members who have left do.`,
       if (options.rules !== undefined && options.server !== undefined) {
         throw new UsageError('--rules needs the database.', 'To try a file with a service: rules plan.');
       }
-      const period = parsePeriod(options);
+      checkUsage(() => parsePeriod(options));
       const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
-      const { since, until, by, of } = options;
+      const { since, until, by, of, byRule = false, json = false } = options;
       const query = new URLSearchParams({ by, of, ...(since && { since }), ...(until && { until }) });
       return {
-        read: (deps, organisation) => readStandings({ context, deps, organisation }, options, period, rules),
+        read({ database }, { id }) {
+          const read = (options?: ReportOptions) =>
+            readStandings(database, id, { since, until, by, of }, { ...options, rules, withRules: byRule || json });
+          return rules === undefined ? read() : withProgress(context, 'pull requests', read);
+        },
         request: { method: 'GET', path: `standings?${query}` },
         async show(document, executor) {
           const text = options.csv

@@ -1,0 +1,168 @@
+import type { Database, Executor } from '../database/client.ts';
+import {
+  type ExplainablePullRequest,
+  findPullRequestsById,
+  findPullRequestsOfPage,
+  isScoreStale,
+  listScoreChanges,
+} from '../database/explanations.ts';
+import { getRuleset } from '../database/rules.ts';
+import { readSnapshot } from '../database/snapshot.ts';
+import { badRequest, notFound } from '../errors.ts';
+import { formatId, parseId } from '../ids.ts';
+import { type ExplainedRule, type Explanation, explainScore } from '../scoring/explain/explain.ts';
+import type { ExplainedPart } from '../scoring/explain/parts.ts';
+import { factsOf } from '../scoring/facts.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
+import { brief } from '../text/terminal.ts';
+import { unixSeconds } from '../text/times.ts';
+
+/**
+ * Parses the address of a pull request's page, or of a page below it; or `owner/name#number`, as this program prints
+ * it.
+ *
+ * @returns without a `host`, any host matches
+ */
+function parsePage(text: string) {
+  const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
+  if (name !== undefined) return { repository: name, number: Number(digit), host: undefined };
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, host, pathname } = new URL(text);
+  const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
+  if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
+  return { repository, number: Number(digits), host };
+}
+
+/**
+ * How a reader names a pull request: by its id or its page.
+ *
+ * @throws ServiceError `bad_request` if the text is neither
+ */
+export function parseTarget(text: string) {
+  const id = parseId('pr', text);
+  const page = parsePage(text);
+  if (id === undefined && page === undefined && !text.startsWith('pr_')) {
+    throw badRequest(
+      `"${brief(text)}" is neither a pull request's id nor its page.`,
+      "Give pr_…, OWNER/NAME#NUMBER or the page's address, https://github.com/OWNER/NAME/pull/NUMBER.",
+    );
+  }
+  return { text, id, page };
+}
+
+export type Target = ReturnType<typeof parseTarget>;
+
+const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
+const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
+
+async function findPullRequests(executor: Executor, { id, page }: Target, organisationId: string | undefined) {
+  if (page === undefined) return id === undefined ? [] : findPullRequestsById(executor, id, organisationId);
+  const { host } = page;
+  const found = await findPullRequestsOfPage(executor, page, organisationId);
+  return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);
+}
+
+/** @throws ServiceError if no stored pull request matches the target, or several do */
+async function getPullRequest(executor: Executor, target: Target, organisationId: string | undefined) {
+  const found = await findPullRequests(executor, target, organisationId);
+  const [first] = found;
+  const shown = brief(target.text, 200);
+  if (first === undefined) throw notFound(`There is no pull request ${shown} here.`);
+  if (found.length > 1) {
+    const ids = found.map(each => `${idOf(each)} (${each.organisation.login})`);
+    throw badRequest(`${shown} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
+  }
+  return first;
+}
+
+export type ExplanationDocument = Awaited<ReturnType<typeof readExplanation>>;
+
+/**
+ * Explains the score of a pull request.
+ *
+ * @param options `organisationId`: only if it is a pull request of this organisation; `rules`: a file to explain the score
+ * by, instead of stored rules, in this process
+ * @throws ServiceError `not_found` if it is not stored
+ */
+export async function readExplanation(
+  database: Database,
+  target: Target,
+  {
+    organisationId,
+    rules,
+  }: { organisationId?: string | undefined; rules?: { name: string; ruleset: Ruleset } | undefined },
+) {
+  return readSnapshot(database, async executor => {
+    const { pullRequest, repository, repositoryLeftAt, organisation } = await getPullRequest(
+      executor,
+      target,
+      organisationId,
+    );
+    const facts = factsOf({ ...pullRequest, repository });
+    const explain = async (version: number) =>
+      explainScore(await getRuleset(executor, organisation.id, version), facts);
+    const inForce = organisation.rulesetVersion;
+    // A score that a new version does not change keeps its old version.
+    const isOutdated =
+      pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
+    // The one in force, or the score's own if the score is out of date.
+    const version = isOutdated ? pullRequest.rulesetVersion : inForce;
+    const explanation = rules === undefined ? await explain(version) : explainScore(rules.ruleset, facts);
+    const changes = await listScoreChanges(executor, organisation.id, pullRequest.id);
+    return {
+      id: formatId('pr', pullRequest.id),
+      url: pullRequest.url,
+      organisation: organisation.login,
+      repository,
+      repository_left_at: unixSeconds(repositoryLeftAt),
+      number: pullRequest.number,
+      title: pullRequest.title,
+      author: pullRequest.author,
+      state: pullRequest.state,
+      score: pullRequest.score,
+      // The name of the rules file that is explained.
+      file: rules?.name ?? null,
+      ruleset_version: rules === undefined ? version : null,
+      ruleset_version_in_force: inForce,
+      outdated: isOutdated,
+      score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
+      explained_score: explanation.score,
+      sum: explanation.sum,
+      rules: representRules(explanation),
+      history: changes.map(change => ({
+        changed_at: unixSeconds(change.changedAt),
+        from: change.fromScore,
+        to: change.toScore,
+        cause: change.cause,
+        ruleset_version: change.rulesetVersion,
+        changes: change.changes,
+      })),
+    };
+  });
+}
+
+/** A body can have 64 KiB, and thousands of entries can read it. */
+const maxTextLength = 1_000;
+
+/** JSON has no infinity: it becomes null with a note. */
+function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): ExplainedPart {
+  const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
+  }
+  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
+  // Never half a surrogate pair.
+  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
+  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
+}
+
+/** For JSON. */
+export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
+  rules.map(rule => ({
+    ...rule,
+    entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({
+      ...entry,
+      condition: condition === null ? null : representPart(condition),
+      amount: amount === null ? null : representPart(amount),
+    })),
+  }));

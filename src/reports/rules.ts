@@ -1,0 +1,50 @@
+import { type Actor, recordAuditEvent } from '../database/audit-log.ts';
+import type { Database } from '../database/client.ts';
+import { getOrganisation } from '../database/organisations.ts';
+import { countOutdated } from '../database/rescoring.ts';
+import { applyRuleset, getRuleset, type RulesetWithSource } from '../database/rules.ts';
+import { defineKey } from '../scoring/file/rules-file.ts';
+
+export type RulesDocument = Awaited<ReturnType<typeof readRules>>;
+
+/** The rules in force, as the file that was applied. @param version another one that was applied */
+export async function readRules({ executor }: Database, organisationId: string, version?: number) {
+  const number = version ?? (await getOrganisation(executor, organisationId)).rulesetVersion;
+  const { definitions, rules, source } = await getRuleset(executor, organisationId, number);
+  return { ...defineKey(definitions), rules, source, version: number };
+}
+
+export type AppliedDocument = Awaited<ReturnType<typeof applyRules>>;
+
+/**
+ * Puts rules in force.
+ *
+ * @param options `appliedBy`: for the history; `expected`: the version that must be in force
+ * @throws ServiceError `precondition_failed` if another version is in force
+ */
+export async function applyRules(
+  database: Database,
+  organisationId: string,
+  ruleset: RulesetWithSource,
+  { actor, appliedBy, expected }: { actor: Actor; appliedBy: string; expected: number | undefined },
+) {
+  const { version, changed, sourceChanged } = await database.transaction(async executor => {
+    const options = { appliedBy: appliedBy.slice(0, 200), expected };
+    const applied = await applyRuleset(executor, organisationId, ruleset, options);
+    if (applied.changed || applied.sourceChanged) {
+      const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
+      await recordAuditEvent(executor, organisationId, actor, 'rules.apply', subject);
+    }
+    return applied;
+  });
+  const { outdated } = changed ? await countOutdated(database.executor, organisationId) : { outdated: 0 };
+  const { login } = await getOrganisation(database.executor, organisationId);
+  return {
+    organisation: login,
+    version,
+    changed,
+    rules: ruleset.rules.length,
+    source_changed: sourceChanged,
+    outdated,
+  };
+}
