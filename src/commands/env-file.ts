@@ -16,7 +16,10 @@ export function readEnvFile(path: string): string {
     const trial = `${path}.${randomUUID()}`;
     writeFileSync(trial, '', { flag: 'wx', mode: 0o600 });
     rmSync(trial);
-    return found === undefined ? '' : readFileSync(path, 'utf8');
+    const text = found === undefined ? '' : readFileSync(path, 'utf8');
+    // The first line that is no comment shows whether another program would lose something.
+    if (/^(?:\s*#.*\n?)*\s*(?:(?:export[ \t]+)?\w+[ \t]*=|$)/.test(text)) return text;
+    throw new CommandError(`${path} has something else than variables.`, 'Name another file with --output.');
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(

@@ -5,6 +5,7 @@ import {
   parsePeriod,
   type ReportOptions,
   readStandings,
+  roundToHundredths,
   type StandingsDocument,
   type StandingsQuery,
 } from '../reports/standings.ts';
@@ -78,14 +79,14 @@ function standingsText(document: StandingsDocument, { byRule = false }: Standing
   return [`${organisation}: ${describePeriod(document)}${scoredBy}`, '', ...lines].join('\n');
 }
 
-/** A spreadsheet could take such a text for a formula. Some understand full-width signs, too. */
-const formula = /^[\s=+\-@＝＋－＠]/;
+/**
+ * Where a spreadsheet could take a text for a formula: at its beginning, and after a semicolon, which separates cells in
+ * many countries, before quotes count. Some understand full-width signs, too.
+ */
+const formula = /^(?=[\s=+\-@＝＋－＠])|;(?=[\s"]*[=+\-@＝＋－＠])/g;
 
-function csvCell(value: string | number | boolean | undefined): string {
-  if (typeof value !== 'string') return String(value);
-  const text = plain(value).replace(formula, "'$&");
-  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const csvCell = (value: string | number | boolean | undefined): string =>
+  typeof value === 'string' ? `"${plain(value).replace(formula, "$&'").replaceAll('"', '""')}"` : String(value);
 
 /** With `byRule` a line for each rule of each member or repository. */
 function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: StandingsOptions): string {
@@ -93,7 +94,9 @@ function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: 
   const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'score', 'mean'] as const;
   const rows = standings.flatMap(({ rules = [], ...row }) => {
     const cells = columns.map(column => csvCell(row[column]));
-    return byRule ? rules.map(rule => [...cells, ...[rule.name, rule.score, rule.share].map(csvCell)]) : [cells];
+    return byRule
+      ? rules.map(rule => [...cells, ...[rule.name, rule.score, roundToHundredths(rule.share)].map(csvCell)])
+      : [cells];
   });
   const headings = byRule ? [...columns, 'rule', 'rule_score', 'rule_share'] : columns;
   return [headings, ...rows].map(cells => cells.join(',')).join('\n');

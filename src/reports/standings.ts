@@ -47,8 +47,9 @@ export function parsePeriod({ by, since, until }: StandingsQuery): Period {
 const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Key): number =>
   rows.reduce((sum, row) => sum + row[key], 0);
 
-/** Rounded to hundredths. */
-export const meanOf = (score: number, count: number): number => Math.round((score / count) * 100) / 100;
+export const roundToHundredths = (value: number): number => Math.round(value * 100) / 100;
+
+export const meanOf = (score: number, count: number): number => roundToHundredths(score / count);
 
 /** Points of one member or repository, by the names of rules. */
 type Points = Map<string, number>;

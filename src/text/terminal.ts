@@ -107,4 +107,5 @@ export const table = (headings: readonly (string | Column)[], rows: readonly (re
 export const labelled = (label: string, text: string, width: number): string[] =>
   wrapAnsi(text, width - label.length)
     .split('\n')
-    .map((line, index) => (index === 0 ? label : ' '.repeat(label.length)) + line);
+    // A word that begins a line now may be a command there.
+    .map((line, index) => (index === 0 ? label : ' '.repeat(label.length)) + plain(line));

@@ -245,7 +245,7 @@ describe('github connect', () => {
     expect(statSync(output).mode & 0o777).toBe(0o600);
   });
 
-  test('github connect refuses a file that is a link or that it can not write, before it begins', async () => {
+  test('github connect refuses a file that is a link, has other contents or can not be written, before it begins', async () => {
     const setting = await prepare();
     const { environment, folder } = setting;
     const elsewhere = join(folder, 'elsewhere');
@@ -254,10 +254,16 @@ describe('github connect', () => {
     symlinkSync(elsewhere, link);
     const missing = join(folder, 'missing', '.env');
     mkdirSync(join(folder, 'directory'));
+    const notes = join(folder, 'notes.md');
+    writeFileSync(notes, '# Notes\n\nKeep these.\n');
+    const page = join(folder, 'page.html');
+    writeFileSync(page, '<p>Keep this</p>\n');
     for (const [path, reason] of [
       [link, 'is not a regular file'],
       [join(folder, 'directory'), 'is not a regular file'],
       [missing, "can't be written: ENOENT"],
+      [notes, 'has something else than variables'],
+      [page, 'has something else than variables'],
     ] as const) {
       const refused = await runHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', path);
       expect(refused.code).toBe(1);

@@ -76,6 +76,17 @@ test('rules audit shows all of a long name of a rule that pays', async () => {
   expect(stdout.replace(/\s+/g, ' ')).toContain(`paid by ${name} 100%`);
 });
 
+test.each([60, 70, 80])('with %i columns no line of rules audit is a command for a CI service', async columns => {
+  const name = `${'word '.repeat(8)}::error::x ${'::warning::y '.repeat(9)}`;
+  const { code, stdout } = await runHere(
+    { ...environment, COLUMNS: String(columns) },
+    ...['rules', 'audit', rulesFile('size > 0', 'per(size, 10)', name), '--organisation', login],
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain('error::x');
+  expect(stdout).not.toMatch(/^\s*::/m);
+});
+
 test('rules audit --max-share fails if a way gains on a larger share', async () => {
   const file = rulesFile('number <= 2', 'per(size, 10)');
   const over = await audit(file, '--max-share', '49.9%');

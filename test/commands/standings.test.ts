@@ -184,31 +184,35 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
   test('standings --csv has a header line and plain numbers', async () => {
     const { stdout, stderr } = await standings(acme.login, '--csv');
     expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,score,mean
-1,ID,Ada Lovelace,ada,false,3,1234,411.33
-2,ID,Émile Zola,zola,false,1,5,5
-2,ID,eva,eva,false,1,5,5
-2,ID,,zoe,false,2,5,2.5
-5,ID,Grace Hopper,grace,true,1,-3,-3
+1,"ID","Ada Lovelace","ada",false,3,1234,411.33
+2,"ID","Émile Zola","zola",false,1,5,5
+2,"ID","eva","eva",false,1,5,5
+2,"ID","","zoe",false,2,5,2.5
+5,"ID","Grace Hopper","grace",true,1,-3,-3
 `);
     expect(stderr).toBe('');
   });
 });
 
-test('standings --csv quotes names if it must, and no name becomes a formula', async () => {
+test('standings --csv quotes every text, and no name becomes a formula, whatever separates cells', async () => {
   const names = [
     ['Lovelace, Ada', '"Lovelace, Ada"'],
     ['Ada "Countess"', '"Ada ""Countess"""'],
-    ['=1+1', "'=1+1"],
-    ['+1', "'+1"],
-    ['-1', "'-1"],
+    ['=1+1', `"'=1+1"`],
+    ['+1', `"'+1"`],
+    ['-1', `"'-1"`],
     ['@SUM(1,1)', `"'@SUM(1,1)"`],
-    ['\t=1', "' =1"],
-    ['\r\n=1', "' =1"],
-    ['\u200f=1', "'=1"],
-    ['＝1', "'＝1"],
+    ['\t=1', `"' =1"`],
+    ['\r\n=1', `"' =1"`],
+    ['\u200f=1', `"'=1"`],
+    ['＝1', `"'＝1"`],
     ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
-    ['one\r\ntwo\u001b[31m', 'one two [31m'],
-    ['a=1', 'a=1'],
+    ['one\r\ntwo\u001b[31m', '"one two [31m"'],
+    ['a=1', '"a=1"'],
+    ['a;=1', `"a;'=1"`],
+    ['a; +1;-1', `"a;' +1;'-1"`],
+    ['a;"=1', `"a;'""=1"`],
+    ['a; b', '"a; b"'],
   ] as const;
   const people = Object.fromEntries(names.map(([name], index) => [`m${index}`, name]));
   const { login } = await newOrganisation(
@@ -216,7 +220,7 @@ test('standings --csv quotes names if it must, and no name becomes a formula', a
     Object.keys(people).map((by, index) => ({ by, lines: 100 - index })),
   );
   const lines = (await standings(login, '--csv')).stdout.trimEnd().split('\n').slice(1);
-  expect(lines.map(line => /^\d+,mem_\w{26},(.*),m\d+,false,1,\d+,\d+$/.exec(line)?.[1])).toEqual(
+  expect(lines.map(line => /^\d+,"mem_\w{26}",(.*),"m\d+",false,1,\d+,\d+$/.exec(line)?.[1])).toEqual(
     names.map(([, cell]) => cell),
   );
 });
@@ -316,7 +320,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
       total                   4     67  16.75
 `);
     expect((await standings(login, '--of', 'repositories', '--csv')).stdout).toMatch(
-      /^rank,id,name,pull_requests,score,mean\n1,repo_\w{26},acme\/API,1,30,30\n/,
+      /^rank,id,name,pull_requests,score,mean\n1,"repo_\w{26}","acme\/API",1,30,30\n/,
     );
   });
 
@@ -367,8 +371,8 @@ RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
     expect(
       stdout.replace(/mem_\w{26}/g, 'ID'),
     ).toBe(`rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share
-1,ID,Ada,ada,false,2,7,3.5,Lines,10,${10 / 13}
-1,ID,Ada,ada,false,2,7,3.5,'=Large,-3,${-3 / 13}
+1,"ID","Ada","ada",false,2,7,3.5,"Lines",10,0.77
+1,"ID","Ada","ada",false,2,7,3.5,"'=Large",-3,-0.23
 `);
   });
 });

@@ -74,6 +74,15 @@ test('words after a label wrap below each other', () => {
   ]);
 });
 
+test('no wrapped line is a command for a CI service', () => {
+  const text = 'Rule ::error::one ::warning::two ##[group]three';
+  for (let width = 8; width < 60; width += 1) {
+    const lines = labelled('  paid by ', plain(text), width);
+    expect(lines.join('\n')).not.toMatch(/^\s*::|##\[/m);
+    expect(lines.join('').replace(/\s/g, '')).toBe(`paidby${text.replace(/\s/g, '')}`);
+  }
+});
+
 test('a bar is in proportion, and every positive value has one', () => {
   const bars = [bar(0, 100, 10), bar(100, 100, 10), bar(50, 100, 10), bar(1, 1_000_000, 10), bar(0, 0, 10)];
   expect(bars).toEqual(['', '██████████', '█████', '▏', '']);

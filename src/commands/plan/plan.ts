@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access, writeFile } from 'node:fs/promises';
+import { access, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { Option } from 'commander';
 import { createFactsReader } from '../../database/facts.ts';
@@ -21,7 +21,7 @@ import { compareAudits } from '../rules-audit.ts';
 import { loadRules } from '../rules-file.ts';
 import { type PlanDocument, planDocument } from './document.ts';
 import { planMarkdown } from './markdown.ts';
-import { planReport } from './report.ts';
+import { isPlanReport, planReport } from './report.ts';
 import { planText } from './text.ts';
 
 /** The exit code of `--detailed-exitcode` if the file would change something. 2 is wrong usage. */
@@ -59,22 +59,28 @@ async function makePlan(
   });
 }
 
-const unwritable = (path: string, { code }: NodeJS.ErrnoException, action: string) =>
+const unwritable = (path: string, { code }: Pick<NodeJS.ErrnoException, 'code'>, action: string) =>
   new CommandError(`${path} can't be written (${code}).`, action);
 
-/** Fails before the plan is made, not after minutes of work. */
-async function checkReportPath(path: string, file: string): Promise<void> {
+/** Fails before the plan is made, not after minutes of work. @param force whether any file may be replaced */
+async function checkReportPath(path: string, file: string, force: boolean): Promise<void> {
   if (resolve(path) === resolve(file)) {
     throw new CommandError('The report would overwrite the rules.', 'Name another file.');
   }
   await access(dirname(resolve(path)), constants.W_OK).catch(error => {
     throw unwritable(path, error, 'Name a file in a folder that exists.');
   });
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) throw unwritable(path, { code: 'EISDIR' }, 'Name a file in it.');
+  // A pipe has nothing to lose.
+  if (force || !found?.isFile() || isPlanReport(await readFile(path, 'utf8'))) return;
+  throw new CommandError(`${path} exists, and is not a report.`, 'Name another file, or add --force to replace it.');
 }
 
 interface PlanOptions {
   audit?: boolean;
   detailedExitcode?: boolean;
+  force?: boolean;
   format: 'text' | 'markdown';
   report?: string;
 }
@@ -91,6 +97,7 @@ export function planCommand(group: PullscoreCommand, context: Context): void {
     )
     .option('--audit', 'also search both for ways to game them, as `rules audit` does, and compare these')
     .option('--report <file.html>', 'also write the plan as a web page')
+    .option('--force', 'replace whatever is in the file of --report')
     .option('--detailed-exitcode', 'exit with 3 if the file would change rules or scores, with 0 if not')
     .addHelpText(
       'after',
@@ -100,9 +107,9 @@ GitHub.`,
     )
     .examples('rules plan rules.example.yaml --organisation acme --report plan.html')
     .answerFrom<PlanOptions, PlanDocument>(
-      async ({ audit = false, report, format, detailedExitcode, server }, file) => {
+      async ({ audit = false, report, force = false, format, detailedExitcode, server }, file) => {
         const { name, ruleset } = await loadRules(context, file);
-        if (report !== undefined) await checkReportPath(report, file);
+        if (report !== undefined) await checkReportPath(report, file, force);
         return {
           read: (deps, organisation) => makePlan(context, deps, organisation, name, ruleset, audit),
           request: { method: 'POST', path: `rules/plan${audit ? '?audit=true' : ''}`, rules: ruleset.source },

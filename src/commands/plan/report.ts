@@ -239,6 +239,10 @@ ${moverList(down, lowered, plan.pull_requests.lowered, first)}
 </section>`;
 }
 
+const generator = html`<meta name="generator" content="pullscore">`;
+
+export const isPlanReport = (page: string): boolean => page.includes(generator.markup);
+
 /** @param now shown in the footer */
 export function planReport(plan: PlanDocument, now: Date): string {
   const time = `${now.toISOString().slice(0, 16)}Z`;
@@ -247,6 +251,7 @@ export function planReport(plan: PlanDocument, now: Date): string {
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
+${generator}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">

@@ -320,6 +320,23 @@ describe('--report', () => {
     expect(page).toContain('All 3 pull requests get a score');
   });
 
+  test('rules plan --report replaces an earlier report, and any other file only with --force', async () => {
+    const { login } = await newOrganisation(1);
+    const file = rulesFile('page.yaml', ['One', 'true', '1']);
+    const path = join(folder, 'notes.html');
+    writeFileSync(path, '<p>My notes</p>');
+    const refused = await plan(login, file, '--report', path);
+    expect([refused.code, refused.stdout, complaintOf(refused)]).toEqual([
+      1,
+      '',
+      `pullscore: ${path} exists, and is not a report. Name another file, or add --force to replace it.`,
+    ]);
+    expect(readFileSync(path, 'utf8')).toBe('<p>My notes</p>');
+    expect((await plan(login, file, '--report', path, '--force')).code).toBe(0);
+    expect((await plan(login, file, '--report', path)).code).toBe(0);
+    expect((await plan(login, file, '--report', folder)).stderr).toContain('EISDIR');
+  });
+
   test('rules plan --report fails at once if it can not write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
