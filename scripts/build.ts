@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 
 const { outputFiles } = await build({
   write: false,
-  entryPoints: ['src/main.ts'],
+  entryPoints: { main: 'src/main.ts', scorer: 'src/scorer/main.ts' },
   outdir: 'dist',
   bundle: true,
   splitting: true,

@@ -4,6 +4,9 @@ import { connectDatabase, type Database } from './database/client.ts';
 import { joinEmbeddedDatabase } from './database/embedded.ts';
 import { migrateDatabase } from './database/migrate.ts';
 import { createGithub, type Github } from './github/client.ts';
+import type { Scorer } from './scorer/jobs.ts';
+import { createLocalScorer } from './scorer/local.ts';
+import { createScorer } from './scorer/scorer.ts';
 
 /** What the rest of the program depends on. Created and closed once per process. */
 export interface Deps {
@@ -11,6 +14,8 @@ export interface Deps {
   readonly log: Logger;
   readonly database: Database;
   readonly github: Github;
+  /** Runs what users wrote as rules. */
+  readonly scorer: Scorer;
   /** Counts of this process, for its metrics. */
   readonly counters: Counters;
   /** Number of migrations that this start applied. */
@@ -31,12 +36,13 @@ export interface Counters {
  * Joins or starts the embedded server if no database is configured.
  *
  * @param options `create`: whether an empty database gets our schema, and a home without an embedded database gets one;
- * otherwise these are refused. `upgrade`: whether the schema of an earlier release is brought up to date, or refused
+ * otherwise these are refused. `upgrade`: whether the schema of an earlier release is brought up to date, or refused.
+ * `scorer`: where rules run
  */
 export async function createDeps(
   config: Config,
   log: Logger,
-  options: { create: boolean; upgrade: boolean },
+  options: { create: boolean; upgrade: boolean; scorer?: ScorerKind },
 ): Promise<Deps> {
   // The service says it once; other commands need not repeat it.
   if (options.upgrade && isUnencrypted(config.github.apiUrl)) {
@@ -51,7 +57,7 @@ export async function createDeps(
     await embedded?.leave();
     throw error;
   });
-  const deps = connectDeps(config, log, url);
+  const deps = connectDeps(config, log, url, options.scorer);
   return {
     ...deps,
     migrationsApplied,
@@ -62,16 +68,24 @@ export async function createDeps(
   };
 }
 
+/** Rules run in processes of their own, or in this one: a command disturbs nobody but itself. */
+type ScorerKind = 'processes' | 'local';
+
 /** For a database whose schema is up to date. */
-export function connectDeps(config: Config, log: Logger, databaseUrl: string): Deps {
+export function connectDeps(config: Config, log: Logger, databaseUrl: string, scorerKind: ScorerKind = 'local'): Deps {
   const database = connectDatabase(databaseUrl, log);
+  const scorer = scorerKind === 'local' ? createLocalScorer(database, log) : createScorer(database, log);
   return {
     config,
     log,
     database,
     github: createGithub(config.github),
+    scorer,
     counters: { gone: 0, stale: 0, deliveries: { taken: 0, ignored: 0 } },
     migrationsApplied: 0,
-    close: () => database.close(),
+    async close() {
+      await scorer.close();
+      await database.close();
+    },
   };
 }

@@ -21,6 +21,7 @@ export const errorStatuses = {
   github_not_configured: 503,
   github_rate_limited: 503,
   database_unavailable: 503,
+  rules_suspended: 503,
   webhooks_not_configured: 503,
   overloaded: 503,
   github_timeout: 504,
@@ -79,3 +80,9 @@ export const githubNotConfigured = errorOf('github_not_configured');
 export const databaseUnavailable = errorOf('database_unavailable');
 export const webhooksNotConfigured = errorOf('webhooks_not_configured');
 export const overloaded = errorOf('overloaded');
+
+/** @param entry the rule and the entry that break a bound, as a sentence begins */
+export const rulesSuspended = (entry: string): ServiceError =>
+  new ServiceError('rules_suspended', `The rules in force are suspended. ${entry} takes too much time or memory.`, {
+    action: 'Apply other rules.',
+  });

@@ -38,7 +38,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   const [portName, port] = isService ? ['PORT', config.port] : ['METRICS_PORT', config.metricsPort];
   // Imported here, because other commands start in half the time without Fastify.
   const [deps, http] = await Promise.all([
-    createDeps(config, context.log, { create: true, upgrade: true }),
+    createDeps(config, context.log, { create: true, upgrade: true, scorer: 'processes' }),
     port === undefined ? undefined : import('../app.ts'),
   ]);
   let app: App | undefined;

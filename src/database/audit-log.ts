@@ -17,6 +17,7 @@ export type AuditAction =
   | 'pull_request.delete'
   | 'pull_request.sync'
   | 'rules.apply'
+  | 'rules.suspend'
   | 'token.create'
   | 'token.revoke'
   | 'token.rotate'

@@ -1,8 +1,8 @@
-import { and, count, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, isNotNull, isNull, not, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { type Lease, takeLease } from './lease.ts';
-import { type Organisation, updateOrganisation } from './organisations.ts';
+import { areRulesSuspended, type Organisation, updateOrganisation } from './organisations.ts';
 import { isInPresentRepository, isInRepository } from './pull-requests.ts';
 import { checkRuns, contentVersions, organisations, pullRequests, repositories, scoreChanges } from './schema.ts';
 import { isOneOf, secondsFromNow } from './statement.ts';
@@ -29,7 +29,7 @@ export async function claimCheckRuns(
   organisationId?: string,
 ): Promise<{ lease: Lease; storedVersion: string } | undefined> {
   const { id, checksDueAt, removedAt } = organisations;
-  const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt));
+  const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt), not(areRulesSuspended));
   const [next] = await executor
     .select({ id, storedVersion: contentVersions.storedVersion })
     .from(organisations)

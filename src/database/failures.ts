@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ServiceError } from '../errors.ts';
 
 /** Thrown in a transaction that must start again because another one has just written the same row. */
 export class TransactionOvertaken extends Error {}
@@ -75,6 +76,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   const cause = driverError(error);
   const code = String(cause?.code ?? '');
   return (
+    (error instanceof ServiceError && error.code === 'database_unavailable') ||
     cause instanceof CommitUnknown ||
     isConnectionFailure(error) ||
     /^(53|58|28|25006$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code)

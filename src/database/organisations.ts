@@ -15,6 +15,9 @@ export type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' 
 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
+/** Whether the rules in force are suspended: what needs a score waits for others. */
+export const areRulesSuspended = sql`${organisations.suspendedVersion} is not distinct from ${organisations.rulesetVersion}`;
+
 /** @returns undefined if an organisation with the login already exists */
 export async function addOrganisation(
   executor: Executor,

@@ -28,6 +28,16 @@ export async function findRepositories(
 const isRenamed = (stored: StoredRepository, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
   stored.fetchTicket <= ticket && (stored.name !== name || stored.nodeId !== nodeId);
 
+/** The repository as {@link saveRepositories} would leave it. */
+export function savedRepository(
+  stored: ReadonlyMap<number, StoredRepository>,
+  ticket: number,
+  value: RepositoryValues,
+): Pick<RepositoryValues, 'name'> {
+  const row = stored.get(value.githubId);
+  return row === undefined || isRenamed(row, ticket, value) ? value : row;
+}
+
 /** Whether {@link saveRepositories} would rename one, which takes the organisation's exclusive lock. */
 export const renamesAny = (
   stored: ReadonlyMap<number, StoredRepository>,

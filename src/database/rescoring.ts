@@ -1,11 +1,11 @@
-import { and, eq, gt, gte, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { and, eq, gt, gte, isNull, lt, lte, not, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { leaseSeconds } from './lease.ts';
 import { notify } from './notifications.ts';
-import { lockOrganisation } from './organisations.ts';
-import { pullRequests, rescoreRanges } from './schema.ts';
+import { areRulesSuspended, lockOrganisation } from './organisations.ts';
+import { organisations, pullRequests, rescoreRanges } from './schema.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
@@ -62,7 +62,8 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
   const outdated = await executor
     .selectDistinct({ id: rescoreRanges.organisationId })
     .from(rescoreRanges)
-    .where(isFree);
+    .innerJoin(organisations, eq(organisations.id, rescoreRanges.organisationId))
+    .where(and(isFree, not(areRulesSuspended)));
   return outdated[Math.floor(Math.random() * outdated.length)]?.id;
 }
 

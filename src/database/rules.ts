@@ -1,9 +1,10 @@
-import { and, desc, eq, getTableColumns, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, isNull, notInArray, sql } from 'drizzle-orm';
 import { preconditionFailed } from '../errors.ts';
 import { newId } from '../ids.ts';
 import { compareRules, hasChanges } from '../scoring/plan/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
 import { storable } from '../text/storable.ts';
+import { recordAuditEvent } from './audit-log.ts';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
@@ -59,26 +60,54 @@ export async function readRules(
 /** Rules, with the text of the file that they were applied from. */
 export type RulesetWithSource = Ruleset & { source: string };
 
+/** A version, with the rule and the entry for which it is suspended; null if it is not. */
+export type StoredRuleset = RulesetWithSource & { suspension: string | null };
+
 /** In force before any rules were applied. */
-const noRuleset: RulesetWithSource = {
+const noRuleset: StoredRuleset = {
   definitions: [],
   rules: [],
   source: '# No rules have been applied yet.\nrules: []\n',
+  suspension: null,
 };
 
 /** One version; without rules for version 0, before the first was applied. */
-export async function getRuleset(
-  executor: Executor,
-  organisationId: string,
-  version: number,
-): Promise<RulesetWithSource> {
+export async function getRuleset(executor: Executor, organisationId: string, version: number): Promise<StoredRuleset> {
   if (version === 0) return noRuleset;
   const [ruleset] = await executor
-    .select({ definitions: rulesets.definitions, rules: rulesets.rules, source: rulesets.source })
+    .select({
+      definitions: rulesets.definitions,
+      rules: rulesets.rules,
+      source: rulesets.source,
+      suspension: rulesets.suspension,
+    })
     .from(rulesets)
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
   return ruleset;
+}
+
+/**
+ * Nothing is scored by this version any more; stored scores stay. Runs in a transaction.
+ *
+ * @param entry the rule and the entry that break a bound
+ */
+export async function suspendRules(
+  executor: Executor,
+  organisationId: string,
+  version: number,
+  entry: string,
+): Promise<void> {
+  const { rowCount } = await executor
+    .update(rulesets)
+    .set({ suspendedAt: sql`now()`, suspension: storable(entry) })
+    .where(
+      and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version), isNull(rulesets.suspendedAt)),
+    );
+  if (rowCount !== 0) {
+    await updateOrganisation(executor, organisationId, { suspendedVersion: version });
+    await recordAuditEvent(executor, organisationId, { name: 'pullscore', requestId: null }, 'rules.suspend', entry);
+  }
 }
 
 /** Latest first, without their files' texts. */

@@ -82,6 +82,8 @@ export const organisations = pgTable(
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
+    /** The latest version that broke a bound: while it is in force, nothing is scored. */
+    suspendedVersion: integer('suspended_version'),
     /** GitHub's points that its webhooks and PUT syncs have used in the hour that ends at `points_reset_at`. */
     pointsUsed: integer('points_used').notNull().default(0),
     pointsResetAt: seconds('points_reset_at'),
@@ -410,6 +412,10 @@ export const rulesets = pgTable(
     appliedAt: now('applied_at'),
     /** Who ran the command, by the operating system or the operator. */
     appliedBy: text('applied_by').notNull(),
+    /** When they broke a bound while they were in force; nothing is scored by them any more. */
+    suspendedAt: moment('suspended_at'),
+    /** The rule and the entry that did. */
+    suspension: text('suspension'),
   },
   table => [primaryKey({ columns: [table.organisationId, table.version] })],
 );

@@ -2,6 +2,7 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import type { Facts } from '../scoring/facts.ts';
 import { type Database, type Executor, queryText, sessionOptions, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
 import { pullRequests } from './schema.ts';
@@ -15,6 +16,13 @@ export const isSampled = (share: number): SQL | undefined =>
 
 /** Each statement reads little, but perhaps from a cold disk. */
 const queryTimeoutMs = 30_000;
+
+export interface StoredFacts {
+  id: string;
+  memberId: string;
+  repositoryId: string;
+  facts: Facts;
+}
 
 /**
  * Reads the organisation's pull requests, in the table's order, which is the fastest. While a batch is processed, the
@@ -39,7 +47,7 @@ export async function* readFacts(
   await client.query(`declare facts no scroll cursor for ${text}`, values);
   type Row = readonly [id: string, memberId: string, repositoryId: string, ...TextRow];
   const fetch = () => queryText<Row>(client, { text: `fetch ${limit} from facts` });
-  function* factsOf(rows: readonly Row[]) {
+  function* factsOf(rows: readonly Row[]): Generator<StoredFacts> {
     for (const row of rows) {
       const [id, memberId, repositoryId] = row;
       yield { id, memberId, repositoryId, facts: reader.read(row, 3) };
@@ -60,10 +68,15 @@ export async function* readFacts(
   await client.query('close facts');
 }
 
-/** Runs `work` on the database as it is now: later changes are not visible. */
+/**
+ * Runs `work` on the database as it is now: later changes are not visible.
+ *
+ * @param signal ends the connection, so that a statement under way fails
+ */
 export async function readSnapshot<Result>(
   { url }: Pick<Database, 'url'>,
   work: (executor: Executor) => Promise<Result>,
+  signal?: AbortSignal,
 ): Promise<Result> {
   const client = new pg.Client({
     connectionString: url,
@@ -77,12 +90,15 @@ export async function readSnapshot<Result>(
   });
   // Without a listener, a lost connection would end the process. The statement under way fails by itself.
   client.on('error', () => undefined);
+  const end = () => void client.end().catch(() => undefined);
+  signal?.addEventListener('abort', end);
   await client.connect();
   try {
     // By default a cursor is planned for its first rows; this one is read to the end.
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work(drizzle({ client }));
   } finally {
+    signal?.removeEventListener('abort', end);
     // There is nothing to commit: the transaction ends with the connection.
     await client.end().catch(() => undefined);
   }

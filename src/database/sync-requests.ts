@@ -1,7 +1,8 @@
-import { and, desc, eq, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, lte, not, notExists, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
+import { areRulesSuspended } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { organisations, pullRequests, syncRequests, webhookDeliveries } from './schema.ts';
 import { hasGithubId, isOneOf } from './statement.ts';
@@ -14,7 +15,7 @@ import { hasGithubId, isOneOf } from './statement.ts';
  */
 export async function claimSyncTurn(executor: Executor, organisationId?: string): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;
-  const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt));
+  const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt), not(areRulesSuspended));
   const waiting = executor
     .select({ organisationId: syncRequests.organisationId })
     .from(syncRequests)

@@ -79,24 +79,20 @@ export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | u
   );
 }
 
-/** Does all steps at once. */
-export function runAtOnce<Result>(steps: Generator<void, Result>): Result {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
-
 /** A rule's conditions and values. They are complete only if there are no problems. */
 export interface CheckedLogic {
   entries: CheckedEntry[];
   problems: RuleProblem[];
 }
 
-export const checkRule = (rule: RuleDefinition, definitions: CheckedDefinitions): CheckedLogic =>
-  runAtOnce(checkRuleInSteps(rule, definitions));
+/** Called before each entry: rules at their limits take a while. @param entry from 1 */
+export type OnEntry = (rule: string, entry: number) => void;
 
-function* checkRuleInSteps(rule: RuleDefinition, definitions: CheckedDefinitions): Generator<void, CheckedLogic> {
+export function checkRule(
+  rule: RuleDefinition,
+  definitions: CheckedDefinitions,
+  onEntry: OnEntry = () => undefined,
+): CheckedLogic {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
@@ -122,7 +118,7 @@ function* checkRuleInSteps(rule: RuleDefinition, definitions: CheckedDefinitions
     return read(conditionOf(rule, expression), entry, 'expression', "together with the rule's `when`, ");
   };
   for (const [index, { expression, effect }] of logic.entries()) {
-    yield;
+    onEntry(name, index + 1);
     const condition = readCondition(expression, index + 1);
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
@@ -147,27 +143,21 @@ export interface CheckedRule {
 /**
  * Checks stored rules, which share definitions and patterns. If they are over a limit together, none of them counts, and
  * all have the same problem.
- *
- * @returns `check` takes one of them, entry by entry
+ * @returns a function that checks one of them
  */
-export function createChecker({ definitions, rules }: Ruleset) {
+export function createChecker({ definitions, rules }: Ruleset, onEntry?: OnEntry) {
   const { checked } = checkDefinitions(definitions);
   const problem = problemOfSize(rules);
-  return {
-    patterns: checked.patterns,
-    *check(rule: RuleDefinition): Generator<void, CheckedLogic> {
-      if (problem !== undefined) return { entries: [], problems: [problem] };
-      return yield* checkRuleInSteps(rule, checked);
-    },
-  };
+  return (rule: RuleDefinition): CheckedLogic =>
+    problem === undefined ? checkRule(rule, checked, onEntry) : { entries: [], problems: [problem] };
 }
 
 /** Checks all rules. @returns by name */
-export function checkRules(ruleset: Ruleset): Map<string, CheckedRule> {
-  const { check } = createChecker(ruleset);
+export function checkRules(ruleset: Ruleset, onEntry?: OnEntry): Map<string, CheckedRule> {
+  const check = createChecker(ruleset, onEntry);
   return new Map(
     ruleset.rules.map(rule => {
-      const { entries, problems } = runAtOnce(check(rule));
+      const { entries, problems } = check(rule);
       const [isEnabled, isValid] = [rule.is_enabled, problems.length === 0];
       return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? entries : [] }];
     }),
@@ -175,33 +165,25 @@ export function checkRules(ruleset: Ruleset): Map<string, CheckedRule> {
 }
 
 /**
- * Compiles the enabled rules, entry by entry: at their limits they take a second. Reports rules that this release
- * refuses; they contribute nothing, and the others score.
+ * Compiles the enabled rules. Reports rules that this release refuses; they contribute nothing, and the others score.
  */
-export function* compileInSteps(ruleset: Ruleset) {
-  const { check, patterns } = createChecker(ruleset);
+export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
+  const check = createChecker(ruleset, onEntry);
   const entries: CheckedEntry[] = [];
   const problems = new Set<RuleProblem>();
   for (const rule of ruleset.rules) {
     if (!rule.is_enabled) continue;
-    const checked = yield* check(rule);
+    const checked = check(rule);
     for (const problem of checked.problems) problems.add(problem);
     if (checked.problems.length === 0) entries.push(...checked.entries);
   }
-  const scorer = yield* compileEntries(entries);
-  // Code and texts take about ten times the breakdown: measured with rules at all their limits.
-  const bytes = patterns.bytes + 10 * ruleset.rules.reduce((sum, rule) => sum + breakdownBytesOf(rule), 0);
   return {
-    ...scorer,
+    score: compileEntries(entries),
+    entries,
     /** All that it reads. */
     facts: factsRead(treesOf(entries)),
     problems: [...problems],
-    /** An estimate of the memory that it takes. */
-    bytes,
   };
 }
-
-/** Compiles them at once. */
-export const compileRuleset = (ruleset: Ruleset) => runAtOnce(compileInSteps(ruleset));
 
 export type CompiledRuleset = ReturnType<typeof compileRuleset>;

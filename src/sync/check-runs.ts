@@ -9,14 +9,11 @@ import {
 } from '../database/check-runs.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import { getRuleset } from '../database/rules.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { runWithPauses } from '../event-loop.ts';
 import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
-import { createExplainer } from '../scoring/explain/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub } from './ask-github.ts';
 import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
@@ -121,20 +118,21 @@ interface Written {
 
 const isShown = ({ hash, isFinal }: Written) => ({ shownHash: hash, isFinal });
 
-/** Explains the scores by the rules in force, in steps: rules at their limits take long. */
+/** Explains the scores by the rules in force. */
 async function write(
-  { database }: Deps,
+  { scorer }: Deps,
   { id, rulesetVersion }: Organisation,
   all: readonly Shown[],
 ): Promise<Written[]> {
-  const explain = await runWithPauses(createExplainer(await getRuleset(database.executor, id, rulesetVersion)));
-  const written: Written[] = [];
-  for (const shown of all) {
-    const { pullRequest, repository, repositoryNodeId, formerScore } = shown;
+  // For rules that came into force since the organisation was read there is the next turn.
+  const scored = all.filter(({ pullRequest }) => pullRequest.rulesetVersion <= rulesetVersion);
+  const facts = scored.map(({ pullRequest, repository }) => factsOf({ ...pullRequest, repository }));
+  const explanations = await scorer.run('explain', { organisationId: id, version: rulesetVersion, facts });
+  return scored.flatMap((shown, index) => {
+    const { pullRequest, repositoryNodeId, formerScore } = shown;
     const { state, score, scoreBreakdown: breakdown, headSha } = pullRequest;
-    // Rules that came into force since the organisation was read: the next turn reads them.
-    if (pullRequest.rulesetVersion > rulesetVersion) continue;
-    const explanation = await runWithPauses(explain(factsOf({ ...pullRequest, repository })));
+    const explanation = explanations[index];
+    if (explanation === undefined) return [];
     const run: CheckRun = {
       repositoryNodeId,
       headSha,
@@ -143,9 +141,8 @@ async function write(
       summary: checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }),
     };
     const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
-    written.push({ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion });
-  }
-  return written;
+    return [{ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion }];
+  });
 }
 
 async function save(

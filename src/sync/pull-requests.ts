@@ -12,6 +12,8 @@ import { getOrganisation, lockOrganisation, type Organisation } from '../databas
 import {
   findRepositories,
   renamesAny,
+  type StoredRepository,
+  savedRepository,
   saveRepositories,
   saveRepositoriesOfOtherOwners,
 } from '../database/repositories.ts';
@@ -19,16 +21,13 @@ import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { createPauses } from '../event-loop.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/replies.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
-import type { CompiledRuleset } from '../scoring/ruleset.ts';
 import { askGithub, type Urgency } from './ask-github.ts';
 import { saveAuthors } from './members.ts';
-import { loadRuleset } from './rulesets.ts';
 
 /** What happened to a fetched pull request. */
 export type SyncOutcome =
@@ -111,11 +110,12 @@ export const mayBeOfOne = (error: unknown): error is Error =>
   error instanceof ServiceError ? isTransientFailure(error) : error instanceof Error && !isDatabaseUnavailable(error);
 
 async function save(
-  { database, log }: Deps,
+  deps: Deps,
   organisation: Organisation,
   fetched: readonly FetchedPullRequest[],
   ticket: number,
 ): Promise<Map<number, SyncOutcome>> {
+  const { database } = deps;
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
   const distinct = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()];
@@ -130,58 +130,75 @@ async function save(
       await rememberUntracked(executor, organisation.id, unowned);
     });
   }
-  let lock: 'shared' | 'exclusive' = 'shared';
   while (own.length > 0) {
-    const scored = await scoreAll(database.executor, log, organisation.id, own);
-    const attempt = (executor: Executor) => saveScored(executor, organisation.id, scored, ticket, lock);
-    const result = await database.transaction(attempt);
-    if (typeof result !== 'string') return new Map([...outcomes, ...result]);
-    if (result === 'renames') lock = 'exclusive';
+    const draft = await drawUp(deps, organisation.id, own, ticket);
+    const result = await database.transaction(executor => saveDraft(executor, organisation.id, draft, ticket));
+    if (result !== undefined) return new Map([...outcomes, ...result]);
   }
   return outcomes;
 }
 
-interface Scored {
+/** What is to be saved, and all that it depends on: it is scored before its transaction begins, which may take seconds. */
+interface Draft {
   rulesetVersion: number;
-  ruleset: CompiledRuleset;
-  scores: ReadonlyMap<FetchedPullRequest, Score>;
+  lock: 'shared' | 'exclusive';
+  fetched: readonly FetchedPullRequest[];
+  /** By GitHub id, without those of erased people. */
+  final: ReadonlyMap<number, FetchedPullRequest & Score>;
 }
 
-/** Scores them by the rules in force before their transaction begins: a page of fifty can take many seconds. */
-async function scoreAll(
-  executor: Executor,
-  log: Deps['log'],
+async function drawUp(
+  { database, scorer }: Deps,
   organisationId: string,
   fetched: readonly FetchedPullRequest[],
-): Promise<Scored> {
-  const { rulesetVersion } = await getOrganisation(executor, organisationId);
-  const ruleset = await loadRuleset(log, executor, organisationId, rulesetVersion);
-  const pauseIfLong = createPauses();
-  const scores = new Map<FetchedPullRequest, Score>();
-  for (const pullRequest of fetched) {
-    scores.set(pullRequest, await ruleset.scoreWithPauses(factsOf(pullRequest), pauseIfLong));
-  }
-  return { rulesetVersion, ruleset, scores };
+  ticket: number,
+): Promise<Draft> {
+  const { executor } = database;
+  const { rulesetVersion: version } = await getOrganisation(executor, organisationId);
+  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
+  const final = finalise(fetched, stored, ticket, await readErased(executor, organisationId));
+  const facts = final.map(each => factsOf(each));
+  const scores = facts.length === 0 ? [] : await scorer.run('score', { organisationId, version, facts });
+  return {
+    rulesetVersion: version,
+    lock: renamesAny(stored, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
+    fetched,
+    final: new Map(final.map((each, index) => [each.githubId, { ...each, ...(scores[index] as Score) }])),
+  };
 }
+
+/** As they are saved: without people whose data was erased, and with the name that the repository will have. */
+const finalise = (
+  fetched: readonly FetchedPullRequest[],
+  stored: ReadonlyMap<number, StoredRepository>,
+  ticket: number,
+  isErased: Awaited<ReturnType<typeof readErased>>,
+): FetchedPullRequest[] =>
+  fetched
+    .filter(({ authorGithubId }) => !isErased(authorGithubId))
+    .map(pullRequest => {
+      // A fetch from before a renaming may be saved after it.
+      const { name } = savedRepository(stored, ticket, repositoryOf(pullRequest));
+      return { ...withoutErased(pullRequest, isErased), repository: name, url: urlOf(pullRequest, name) };
+    });
 
 /**
  * Runs in a transaction.
  *
- * @returns outcomes by GitHub id; or, if nothing was written, why: the rules have changed since, or a repository must be
- * renamed, which takes an exclusive lock
+ * @returns outcomes by GitHub id; undefined if nothing was written, because the rules, a name or the list of erased people
+ * have changed since the draft
  */
-async function saveScored(
+async function saveDraft(
   executor: Executor,
   organisationId: string,
-  { rulesetVersion, ruleset, scores }: Scored,
+  { rulesetVersion, lock, fetched, final }: Draft,
   ticket: number,
-  lock: 'shared' | 'exclusive',
-): Promise<Map<number, SyncOutcome> | 'other rules' | 'renames'> {
-  const fetched = [...scores.keys()];
-  if ((await lockOrganisation(executor, organisationId, lock)) !== rulesetVersion) return 'other rules';
+): Promise<Map<number, SyncOutcome> | undefined> {
+  if ((await lockOrganisation(executor, organisationId, lock)) !== rulesetVersion) return undefined;
   const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
-  if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return 'renames';
-  const isErased = await readErased(executor, organisationId);
+  if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return undefined;
+  const now = finalise(fetched, stored, ticket, await readErased(executor, organisationId));
+  if (now.length !== final.size || !now.every(each => isAsScored(each, final.get(each.githubId)))) return undefined;
   const githubIds = fetched.map(({ githubId }) => githubId);
   const known = await lockPullRequests(executor, organisationId, githubIds);
   const tombstones = await findTombstones(executor, organisationId, githubIds);
@@ -190,7 +207,7 @@ async function saveScored(
     return tombstone !== undefined && !(tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
   };
   const outcomes = new Map<number, SyncOutcome>(fetched.filter(isDeleted).map(({ githubId }) => [githubId, 'deleted']));
-  const kept = fetched.filter(each => !isDeleted(each) && !isErased(each.authorGithubId));
+  const kept = fetched.filter(each => !isDeleted(each) && final.has(each.githubId));
 
   const { ids: authorIds, joined } = await saveAuthors(executor, organisationId, ticket, kept);
   // A stored pull request stays, even if its author has left or their account is gone.
@@ -208,19 +225,14 @@ async function saveScored(
   const values = kept.flatMap(pullRequest => {
     const memberId = memberIdOf(pullRequest);
     const repository = repositories.get(pullRequest.repositoryGithubId);
-    if (memberId === undefined || repository === undefined) return [];
-    const shown = withoutErased(pullRequest, isErased);
-    // By the stored name, as in re-scoring: a fetch from before a renaming may be saved after it.
-    const isAsScored = shown === pullRequest && pullRequest.repository === repository.name;
-    const { score, breakdown } =
-      (isAsScored && scores.get(pullRequest)) || ruleset.score(factsOf({ ...shown, repository: repository.name }));
+    const scored = final.get(pullRequest.githubId);
+    if (memberId === undefined || repository === undefined || scored === undefined) return [];
+    const { breakdown, ...columns } = scored;
     return [
       {
-        ...shown,
-        url: urlOf(shown, repository.name),
+        ...columns,
         repositoryId: repository.id,
         memberId,
-        score,
         scoreBreakdown: breakdown,
         rulesetVersion,
         fetchTicket: ticket,
@@ -246,12 +258,18 @@ async function saveScored(
   return outcomes;
 }
 
-const repositoriesOf = (fetched: readonly FetchedPullRequest[]) =>
-  fetched.map(({ repositoryGithubId, repositoryNodeId, repository }) => ({
-    githubId: repositoryGithubId,
-    nodeId: repositoryNodeId,
-    name: repository,
-  }));
+const repositoryOf = ({ repositoryGithubId, repositoryNodeId, repository }: FetchedPullRequest) => ({
+  githubId: repositoryGithubId,
+  nodeId: repositoryNodeId,
+  name: repository,
+});
+const repositoriesOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(repositoryOf);
+
+/** Of what {@link finalise} changes. */
+const isAsScored = (now: FetchedPullRequest, scored: FetchedPullRequest | undefined): boolean =>
+  now.repository === scored?.repository &&
+  now.mergedBy === scored.mergedBy &&
+  now.assignees.length === scored.assignees.length;
 
 /** The pull request without other people whose data was erased. */
 function withoutErased(

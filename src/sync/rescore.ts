@@ -1,113 +1,20 @@
-import type { Executor } from '../database/client.ts';
-import { renewContentVersion } from '../database/content-versions.ts';
-import { createFactsReader } from '../database/facts.ts';
-import { getOrganisation, lockOrganisation } from '../database/organisations.ts';
-import {
-  findOutdatedOrganisation,
-  finishRange,
-  followRepositoryNames,
-  leaseRanges,
-  type NewScore,
-  type RescoreRange,
-  readRange,
-  saveScores,
-  splitRemainder,
-} from '../database/rescoring.ts';
+import { findOutdatedOrganisation } from '../database/rescoring.ts';
 import type { Deps } from '../deps.ts';
-import { createPauses } from '../event-loop.ts';
-import { loadRuleset } from './rulesets.ts';
-
-/** After this a batch ends early. One pull request can take as long again: see `maxRulesetCost`. */
-const maxScoringMs = 500;
-
-/** A batch with more to save ends early, too: a rule of many entries can write a megabyte for each pull request. */
-const maxBreakdownCharacters = 8_000_000;
 
 /**
- * Scores some batches of pull requests under the ruleset in force. Several replicas share the work: each leaves alone
- * what another scores.
+ * Scores some batches of pull requests under the rules in force.
  *
  * @param organisationId undefined: any organisation with stale scores
  * @param onFound called if there is something to score
  * @returns how many were scored; 0 if there was nothing to do
  */
-export async function rescoreBatch(deps: Deps, organisationId?: string, onFound?: () => void): Promise<number> {
-  const { database } = deps;
+export async function rescoreBatch(
+  { database, scorer }: Deps,
+  organisationId?: string,
+  onFound?: () => void,
+): Promise<number> {
   const id = organisationId ?? (await findOutdatedOrganisation(database.executor));
   if (id === undefined) return 0;
-  const lease = () => database.transaction(executor => leaseRanges(executor, id), { durable: false });
-  for (;;) {
-    let ranges = await lease();
-    if (ranges.length === 0) {
-      // In a transaction of its own, so that other replicas find the batches at once.
-      await database.transaction(executor => splitRemainder(executor, id));
-      ranges = await lease();
-    }
-    if (ranges.length === 0) return 0;
-    onFound?.();
-    const scored = await rescoreRanges(deps, id, ranges);
-    if (scored > 0) return scored;
-  }
-}
-
-interface ScoredRange {
-  range: RescoreRange;
-  scored: number;
-  changed: NewScore[];
-  /** The first pull request that was not scored. */
-  restFromId: string | undefined;
-}
-
-/** Scores ranges, or the first of their pull requests. @returns how many were saved; others were discarded */
-async function rescoreRanges(
-  { database, log }: Deps,
-  organisationId: string,
-  ranges: readonly RescoreRange[],
-): Promise<number> {
-  // Read after the lease began: whatever changes these scores from now on replaces the ranges.
-  const { rulesetVersion } = await getOrganisation(database.executor, organisationId);
-  const ruleset = await loadRuleset(log, database.executor, organisationId, rulesetVersion);
-  const reader = createFactsReader(ruleset.facts);
-  const pauseIfLong = createPauses();
-  const deadline = performance.now() + maxScoringMs;
-  let characters = 0;
-  let isFirst = true;
-  const isFull = () => !isFirst && (performance.now() > deadline || characters > maxBreakdownCharacters);
-  const scoreRange = async (range: RescoreRange): Promise<ScoredRange> => {
-    const result: ScoredRange = { range, scored: 0, changed: [], restFromId: undefined };
-    if (isFull()) return { ...result, restFromId: range.fromId };
-    for await (const step of readRange(database.executor, organisationId, range, reader, { startsSmall: isFirst })) {
-      for (const { id, fetchTicket, facts, ...former } of step) {
-        if (isFull()) return { ...result, restFromId: id };
-        const { score, breakdown } = await ruleset.scoreWithPauses(facts, pauseIfLong);
-        isFirst = false;
-        result.scored += 1;
-        // The score is the sum of its entries.
-        if (breakdown !== former.breakdown) {
-          result.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
-          characters += breakdown.length;
-        }
-      }
-    }
-    return result;
-  };
-  const done: ScoredRange[] = [];
-  for (const range of ranges) done.push(await scoreRange(range));
-  const save = async (executor: Executor) => {
-    // With the lock, new rules replace the ranges before or after this, not between its statements.
-    await lockOrganisation(executor, organisationId, 'shared');
-    let saved = 0;
-    for (const { range, scored, changed, restFromId } of done) {
-      if (!(await finishRange(executor, organisationId, range, restFromId))) continue;
-      await saveScores(executor, organisationId, rulesetVersion, changed);
-      const { fromId, untilId } = range;
-      const scoredPart = { fromId, untilId: restFromId ?? untilId };
-      if (range.urlsStale) await followRepositoryNames(executor, organisationId, scoredPart);
-      saved += scored;
-    }
-    if (saved > 0) await renewContentVersion(executor, organisationId);
-    return saved;
-  };
-  // Not durable: a crash may undo the last batches together with the removal of their ranges, so they are done again.
-  return database.transaction(save, { durable: false });
+  onFound?.();
+  return scorer.run('rescore', { organisationId: id });
 }

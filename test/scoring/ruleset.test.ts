@@ -340,21 +340,3 @@ test('a ruleset at all its limits is compiled within two seconds and scores', ()
   };
   expect(processorTime(compileAndScore, 2000)).toBeLessThan(2000);
 });
-
-test('a score is the same with pauses, of which there is one after each part that can be costly', async () => {
-  const costly = (count: number) =>
-    Array.from({ length: count }, (_, index) => entry(`matches(body, "a.{20}c${index}") || size > ${index}`, '1'));
-  const pausesOf = async (...logic: RuleDefinition['logic']) => {
-    const { score, scoreWithPauses } = compileRuleset(rulesetOf([rule('R', ...logic)]));
-    const facts = factsWith({ size: 3, body: 'a'.repeat(100) });
-    let pauses = 0;
-    const result = await scoreWithPauses(facts, () => {
-      pauses += 1;
-      return undefined;
-    });
-    expect(result).toEqual(score(facts));
-    return pauses;
-  };
-  expect(await pausesOf(...Array.from({ length: 50 }, () => entry('size > 1', '1')))).toBe(1);
-  expect(await pausesOf(...costly(50))).toBeGreaterThanOrEqual(10);
-});

@@ -5,7 +5,7 @@ import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.
 import { roundHalfAway } from '../language/functions.ts';
 import { factsRead } from '../language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../rule.ts';
-import { type CheckedLogic, createChecker, evaluatedLogic, type Ruleset, runAtOnce } from '../ruleset.ts';
+import { type CheckedLogic, createChecker, evaluatedLogic, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { type ExplainedPart, explainExpression } from './parts.ts';
 
 export type EntryOutcome =
@@ -96,12 +96,18 @@ function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   return { ...isFalse, condition: explained, amount: null, potential };
 }
 
-function explainRule(rule: RuleDefinition, { entries: checked, problems }: CheckedLogic, facts: Facts) {
+function explainRule(
+  rule: RuleDefinition,
+  { entries: checked, problems }: CheckedLogic,
+  facts: Facts,
+  onEntry?: OnEntry,
+) {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
   const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
     const entry = problems.length === 0 ? checked[index] : undefined;
+    onEntry?.(rule.name, index + 1);
     return {
       entry: index + 1,
       action: logic.effect.action,
@@ -121,26 +127,20 @@ function explainRule(rule: RuleDefinition, { entries: checked, problems }: Check
   };
 }
 
-/** Gives the same scores as the compiled rules, rule by rule: at their limits they take a second. Never throws. */
-export function* createExplainer(ruleset: Ruleset) {
-  const { check } = createChecker(ruleset);
-  const rules: { rule: RuleDefinition; checked: CheckedLogic }[] = [];
-  for (const rule of ruleset.rules) {
-    rules.push({ rule, checked: rule.is_enabled ? yield* check(rule) : { entries: [], problems: [] } });
-  }
-  return function* explain(facts: Facts) {
-    const explained: ReturnType<typeof explainRule>[] = [];
-    for (const { rule, checked } of rules) {
-      yield;
-      explained.push(explainRule(rule, checked, facts));
-    }
-    return total(explained);
-  };
+/**
+ * Gives the same scores as the compiled rules, rule by rule. Never throws.
+ *
+ * @param onEntry also called before each entry is explained
+ */
+export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry): (facts: Facts) => Explanation {
+  const check = createChecker(ruleset, onEntry);
+  const nothing: CheckedLogic = { entries: [], problems: [] };
+  const rules = ruleset.rules.map(rule => ({ rule, checked: rule.is_enabled ? check(rule) : nothing }));
+  return facts => total(rules.map(({ rule, checked }) => explainRule(rule, checked, facts, onEntry)));
 }
 
-/** Explains one score at once. */
-export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation =>
-  runAtOnce(runAtOnce(createExplainer(ruleset))(facts));
+/** Explains one score. */
+export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => createExplainer(ruleset)(facts);
 
 function total(explained: ReturnType<typeof explainRule>[]) {
   let sum = 0;

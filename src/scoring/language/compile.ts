@@ -223,41 +223,26 @@ export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): 
 }
 
 /**
- * Compiles all entries, step by step, into as few functions as V8 and other requests allow.
+ * Compiles all entries into as few functions as V8 optimises.
  *
- * @returns functions that never throw, and always give the same score for the same facts
+ * @returns a function that never throws, and always gives the same score for the same facts
  */
-export function* compileEntries(entries: readonly CheckedEntry[]) {
+export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
   const chunks: ScoreChunk[] = [];
   let writer = createWriter();
   for (const entry of entries) {
     if (writer.isFull()) {
       chunks.push(writer.finish());
       writer = createWriter();
-      yield;
     }
     writer.add(entry);
   }
   chunks.push(writer.finish());
-  const finish = ({ score, breakdown }: Score): Score => ({
-    score: clampScore(score),
-    breakdown: breakdown === '' ? '[]' : `${breakdown}]`,
-  });
-  return {
-    score(facts: Facts): Score {
-      const sum = { score: 0, breakdown: '' };
-      for (const add of chunks) add(facts, sum);
-      return finish(sum);
-    },
-    /** The same, for a process that has requests to answer. @param pauseIfLong awaited after each costly part */
-    async scoreWithPauses(facts: Facts, pauseIfLong: () => Promise<void> | undefined): Promise<Score> {
-      const sum = { score: 0, breakdown: '' };
-      for (const add of chunks) {
-        add(facts, sum);
-        await pauseIfLong();
-      }
-      return finish(sum);
-    },
+  return facts => {
+    const sum = { score: 0, breakdown: '' };
+    for (const add of chunks) add(facts, sum);
+    const { score, breakdown } = sum;
+    return { score: clampScore(score), breakdown: breakdown === '' ? '[]' : `${breakdown}]` };
   };
 }
 

@@ -7,7 +7,7 @@ import { rank } from '../../rank.ts';
 import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, compileEffects, treesOf } from '../language/compile.ts';
 import { definitionsUsed, factsRead } from '../language/tree.ts';
-import { type CheckedRule, checkRules, type Ruleset } from '../ruleset.ts';
+import { type CheckedRule, checkRules, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { bucketsOf, createDistribution, type Distribution } from './distribution.ts';
 
 export type PlanResult = ReturnType<ReturnType<typeof createPlan>['result']>;
@@ -88,9 +88,9 @@ function talliesOf(rule: number, before: CheckedRule | undefined, after: Checked
 }
 
 /** Compares the rules in force with others. */
-export function createPlan(before: Ruleset, after: Ruleset) {
-  const rulesBefore = checkRules(before);
-  const rulesAfter = checkRules(after);
+export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
+  const rulesBefore = checkRules(before, onEntry);
+  const rulesAfter = checkRules(after, onEntry);
   const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];
   const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
   const entries = tallies.map(({ entry }) => entry);

@@ -1,0 +1,80 @@
+/**
+ * What a scorer does: functions of plain data, which come and go between processes as JSON. Whatever a user wrote as a
+ * rule is parsed, checked, compiled and evaluated here and nowhere else in a service.
+ */
+import { createExplainer, type Explanation } from '../scoring/explain/explain.ts';
+import type { Facts } from '../scoring/facts.ts';
+import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
+import type { Score } from '../scoring/language/compile.ts';
+import { audit, plan } from './plan.ts';
+import { rescore } from './rescore.ts';
+import type { Work } from './work.ts';
+
+/** Pull requests, and the version of the rules for them. */
+export interface VersionedFacts {
+  organisationId: string;
+  version: number;
+  facts: readonly Facts[];
+}
+
+/** Scores pull requests. @returns in their order */
+async function score(work: Work, { organisationId, version, facts }: VersionedFacts): Promise<Score[]> {
+  const ruleset = await work.rulesets.load(work, organisationId, version);
+  const scores: Score[] = [];
+  for (const each of facts) {
+    await work.turn();
+    scores.push(ruleset.score(each));
+  }
+  return scores;
+}
+
+/** Explains scores. @returns in their order */
+async function explain(work: Work, { organisationId, version, facts }: VersionedFacts): Promise<Explanation[]> {
+  const ruleset = await work.rulesets.read(work, organisationId, version);
+  await work.turn();
+  const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
+  const explanations: Explanation[] = [];
+  for (const each of facts) {
+    await work.turn();
+    explanations.push(explainPullRequest(each));
+  }
+  return explanations;
+}
+
+/** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
+async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
+  await work.turn();
+  return checkRulesFile(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
+}
+
+const table = { score, explain, rescore, check, plan, audit };
+
+export type JobKind = keyof typeof table;
+export type InputOf<Kind extends JobKind> = Parameters<(typeof table)[Kind]>[1];
+export type ResultOf<Kind extends JobKind> = Awaited<ReturnType<(typeof table)[Kind]>>;
+
+export type Jobs = { [Kind in JobKind]: (work: Work, input: InputOf<Kind>) => Promise<ResultOf<Kind>> };
+export const jobs: Jobs = table;
+
+/** A pull request that GitHub has just sent goes before re-scoring, and re-scoring before plans. */
+export const priorities: Readonly<Record<JobKind, number>> = {
+  score: 0,
+  explain: 1,
+  rescore: 2,
+  check: 3,
+  plan: 4,
+  audit: 4,
+};
+
+export interface JobOptions {
+  /** Ends the job. */
+  signal?: AbortSignal | undefined;
+  onProgress?: ((done: number) => void) | undefined;
+}
+
+/** Runs jobs, in other processes or in this one. */
+export interface Scorer {
+  run<Kind extends JobKind>(kind: Kind, input: InputOf<Kind>, options?: JobOptions): Promise<ResultOf<Kind>>;
+  /** Ends the jobs that are left, whatever they do. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,37 @@
+import type { Logger } from 'pino';
+import type { Database } from '../database/client.ts';
+import { type InputOf, type JobKind, type JobOptions, jobs, priorities, type Scorer } from './jobs.ts';
+import { createRulesets } from './rulesets.ts';
+import { createTurns } from './turns.ts';
+
+/** Runs jobs in this process, which is a command's: whatever its rules do, it is the command that waits. */
+export function createLocalScorer(database: Database, log: Logger): Scorer {
+  const rulesets = createRulesets();
+  const takeTurns = createTurns();
+  return {
+    run<Kind extends JobKind>(
+      kind: Kind,
+      input: InputOf<Kind>,
+      { signal = new AbortController().signal, onProgress }: JobOptions = {},
+    ) {
+      const { organisationId } = input;
+      const turn = takeTurns({ organisationId, priority: priorities[kind], begin: () => undefined });
+      const work = {
+        database,
+        log,
+        rulesets,
+        signal,
+        isCareful: false,
+        turn() {
+          signal.throwIfAborted();
+          return turn();
+        },
+        alive: () => undefined,
+        progress: (done: number) => onProgress?.(done),
+      };
+      return jobs[kind](work, input);
+    },
+    // A command ends when its job has.
+    close: async () => undefined,
+  };
+}

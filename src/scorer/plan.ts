@@ -1,0 +1,89 @@
+import type { Executor } from '../database/client.ts';
+import { createFactsReader } from '../database/facts.ts';
+import { getOrganisation } from '../database/organisations.ts';
+import { countPullRequests } from '../database/pull-requests.ts';
+import { countOutdated } from '../database/rescoring.ts';
+import { getRuleset } from '../database/rules.ts';
+import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../database/snapshot.ts';
+import { type Audit, createAudit } from '../scoring/plan/audit.ts';
+import { createPlan } from '../scoring/plan/plan.ts';
+import { compareRules } from '../scoring/plan/rule-changes.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
+import type { Work } from './work.ts';
+
+/** More are sampled: the shares are then off by about one percentage point at most. */
+export const maxAudited = 10_000;
+
+/** Visits pull requests, each in its turn. */
+async function visit(
+  work: Work,
+  batches: AsyncIterable<Iterable<StoredFacts>>,
+  add: (pullRequest: StoredFacts) => void,
+): Promise<void> {
+  let done = 0;
+  for await (const batch of batches) {
+    for (const pullRequest of batch) {
+      const turn = work.turn();
+      if (turn !== undefined) await turn;
+      add(pullRequest);
+      done += 1;
+    }
+    work.progress(done);
+  }
+}
+
+/** Gives audits the same pull requests. @returns how many are stored */
+async function runAudits(work: Work, executor: Executor, organisationId: string, audits: readonly Audit[]) {
+  const stored = await countPullRequests(executor, organisationId);
+  const share = Math.min(1, maxAudited / Math.max(1, stored));
+  const facts = new Set(audits.flatMap(audit => [...audit.facts]));
+  await visit(work, readFacts(executor, organisationId, createFactsReader(facts), isSampled(share)), pullRequest => {
+    for (const audit of audits) audit.add(pullRequest.id, pullRequest.facts);
+  });
+  return stored;
+}
+
+/** Searches rules for ways to game them. Writes nothing. */
+export function audit(work: Work, { organisationId, ruleset }: { organisationId: string; ruleset: Ruleset }) {
+  return readSnapshot(
+    work.database,
+    async executor => {
+      const audit = createAudit(ruleset);
+      const stored = await runAudits(work, executor, organisationId, [audit]);
+      return { stored, ...audit.result() };
+    },
+    work.signal,
+  );
+}
+
+/** Scores all stored pull requests by the rules in force and by others, in one snapshot. Writes nothing. */
+export function plan(
+  work: Work,
+  { organisationId, ruleset, withAudit }: { organisationId: string; ruleset: Ruleset; withAudit: boolean },
+) {
+  return readSnapshot(
+    work.database,
+    async executor => {
+      const { rulesetVersion: version } = await getOrganisation(executor, organisationId);
+      // Not the stored scores: they may still be those of an earlier version.
+      const inForce = await getRuleset(executor, organisationId, version);
+      const { outdated, total } = await countOutdated(executor, organisationId);
+      await work.turn();
+      const plan = createPlan(inForce, ruleset, () => work.alive());
+      await visit(work, readFacts(executor, organisationId, createFactsReader(plan.facts)), ({ id, memberId, facts }) =>
+        plan.add(id, memberId, facts),
+      );
+      const audits = withAudit ? [createAudit(inForce), createAudit(ruleset)] : [];
+      const stored = withAudit ? await runAudits(work, executor, organisationId, audits) : total;
+      const [before, after] = audits.map(audit => audit.result());
+      return {
+        version,
+        outdated,
+        changes: compareRules(inForce, ruleset),
+        result: plan.result(),
+        audits: before === undefined || after === undefined ? null : { stored, before, after },
+      };
+    },
+    work.signal,
+  );
+}

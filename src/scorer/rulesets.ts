@@ -1,0 +1,72 @@
+import { LRUCache } from 'lru-cache';
+import { getRuleset } from '../database/rules.ts';
+import { rulesSuspended } from '../errors.ts';
+import type { Facts } from '../scoring/facts.ts';
+import { compileEffects, type Score } from '../scoring/language/compile.ts';
+import { type CompiledRuleset, compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
+import { BoundBroken, maxPullRequestMs, type RuleEntry, type Rulesets, type Work } from './work.ts';
+
+/** Rulesets that a process keeps compiled, by the characters of their expressions. */
+const maxCharacters = 4_000_000;
+
+/** The compiled rules of a process. */
+export function createRulesets(): Rulesets {
+  /** By organisation: each has its latest version only. A version never changes, so a compiled one stays valid. */
+  const compiled = new LRUCache<string, { version: number; ruleset: CompiledRuleset }>({
+    maxSize: maxCharacters,
+    sizeCalculation: ({ ruleset: { entries } }) =>
+      entries.reduce((sum, { logic }) => sum + logic.expression.length + logic.effect.value.length, 1),
+  });
+
+  /** @throws ServiceError `rules_suspended` */
+  async function read({ database }: Work, organisationId: string, version: number): Promise<Ruleset> {
+    const { suspension, ...ruleset } = await getRuleset(database.executor, organisationId, version);
+    if (suspension !== null) throw rulesSuspended(suspension);
+    return ruleset;
+  }
+
+  return {
+    read,
+    /** Rules that this release refuses contribute nothing and are logged once. */
+    async load(work: Work, organisationId: string, version: number) {
+      let kept = compiled.get(organisationId);
+      if (kept?.version !== version) {
+        const stored = await read(work, organisationId, version);
+        await work.turn();
+        kept = { version, ruleset: compileRuleset(stored, () => work.alive()) };
+        for (const { message } of kept.ruleset.problems) {
+          work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
+        }
+        if (version >= (compiled.get(organisationId)?.version ?? 0)) compiled.set(organisationId, kept);
+      }
+      const { score, facts } = kept.ruleset;
+      return { facts, score: work.isCareful ? scoreCarefully(work, version, kept.ruleset) : score };
+    },
+  };
+}
+
+/** Evaluates each entry alone first, and says which comes next: if the process ends in it, it is known. */
+function scoreCarefully({ alive }: Work, version: number, { entries, score }: CompiledRuleset) {
+  const counts = new Map<string, number>();
+  const evaluators = entries.map(checked => {
+    const { name: rule } = checked;
+    const entry = (counts.get(rule) ?? 0) + 1;
+    counts.set(rule, entry);
+    return { name: { version, rule, entry }, evaluate: compileEffects([checked]) };
+  });
+  return (facts: Facts): Score => {
+    let totalMs = 0;
+    let slowest: { name: RuleEntry; ms: number } | undefined;
+    for (const { name, evaluate } of evaluators) {
+      alive(name);
+      const { user } = process.cpuUsage();
+      evaluate(facts);
+      const ms = (process.cpuUsage().user - user) / 1000;
+      totalMs += ms;
+      if (ms >= (slowest?.ms ?? 0)) slowest = { name, ms };
+    }
+    if (totalMs > maxPullRequestMs && slowest !== undefined) throw new BoundBroken(slowest.name);
+    alive();
+    return score(facts);
+  };
+}

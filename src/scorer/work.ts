@@ -1,0 +1,60 @@
+import type { Logger } from 'pino';
+import type { Database } from '../database/client.ts';
+import type { Facts, SourceName } from '../scoring/facts.ts';
+import type { Score } from '../scoring/language/compile.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
+
+/** What a job is given besides its input. */
+export interface Work {
+  readonly database: Database;
+  readonly log: Logger;
+  readonly rulesets: Rulesets;
+  /** Aborted once nobody waits for the result. */
+  readonly signal: AbortSignal;
+  /**
+   * Awaited before each pull request: other jobs go first if this one has had its time.
+   *
+   * @throws if the job is cancelled
+   */
+  turn(): Promise<void> | undefined;
+  /** Called while a job can't give way: it shows that the job goes on. @param entry the one that is next */
+  alive(entry?: RuleEntry): void;
+  /** @param done how many pull requests so far */
+  progress(done: number): void;
+  /** A process has ended in this job: entries are evaluated one by one, so that the one behind it is known. */
+  readonly isCareful: boolean;
+}
+
+/** Stored rules, as a job gets them. */
+export interface Rulesets {
+  /** @throws ServiceError `rules_suspended` */
+  read(work: Work, organisationId: string, version: number): Promise<Ruleset>;
+  /** Compiled. `facts`: all that it reads. @throws ServiceError `rules_suspended` */
+  load(
+    work: Work,
+    organisationId: string,
+    version: number,
+  ): Promise<{ score: (facts: Facts) => Score; facts: ReadonlySet<SourceName> }>;
+}
+
+/** Processor time that the rules may take for a pull request. */
+export const maxPullRequestMs = 2_000;
+
+/** An entry of stored rules. */
+export interface RuleEntry {
+  version: number;
+  rule: string;
+  /** From 1. */
+  entry: number;
+}
+
+/** Rules in force break a bound. */
+export class BoundBroken extends Error {
+  readonly entry: RuleEntry;
+
+  /** @param entry the one that took most, or in which the process ended */
+  constructor(entry: RuleEntry) {
+    super('the rules take too much time or memory for one pull request');
+    this.entry = entry;
+  }
+}

@@ -1,0 +1,191 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { listAuditEvents } from '../../src/database/audit-log.ts';
+import { getRuleset } from '../../src/database/rules.ts';
+import { rulesets } from '../../src/database/schema.ts';
+import type { Scorer } from '../../src/scorer/jobs.ts';
+import { cpuTimeMs, createScorer } from '../../src/scorer/scorer.ts';
+import type { Facts } from '../../src/scoring/facts.ts';
+import { hostileScorer, scorersOf } from '../support/scorer.ts';
+import { type Service, startService } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.close());
+
+/** Ended with the test. */
+function newScorer(limits: { maxQueueMs?: number } = {}): Scorer {
+  const scorer = hostileScorer(service.database, service.log, limits);
+  onTestFinished(() => scorer.close());
+  return scorer;
+}
+
+const score = (scorer: Scorer, organisationId: string, ...titles: string[]) =>
+  scorer.run('score', { organisationId, version: 1, facts: titles.map(title => ({ title }) as Facts) });
+
+/** Never ends by itself. `pids`: the processes when it began */
+function audit(scorer: Scorer, organisationId: string, signal?: AbortSignal) {
+  let begin = () => {};
+  const begun = new Promise<void>(resolve => {
+    begin = resolve;
+  });
+  const pids: number[] = [];
+  const onProgress = () => {
+    pids.push(...scorersOf());
+    begin();
+  };
+  const input = { organisationId, ruleset: { definitions: [], rules: [] } };
+  const ended = scorer.run('audit', input, { signal, onProgress });
+  ended.catch(() => undefined);
+  return { begun, ended, pids };
+}
+
+const hasEnded = (pid: number) => !existsSync(`/proc/${pid}`) || /\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
+test('jobs are done, each in its organisation and in order', async () => {
+  const scorer = newScorer();
+  const [one, other] = await Promise.all([score(scorer, 'a', 'x', 'y'), score(scorer, 'b', 'z')]);
+  expect(one).toEqual([
+    { score: 1, breakdown: '["x"]' },
+    { score: 1, breakdown: '["y"]' },
+  ]);
+  expect(other).toEqual([{ score: 1, breakdown: '["z"]' }]);
+  expect(scorersOf()).toHaveLength(2);
+});
+
+test('a process has a lower priority than the service, goes first if memory runs out, and has no secrets', async () => {
+  vi.stubEnv('GITHUB_TOKEN', 'ghp_secret');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const scorer = newScorer();
+  await score(scorer, 'a', 'x');
+  const [pid] = scorersOf();
+  // See proc(5): the 19th field, the 17th after the name.
+  expect(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]).toBe('10');
+  expect(Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))).toBe(500);
+  const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
+    .split('\0')
+    .map(each => each.split('=')[0]);
+  expect(names).toContain('DATABASE_URL');
+  expect(names).not.toContain('GITHUB_TOKEN');
+});
+
+test.each(['endless', 'greedy'])(
+  'an %s pull request fails alone, and jobs of others in its process are done again',
+  async act => {
+    const scorer = newScorer();
+    // Both processes have a job, so that a third one shares one of them.
+    const [bad, ...others] = await Promise.allSettled([
+      score(scorer, 'bad', act),
+      ...Array.from({ length: 5 }, (_, index) => score(scorer, `good ${index}`, `x${index}`)),
+    ]);
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'bad_request' } });
+    expect(others).toMatchObject(
+      Array.from({ length: 5 }, (_, index) => ({ status: 'fulfilled', value: [{ breakdown: `["x${index}"]` }] })),
+    );
+  },
+);
+
+test('rules in force that break a bound are suspended, with the entry, and said so in the audit log', async () => {
+  const { organisation } = await createTenant(service);
+  const { executor } = service.database;
+  await executor.insert(rulesets).values({
+    organisationId: organisation.id,
+    version: 1,
+    definitions: [],
+    rules: [],
+    source: '',
+    appliedBy: 'ada',
+  });
+  const scorer = newScorer();
+  await expect(score(scorer, organisation.id, 'x', 'endless of entry 7')).rejects.toMatchObject({
+    code: 'rules_suspended',
+    message: expect.stringContaining('Rule "Hostile", entry 7 takes too much time or memory.'),
+  });
+  const [stored] = await executor.select().from(rulesets).where(eq(rulesets.organisationId, organisation.id));
+  expect(stored?.suspendedAt).toBeInstanceOf(Date);
+  expect(await getRuleset(executor, organisation.id, 1)).toMatchObject({ suspension: 'Rule "Hostile", entry 7' });
+  expect(await listAuditEvents(executor, { login: organisation.login })).toMatchObject([
+    { actor: 'pullscore', action: 'rules.suspend', subject: 'Rule "Hostile", entry 7' },
+  ]);
+});
+
+test('a process that something else ends is replaced, and blames no rules', async () => {
+  const scorer = newScorer();
+  await expect(score(scorer, 'a', 'crash of entry 1')).rejects.toMatchObject({ code: 'overloaded' });
+  const jobs = Array.from({ length: 20 }, (_, index) => score(scorer, 'b', `x${index}`));
+  for (const pid of scorersOf()) process.kill(pid, 'SIGKILL');
+  await expect(Promise.all(jobs)).resolves.toHaveLength(20);
+});
+
+test('a client that leaves ends its job at once, also one that does not give way', async () => {
+  const scorer = newScorer();
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const willing = audit(scorer, 'a', signal);
+  await willing.begun;
+  const facts = [{ title: 'endless' } as Facts];
+  const stuck = scorer.run('score', { organisationId: 'b', version: 1, facts }, { signal });
+  // It runs, and no longer listens.
+  await vi.waitUntil(
+    () => scorersOf().some(pid => (cpuTimeMs(pid) ?? 0) > 1_500 && !willing.pids.includes(pid)),
+    20_000,
+  );
+  const [blocked] = scorersOf().filter(pid => !willing.pids.includes(pid));
+  leaving.abort();
+  expect(await Promise.allSettled([willing.ended, stuck])).toMatchObject([
+    { reason: { name: 'AbortError' } },
+    { reason: { name: 'AbortError' } },
+  ]);
+  expect(hasEnded(blocked ?? 0)).toBe(true);
+  expect(willing.pids.some(hasEnded)).toBe(false);
+});
+
+test('of two organisations in the queue for long jobs the one served longest ago is next', async () => {
+  const scorer = newScorer();
+  const leaving = new AbortController();
+  const places = [audit(scorer, 'a', leaving.signal), audit(scorer, 'b')];
+  await Promise.all(places.map(({ begun }) => begun));
+  const [again, third] = [audit(scorer, 'a'), audit(scorer, 'c')];
+  leaving.abort();
+  expect(await Promise.race([again.begun.then(() => 'a'), third.begun.then(() => 'c')])).toBe('c');
+});
+
+test('a long job that finds no place in time is refused, with the time for another try', async () => {
+  const scorer = newScorer({ maxQueueMs: 500 });
+  await Promise.all([audit(scorer, 'a').begun, audit(scorer, 'b').begun]);
+  await expect(audit(scorer, 'c').ended).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 30 });
+});
+
+test('a scorer that can not be started fails its jobs with 503, and is tried again', async () => {
+  const scorer = createScorer(service.database, service.log, { script: '/nonexistent.js' });
+  onTestFinished(() => scorer.close());
+  await expect(score(scorer, 'a', 'x')).rejects.toMatchObject({ code: 'overloaded', retryAfter: 5 });
+  await expect(score(scorer, 'a', 'x')).rejects.toMatchObject({ code: 'overloaded', retryAfter: 5 });
+});
+
+test('closing ends the processes, whatever they do, and their jobs fail', async () => {
+  const scorer = hostileScorer(service.database, service.log);
+  const jobs = Promise.allSettled([score(scorer, 'a', 'endless'), audit(scorer, 'b').ended]);
+  await vi.waitUntil(() => scorersOf().length === 2, 20_000);
+  const pids = scorersOf();
+  await scorer.close();
+  expect(await jobs).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
+  expect(pids.every(hasEnded)).toBe(true);
+});
+
+test('no process outlives a service that is killed, also one that is in a job that never ends', async () => {
+  const script = fileURLToPath(new URL('../support/scorer-parent.ts', import.meta.url));
+  const parent = spawn(process.execPath, ['--import', 'tsx', script, service.database.url], { stdio: 'ignore' });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  const pid = parent.pid ?? 0;
+  await vi.waitUntil(() => scorersOf(pid).length > 0, 20_000);
+  const pids = scorersOf(pid);
+  parent.kill('SIGKILL');
+  await vi.waitUntil(() => pids.every(hasEnded), 20_000);
+});

@@ -1,0 +1,37 @@
+/** A scorer whose pull requests do, below the rule language, what their titles say: rules themselves can't. */
+import { type Jobs, jobs } from '../../src/scorer/jobs.ts';
+import { serveJobs } from '../../src/scorer/serve-jobs.ts';
+
+const acts: Readonly<Record<string, () => void>> = {
+  endless() {
+    for (;;);
+  },
+  greedy() {
+    const kept: number[][] = [];
+    for (;;) kept.push(Array.from({ length: 1_000_000 }, (_, index) => index));
+  },
+  crash: () => process.kill(process.pid, 'SIGKILL'),
+};
+
+const score: Jobs['score'] = async (work, input) => {
+  const scores = [];
+  for (const { title } of input.facts) {
+    await work.turn();
+    const [act = '', entry] = String(title).split(' of entry ');
+    if (work.isCareful && entry !== undefined) {
+      work.alive({ version: input.version, rule: 'Hostile', entry: Number(entry) });
+    }
+    acts[act]?.();
+    scores.push({ score: 1, breakdown: JSON.stringify([title]) });
+  }
+  return scores;
+};
+
+/** It never ends, but gives way. */
+const audit: Jobs['audit'] = async work => {
+  await work.turn();
+  work.progress(0);
+  for (;;) await (work.turn() ?? new Promise(setImmediate));
+};
+
+serveJobs({ ...jobs, score, audit });
