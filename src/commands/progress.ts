@@ -63,35 +63,6 @@ export async function withProgress<Result>(
 }
 
 /**
- * Hands each of the batches' pull requests to `add`, and shows the progress.
- *
- * @param total how many there are, or about that
- * @throws CommandError if the operator interrupts it
- */
-export async function addAll<PullRequest>(
-  context: Context,
-  batches: AsyncIterable<Iterable<PullRequest>>,
-  total: number,
-  add: (pullRequest: PullRequest) => void,
-): Promise<void> {
-  const progress = startProgress(context, 'pull requests');
-  let done = 0;
-  try {
-    progress.update(0, total);
-    for await (const batch of batches) {
-      if (context.interrupted.aborted) throw new CommandError('Interrupted. Nothing was changed.');
-      for (const pullRequest of batch) {
-        add(pullRequest);
-        done += 1;
-      }
-      progress.update(done, total);
-    }
-  } finally {
-    progress.stop();
-  }
-}
-
-/**
  * @returns a function that takes the work done so far and what is left, and gives `12/s` and, if there is more to do,
  * `4 min left`; nothing in the first second
  */

@@ -1,22 +1,12 @@
-import type { Executor } from '../database/client.ts';
-import { createFactsReader } from '../database/facts.ts';
-import type { Organisation } from '../database/organisations.ts';
-import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
-import { isSampled, readFacts, readSnapshot } from '../database/snapshot.ts';
-import type { Deps } from '../deps.ts';
-import { formatId } from '../ids.ts';
-import { type Audit, type AuditedWay, createAudit } from '../scoring/plan/audit.ts';
+import { type AuditDocument, readAudit, rounding } from '../reports/audit.ts';
+import { maxAudited } from '../reports/work.ts';
 import type { Way } from '../scoring/plan/audit-ways.ts';
-import type { Ruleset } from '../scoring/ruleset.ts';
 import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';
-import { addAll } from './progress.ts';
+import { withProgress } from './progress.ts';
 import { loadRules } from './rules-file.ts';
-
-/** More are sampled: the shares are then off by about one percentage point at most. */
-const maxAudited = 10_000;
 
 export const descriptions: Record<Way, string> = {
   split: 'split into two of half the size',
@@ -33,94 +23,6 @@ export const descriptions: Record<Way, string> = {
 
 /** How many of the rules that pay for a way are named. */
 const maxPaying = 3;
-
-/** A share equal to the limit may exceed it by this much. */
-const rounding = 1e-9;
-
-type AuditDocument = Awaited<ReturnType<typeof auditRules>>;
-
-async function auditRules(
-  context: Context,
-  { database }: Deps,
-  { id: organisationId, login: organisation }: Organisation,
-  ruleset: Ruleset,
-) {
-  return readSnapshot(database, async executor => {
-    const audit = createAudit(ruleset);
-    const stored = await runAudits(context, executor, organisationId, audit);
-    const { pullRequests, ways } = audit.result();
-    const details = await describePullRequests(
-      executor,
-      organisationId,
-      ways.flatMap(({ example }) => example?.id ?? []),
-    );
-    return {
-      organisation,
-      // Those that were audited.
-      pull_requests: pullRequests,
-      stored_pull_requests: stored,
-      ways: ways.map(({ example, ...way }) => ({
-        ...way,
-        example:
-          example === undefined
-            ? null
-            : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
-      })),
-    };
-  });
-}
-
-/** Gives audits the same pull requests. @returns how many are stored */
-async function runAudits(
-  context: Context,
-  executor: Executor,
-  organisationId: string,
-  ...audits: readonly Audit[]
-): Promise<number> {
-  const stored = await countPullRequests(executor, organisationId);
-  const share = Math.min(1, maxAudited / Math.max(1, stored));
-  const facts = new Set(audits.flatMap(audit => [...audit.facts]));
-  const batches = readFacts(executor, organisationId, createFactsReader(facts), isSampled(share));
-  await addAll(context, batches, Math.min(stored, maxAudited), pullRequest => {
-    for (const audit of audits) audit.add(pullRequest.id, pullRequest.facts);
-  });
-  return stored;
-}
-
-export type AuditComparison = Awaited<ReturnType<typeof compareAudits>>;
-export type ComparedWay = AuditComparison['ways'][number];
-
-/** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
-export async function compareAudits(
-  context: Context,
-  executor: Executor,
-  organisationId: string,
-  inForce: Ruleset,
-  ruleset: Ruleset,
-) {
-  const audits = { before: createAudit(inForce), after: createAudit(ruleset) };
-  const stored = await runAudits(context, executor, organisationId, audits.before, audits.after);
-  const [before, after] = [audits.before.result(), audits.after.result()];
-  return {
-    pull_requests: after.pullRequests,
-    stored_pull_requests: stored,
-    ways: after.ways.map(latter => {
-      const former = before.ways.find(({ way }) => way === latter.way) ?? latter;
-      return { way: latter.way, status: statusOf(former, latter), before: figuresOf(former), after: figuresOf(latter) };
-    }),
-  };
-}
-
-const figuresOf = ({ way: _, example: __, ...figures }: AuditedWay) => figures;
-
-/** By the share of the pull requests that gain; if that is the same, by the median gain. */
-function statusOf(before: AuditedWay, after: AuditedWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
-  if (after.share === 0) return before.share === 0 ? 'none' : 'gone';
-  if (before.share === 0) return 'new';
-  const change = after.share - before.share || after.median_gain - before.median_gain;
-  if (Math.abs(change) < rounding) return 'same';
-  return change > 0 ? 'worse' : 'better';
-}
 
 function auditText(
   { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
@@ -190,7 +92,8 @@ much, and which rule pays. More than ${formatInteger(maxAudited)} pull requests 
       const limit = maxShare === undefined ? 100 : parsePercentage(maxShare);
       const { ruleset } = await loadRules(context, file);
       return {
-        read: (deps, organisation) => auditRules(context, deps, organisation, ruleset),
+        read: (deps, { id }) =>
+          withProgress(context, 'pull requests', options => readAudit(deps, id, ruleset, options)),
         request: { method: 'POST', path: 'rules/audit', rules: ruleset.source },
         show(document) {
           const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);

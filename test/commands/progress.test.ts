@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
-import { addAll, startProgress } from '../../src/commands/progress.ts';
+import { startProgress, withProgress } from '../../src/commands/progress.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -107,15 +107,8 @@ describe('progress on a terminal', () => {
   });
 });
 
-test('pull requests are handed over in their order, until the operator interrupts', async () => {
+test('work that the operator interrupts ends with one clear line, after its progress', async () => {
   const interruption = new AbortController();
-  async function* batches() {
-    yield [1, 2];
-    yield [3];
-    wait(10);
-    interruption.abort();
-    yield [4];
-  }
   let written = '';
   const stderr = new Writable({
     write(chunk, _encoding, done) {
@@ -124,10 +117,12 @@ test('pull requests are handed over in their order, until the operator interrupt
     },
   });
   const context = { stderr, interrupted: interruption.signal } as unknown as Context;
-  const added: number[] = [];
-  await expect(addAll(context, batches(), 4, one => added.push(one))).rejects.toThrow(
-    'Interrupted. Nothing was changed.',
-  );
-  expect(added).toEqual([1, 2, 3]);
+  const working = withProgress(context, 'pull requests', async ({ signal, onProgress }) => {
+    onProgress(3, 4);
+    wait(10);
+    interruption.abort();
+    signal.throwIfAborted();
+  });
+  await expect(working).rejects.toThrow('Interrupted. Nothing was changed.');
   expect(written).toContain('3 of 4 pull requests');
 });

@@ -1,11 +1,11 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 
+import type { PlannedMember } from '../../reports/plan.ts';
 import { type Bucket, roundStep } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
 import { type Html, html, nothing } from '../../text/html.ts';
 import { decimal, formatInteger } from '../../text/numbers.ts';
 import { plain, truncate } from '../../text/terminal.ts';
-import type { PlannedMember } from './document.ts';
 import { bucketLabel } from './wording.ts';
 
 /** Two decimals: enough for an attribute. */

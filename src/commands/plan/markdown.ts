@@ -1,6 +1,7 @@
 /** A plan in Markdown, for a comment on a pull request. */
+
+import type { PlanDocument } from '../../reports/plan.ts';
 import { code, markdownTable as table } from '../../text/markdown.ts';
-import type { PlanDocument } from './document.ts';
 import { details, type Layout, moveCells, scores, summary } from './text.ts';
 import { comparedWith, isFirst } from './wording.ts';
 

@@ -2,62 +2,18 @@ import { constants } from 'node:fs';
 import { access, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { Option } from 'commander';
-import { createFactsReader } from '../../database/facts.ts';
-import { listMembers } from '../../database/members.ts';
-import { getOrganisation, type Organisation } from '../../database/organisations.ts';
-import { describePullRequests } from '../../database/pull-requests.ts';
-import { countOutdated } from '../../database/rescoring.ts';
-import { getRuleset } from '../../database/rules.ts';
-import { readFacts, readSnapshot } from '../../database/snapshot.ts';
-import type { Deps } from '../../deps.ts';
-import { createPlan } from '../../scoring/plan/plan.ts';
-import { compareRules } from '../../scoring/plan/rule-changes.ts';
-import type { Ruleset } from '../../scoring/ruleset.ts';
+import { type PlanDocument, readPlan } from '../../reports/plan.ts';
 import { shellWord } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import { CommandError, type Context } from '../context.ts';
-import { addAll } from '../progress.ts';
-import { compareAudits } from '../rules-audit.ts';
+import { withProgress } from '../progress.ts';
 import { loadRules } from '../rules-file.ts';
-import { type PlanDocument, planDocument } from './document.ts';
 import { planMarkdown } from './markdown.ts';
 import { isPlanReport, planReport } from './report.ts';
 import { planText } from './text.ts';
 
 /** The exit code of `--detailed-exitcode` if the file would change something. 2 is wrong usage. */
 const changesExitCode = 3;
-
-/** Scores all stored pull requests by the rules in force and by these, in one snapshot. Writes nothing. */
-async function makePlan(
-  context: Context,
-  { database }: Deps,
-  organisation: Organisation,
-  file: string,
-  ruleset: Ruleset,
-  withAudit: boolean,
-): Promise<PlanDocument> {
-  return readSnapshot(database, async executor => {
-    const { id, login, rulesetVersion: version } = await getOrganisation(executor, organisation.id);
-    // Not the stored scores: they may still be those of an earlier version.
-    const inForce = await getRuleset(executor, id, version);
-    const { outdated, total } = await countOutdated(executor, id);
-    const plan = createPlan(inForce, ruleset);
-    await addAll(context, readFacts(executor, id, createFactsReader(plan.facts)), total, pullRequest =>
-      plan.add(pullRequest.id, pullRequest.memberId, pullRequest.facts),
-    );
-    const result = plan.result();
-    const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
-    return planDocument(result, compareRules(inForce, ruleset), {
-      organisation: login,
-      file,
-      version,
-      outdated,
-      pullRequests: await describePullRequests(executor, id, movers),
-      audit: withAudit ? await compareAudits(context, executor, id, inForce, ruleset) : null,
-      members: new Map((await listMembers(executor, id, true)).map(({ id, login, name }) => [id, { login, name }])),
-    });
-  });
-}
 
 const unwritable = (path: string, { code }: Pick<NodeJS.ErrnoException, 'code'>, action: string) =>
   new CommandError(`${path} can't be written (${code}).`, action);
@@ -111,7 +67,10 @@ GitHub.`,
         const { name, ruleset } = await loadRules(context, file);
         if (report !== undefined) await checkReportPath(report, file, force);
         return {
-          read: (deps, organisation) => makePlan(context, deps, organisation, name, ruleset, audit),
+          read: (deps, { id }) =>
+            withProgress(context, 'pull requests', options =>
+              readPlan(deps, id, { name, ruleset }, { ...options, withAudit: audit }),
+            ),
           request: { method: 'POST', path: `rules/plan${audit ? '?audit=true' : ''}`, rules: ruleset.source },
           async show(document) {
             const plan = { ...document, file: name };

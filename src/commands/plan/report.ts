@@ -4,11 +4,11 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from '../../reports/plan.ts';
 import type { EntryResult, Share } from '../../scoring/plan/plan.ts';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
 import { counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
-import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from './document.ts';
 import { planStyle } from './style.ts';
 import {
   bucketLabel,

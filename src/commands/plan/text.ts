@@ -1,11 +1,12 @@
 /** A plan for the terminal. */
 
+import type { ComparedWay } from '../../reports/audit.ts';
+import type { PlanDocument, PlannedMember, PlannedMove } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
 import { decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';
-import { type ComparedWay, descriptions } from '../rules-audit.ts';
-import type { PlanDocument, PlannedMember, PlannedMove } from './document.ts';
+import { descriptions } from '../rules-audit.ts';
 import {
   bucketLabel,
   comparedWith,

@@ -1,7 +1,8 @@
 /** What the text and the page of a plan say in the same words. */
+
+import type { PlanDocument, PlannedRule } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import { counted, formatInteger } from '../../text/numbers.ts';
-import type { PlanDocument, PlannedRule } from './document.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
 export const isFirst = ({ rules }: PlanDocument): boolean =>

@@ -1,9 +1,15 @@
-/** The result of `rules plan`: what `--json` prints, and what the text and the page are made from. */
-import type { PullRequestDetails } from '../../database/pull-requests.ts';
-import { formatId } from '../../ids.ts';
-import type { Mover, PlanResult, RuleResult } from '../../scoring/plan/plan.ts';
-import { hasChanges, type RuleChanges } from '../../scoring/plan/rule-changes.ts';
-import type { AuditComparison } from '../rules-audit.ts';
+/** What a rules file would change. Nothing is saved. */
+import { listMembers } from '../database/members.ts';
+import { getOrganisation } from '../database/organisations.ts';
+import { countPullRequests, describePullRequests, type PullRequestDetails } from '../database/pull-requests.ts';
+import type { Deps } from '../deps.ts';
+import { formatId } from '../ids.ts';
+import type { Mover, PlanResult, RuleResult } from '../scoring/plan/plan.ts';
+import { hasChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
+import type { Ruleset } from '../scoring/ruleset.ts';
+import { type AuditComparison, compareAudits } from './audit.ts';
+import type { ReportOptions } from './standings.ts';
+import { plan } from './work.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;
 export type PlannedRule = ReturnType<typeof planRule>;
@@ -33,6 +39,37 @@ interface PlanDetails {
   members: ReadonlyMap<string, { login: string; name: string }>;
   /** Null if it was not asked for. */
   audit: AuditComparison | null;
+}
+
+/**
+ * Scores all stored pull requests by the rules in force and by a file's.
+ *
+ * @param options `withAudit`: also searches both for ways to game them
+ */
+export async function readPlan(
+  { database }: Deps,
+  organisationId: string,
+  { name, ruleset }: { name: string; ruleset: Ruleset },
+  { withAudit, signal, onProgress }: ReportOptions & { withAudit: boolean },
+): Promise<PlanDocument> {
+  const { executor } = database;
+  const total = await countPullRequests(executor, organisationId);
+  const { version, outdated, changes, result, audits } = await plan(
+    database,
+    { organisationId, ruleset, withAudit },
+    { signal, onProgress: done => onProgress?.(done, total) },
+  );
+  const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
+  const members = await listMembers(executor, organisationId, true);
+  return planDocument(result, changes, {
+    organisation: (await getOrganisation(executor, organisationId)).login,
+    file: name,
+    version,
+    outdated,
+    pullRequests: await describePullRequests(executor, organisationId, movers),
+    audit: audits === null ? null : compareAudits(audits),
+    members: new Map(members.map(({ id, login, name }) => [id, { login, name }])),
+  });
 }
 
 export function planDocument(result: PlanResult, changes: RuleChanges, details: PlanDetails) {
