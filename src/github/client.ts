@@ -148,19 +148,25 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
 
     /**
      * `isPublicOnly`: GitHub may hide private members: the token's owner is not a member, or the credentials lack the
-     * permission. With the first page, REST is asked, too.
+     * permission. For the permission REST is asked, if `asksRest`.
      * @throws not_found if GitHub does not show the organisation
      */
-    async pageMembers(organisation: GithubIdentity, after: string | null, pageSize = maxPageSize) {
+    async pageMembers(
+      organisation: GithubIdentity,
+      after: string | null,
+      { pageSize = maxPageSize, asksRest = true }: { pageSize?: number; asksRest?: boolean } = {},
+    ) {
       const variables = { first: pageSize, after };
       const context = { organisation, subject: `the members of ${organisation.login}` };
       const reader = (answer: unknown) => readMembers(answer, after);
       const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
       const { viewerIsAMember, ...page } = answer;
       const isOutsider = config.app === undefined && !viewerIsAMember;
-      const isPublicOnly = isOutsider || (after === null && !(await transport.readsMembers(organisation)));
+      const isPublicOnly = isOutsider || (asksRest && !(await transport.readsMembers(organisation)));
       return { ...page, repliedAt, isPublicOnly };
     },
+
+    readsMembers: transport.readsMembers,
 
     /** Finds it by its current or a former name. @throws not_found if GitHub does not show the organisation */
     async findRepository(organisation: GithubIdentity, name: string) {

@@ -11,14 +11,14 @@ import { storable } from '../text/storable.ts';
 /** A reply that GitHub does not document. The message says where, what it contains, and what was expected. */
 export class UnexpectedReply extends Error {}
 
+/** Of years with four digits, in every time zone. */
 const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
 const isId = (number: number) => number > 0 && Number.isSafeInteger(number);
 
 FormatRegistry.Set('github-id', digits => /^[0-9]{1,16}$/.test(digits) && isId(Number(digits)));
 FormatRegistry.Set('github-time', time => {
   const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
-  const seconds = form.test(time) ? unixSeconds(time) : Number.NaN;
-  return seconds >= 0 && seconds <= maxUnixSeconds;
+  return form.test(time) && !Number.isNaN(Date.parse(time));
 });
 
 const Count = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, title: 'a count' });
@@ -41,6 +41,8 @@ export const Reply = {
   Time: Type.String({ format: 'github-time', title: 'a time' }),
   /** An address that is safe as a link: `http` or `https`, not a script. */
   Link: Type.RegExp(/^https?:\/\/[^\s\p{Cc}]+$/u, { title: 'a web address' }),
+  /** Anything: a person without a photo is a person. To be read with {@link linkOrNone}. */
+  OptionalLink: Type.Optional(Type.Unknown()),
   /** SHA-1 or SHA-256. */
   CommitSha: Type.RegExp(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, { title: 'a commit' }),
   OneOf: <Name extends string>(...names: Name[]) =>
@@ -60,8 +62,15 @@ export const Reply = {
 export const present = <Entry>(entries: readonly (Entry | null)[] | null | undefined): Entry[] =>
   (entries ?? []).filter(entry => entry !== null);
 
-/** @param time checked as {@link Reply.Time} */
-export const unixSeconds = (time: string) => Math.floor(Date.parse(time) / 1000);
+/**
+ * Imported pull requests may have any time: one before 1970 counts as its beginning.
+ *
+ * @param time checked as {@link Reply.Time}
+ */
+export const unixSeconds = (time: string) => Math.min(Math.max(Math.floor(Date.parse(time) / 1000), 0), maxUnixSeconds);
+
+/** Empty if it is not an address that is safe as a link. */
+export const linkOrNone = (value: unknown): string => (matches(Reply.Link, value) ? value : '');
 
 export const optionalUnixSeconds = (time: string | null | undefined) => (time ? unixSeconds(time) : null);
 

@@ -5,6 +5,7 @@ interface Options {
   cause?: unknown;
   retryAfter?: number;
   tooMuch?: boolean;
+  isLasting?: boolean;
   retryAfterGuessed?: boolean;
   unknownCursor?: boolean;
 }
@@ -13,6 +14,8 @@ interface Options {
 export class GithubError extends ServiceError {
   /** GitHub could not answer that much in time; half as much may succeed. */
   readonly tooMuch: boolean;
+  /** Waiting does not help: somebody must change something. */
+  readonly isLasting: boolean;
   /** The reply named no time. `retryAfter` is a first guess, to be doubled each time it happens again. */
   readonly retryAfterGuessed: boolean;
   /** GitHub does not know the page's cursor. */
@@ -22,6 +25,7 @@ export class GithubError extends ServiceError {
     super(code, message, options);
     this.name = 'GithubError';
     this.tooMuch = options.tooMuch ?? false;
+    this.isLasting = options.isLasting ?? false;
     this.retryAfterGuessed = options.retryAfterGuessed ?? false;
     this.unknownCursor = options.unknownCursor ?? false;
   }
@@ -41,7 +45,8 @@ export const githubRefused = errorOf('github_credentials');
 export const isTransientFailure = (error: unknown): error is GithubError =>
   error instanceof GithubError &&
   (error.code === 'github_failed' || error.code === 'github_timeout') &&
-  !error.unknownCursor;
+  !error.unknownCursor &&
+  !error.isLasting;
 
 /** One entry of a GraphQL reply's `errors`. */
 export interface GraphqlFailure {
@@ -52,6 +57,9 @@ export interface GraphqlFailure {
 
 const guessedRetryAfterSeconds = 60;
 const maxRetryAfterSeconds = 86_400;
+
+/** It is the first with `PullRequest.fullDatabaseId`; the fields that other queries need are older. */
+const oldestEnterpriseServer = '3.13';
 const rateLimitText = /rate limit|abuse detection/i;
 const tryLater = 'Try again later.';
 const tooMuchText = /something went wrong while executing your query|respond to your request in time|timed? ?out/i;
@@ -72,9 +80,10 @@ export function graphqlFailures(errors: unknown): GraphqlFailure[] {
   if (errors === undefined || errors === null) return [];
   const entries: unknown[] = Array.isArray(errors) ? errors : [errors];
   return entries.map(entry => {
-    const { type, message, path, code } = isRecord(entry) ? entry : {};
+    const { type, message, path, code, extensions } = isRecord(entry) ? entry : {};
+    const types = [type, code, isRecord(extensions) ? extensions.code : undefined];
     return {
-      type: typeof type === 'string' ? type : typeof code === 'string' ? code : '',
+      type: types.find(each => typeof each === 'string') ?? '',
       message: typeof message === 'string' ? message.slice(0, 300) : 'no message',
       path: Array.isArray(path) ? path.filter(step => typeof step === 'string' || typeof step === 'number') : [],
     };
@@ -87,6 +96,9 @@ export const isRateLimit = (failure: GraphqlFailure) =>
 const isTooMuch = (failure: GraphqlFailure) =>
   /^(RESOURCE_LIMITS?_EXCEEDED|MAX_NODE_LIMIT_EXCEEDED|TIMEOUT)$/.test(failure.type) ||
   tooMuchText.test(failure.message);
+
+/** Failures of the query itself have a type in camel case, such as `undefinedField`. */
+const isUnknownQuery = (failure: GraphqlFailure) => /^[a-z]+(?:[A-Z][a-z]*)+$/.test(failure.type);
 
 export const isRefusal = (failure: GraphqlFailure) =>
   /^(FORBIDDEN|INSUFFICIENT_SCOPES|SAML_FAILURE|UNAUTHORIZED)$/.test(failure.type);
@@ -106,6 +118,12 @@ export function errorOfFailures(
   if (refusal) {
     const message = `GitHub does not let ${credentials} read ${subject}: "${refusal.message}"`;
     return githubRefused(message, undefined, { cause: failures });
+  }
+  const unknown = failures.find(isUnknownQuery);
+  if (unknown) {
+    const message = `This GitHub does not support what pullscore asks for: "${unknown.message}".`;
+    const action = `Use GitHub Enterprise Server ${oldestEnterpriseServer} or newer.`;
+    return githubFailed(message, action, { cause: failures, isLasting: true });
   }
   const [first] = failures;
   const reason = first === undefined ? 'it gave no reason.' : `"${first.message}"`;
@@ -169,10 +187,11 @@ export function errorOfRequest(error: unknown, credentials: string, apiUrl: stri
 
 function connectionError(error: RequestError, apiUrl: string, place: string): GithubError {
   const code = connectionErrorCode(error);
-  let [, action = checkNetwork] = connectionActions.find(([codes]) => codes.test(code ?? '')) ?? [];
-  // Whoever reaches GitHub's own address has not set the variable.
+  let { action, isLasting } = connectionActions.find(({ codes }) => codes.test(code ?? '')) ?? network;
+  // At GitHub's own address the variable is not set.
   if (apiUrl === 'https://api.github.com') action = action.replace(/(?:the name in )?GITHUB_API_URL, and /, '');
-  return githubFailed(`The connection to ${place} failed: ${code ?? error.message}.`, action, { cause: error });
+  const message = `The connection to ${place} failed: ${code ?? error.message}.`;
+  return githubFailed(message, action, { cause: error, isLasting });
 }
 
 /** A request that did not get through the proxy. */
@@ -181,28 +200,42 @@ export function proxyError(error: unknown, { name, place }: { name: string; plac
   const [, status] = /Proxy response \((\d+)\)/.exec([...causesOf(error)].join()) ?? [];
   const code = connectionErrorCode(error) ?? String(error);
   const reason = status === undefined ? code : `it answered ${status}`;
-  const [certificateCodes, certificateAction] = certificates;
   const check =
     status === '407'
       ? `Check the user and the password in ${name}.`
       : `Check ${name}, or name the host in NO_PROXY if it is reached directly.`;
-  const action = certificateCodes.test(code) ? certificateAction : check;
+  const isCertificate = certificates.codes.test(code);
+  const action = isCertificate ? certificates.action : check;
   return githubFailed(`The connection to GitHub through the proxy ${place} failed: ${reason}.`, action, {
     cause: error,
+    isLasting: isCertificate || status === '407',
   });
 }
 
-const checkNetwork = 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.';
+const network = {
+  action: 'Check GITHUB_API_URL, and that the network and its firewall allow this machine to connect.',
+  isLasting: false,
+};
 
-const certificates = [
-  /CERT|SELF_SIGNED|UNABLE_TO/,
-  'If your own authority issued the certificate, name it in NODE_EXTRA_CA_CERTS; see docs/deployment.md.',
-] as const;
+const certificates = {
+  codes: /CERT|SELF_SIGNED|UNABLE_TO/,
+  action: 'If your own authority issued the certificate, name it in NODE_EXTRA_CA_CERTS; see docs/deployment.md.',
+  isLasting: true,
+};
 
 /** What to do, by the codes of the system and of TLS. */
-const connectionActions: readonly (readonly [RegExp, string])[] = [
-  [/^(ENOTFOUND|EAI_AGAIN)$/, 'Check the name in GITHUB_API_URL, and that this machine can look up names.'],
+const connectionActions = [
+  {
+    codes: /^(ENOTFOUND|EAI_AGAIN)$/,
+    action: 'Check the name in GITHUB_API_URL, and that this machine can look up names.',
+    isLasting: false,
+  },
   certificates,
+  {
+    codes: /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG))$/,
+    action: 'Check GITHUB_API_URL: the server does not speak TLS on this port.',
+    isLasting: true,
+  },
 ];
 
 /** The system's code for a failed connection, such as `ECONNRESET`; it is one or two causes deep. */
@@ -218,6 +251,9 @@ function* causesOf(error: unknown): Generator<Error> {
     cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
   }
 }
+
+/** "Request Timeout" and "Too Early". */
+const passingStatuses: ReadonlySet<number> = new Set([408, 425]);
 
 /** What a reply with a status of 400 or more means. */
 function errorOfResponse(
@@ -237,8 +273,13 @@ function errorOfResponse(
     return githubRefused('GitHub denied the service access.', action, { cause });
   }
   if (status === 404) {
-    return githubFailed('There is no GitHub API at this address.', 'Check GITHUB_API_URL.', { cause });
+    const action = 'Check GITHUB_API_URL.';
+    return githubFailed('There is no GitHub API at this address.', action, { cause, isLasting: true });
   }
-  const tooMuch = status === 502 || status === 504 || tooMuchText.test(cause.message);
+  const tooMuch = status === 413 || status === 502 || status === 504 || tooMuchText.test(cause.message);
+  if (status < 500 && !tooMuch && !passingStatuses.has(status)) {
+    const action = 'Check GITHUB_API_URL: does the address begin with https?';
+    return githubFailed(`GitHub refused the request with status ${status}.`, action, { cause, isLasting: true });
+  }
   return githubFailed(`GitHub failed with status ${status}.`, tryLater, { cause, tooMuch });
 }

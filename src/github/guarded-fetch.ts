@@ -77,9 +77,10 @@ export function createGuardedFetch(maxReplyBytes: number, proxy: Config['github'
           throw githubFailed(
             `GitHub redirects to another address (${target?.origin ?? 'unreadable'}), where credentials are not sent.`,
             action,
+            { isLasting: true },
           );
         }
-        if (hops === maxRedirects) throw githubFailed('GitHub redirected too often.', action);
+        if (hops === maxRedirects) throw githubFailed('GitHub redirected too often.', action, { isLasting: true });
         url = target.href;
         continue;
       }

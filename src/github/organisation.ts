@@ -1,10 +1,10 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox';
-import { decode, matches, optionalUnixSeconds, present, Reply } from './decode.ts';
+import { decode, linkOrNone, matches, optionalUnixSeconds, present, Reply } from './decode.ts';
 import type { GraphqlFailure } from './errors.ts';
 import { pageInfo, pageOf, readPageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
 
-const { Count, Flag, Id, Link, List, Nullable, Text, Time, Total } = Reply;
+const { Count, Flag, Id, List, Nullable, OptionalLink, Text, Time, Total } = Reply;
 
 const identity = 'id databaseId login';
 export const Identity = Type.Object({ id: Text, databaseId: Id, login: Text });
@@ -77,7 +77,7 @@ query Members($id: ID!, $first: Int!, $after: String) {
     }
   }
 }`;
-const Member = Type.Object({ databaseId: Id, login: Text, name: Nullable(Text), avatarUrl: Link });
+const Member = Type.Object({ databaseId: Id, login: Text, name: Nullable(Text), avatarUrl: OptionalLink });
 const Members = organisationWith({
   viewerIsAMember: Flag,
   membersWithRole: pageOf({ nodes: List(Member) }),
@@ -85,7 +85,7 @@ const Members = organisationWith({
 
 const Organisation = organisationWith({
   name: Nullable(Text),
-  avatarUrl: Link,
+  avatarUrl: OptionalLink,
   repositories: Total,
 });
 
@@ -180,7 +180,7 @@ export function readMembers(answer: unknown, after: string | null) {
     githubId: Number(member.databaseId),
     login: member.login,
     name: nameOf(member),
-    photoUrl: member.avatarUrl,
+    photoUrl: linkOrNone(member.avatarUrl),
   }));
   return {
     organisation: identityOf(organisation),
@@ -197,7 +197,7 @@ export function readOrganisation(answer: unknown) {
   return {
     ...identityOf(organisation),
     name: nameOf(organisation),
-    photoUrl: organisation.avatarUrl,
+    photoUrl: linkOrNone(organisation.avatarUrl),
     repositories: organisation.repositories.totalCount,
   };
 }

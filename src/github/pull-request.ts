@@ -1,11 +1,11 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { PullRequestRecord, PullRequestState } from '../pull-request.ts';
 import { storable } from '../text/storable.ts';
-import { decode, matches, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
+import { decode, linkOrNone, matches, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
-const { CommitSha, Count, Entries, Flag, Id, Link, List, Nullable, OneOf, Text, Time, Total } = Reply;
+const { CommitSha, Count, Entries, Flag, Id, Link, List, Nullable, OneOf, OptionalLink, Text, Time, Total } = Reply;
 
 /** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
 export interface FetchedPullRequest extends PullRequestRecord {
@@ -22,7 +22,7 @@ export interface FetchedPullRequest extends PullRequestRecord {
   authorGithubId: number | null;
   /** The login if the account has no name. */
   authorName: string;
-  /** Empty for a ghost. */
+  /** Empty for a ghost, and if GitHub gives no address that can be used. */
   authorPhotoUrl: string;
   /** Null as for the author, and for bots. */
   mergerGithubId: number | null;
@@ -32,7 +32,12 @@ export interface FetchedPullRequest extends PullRequestRecord {
 
 const Actor = Type.Object({ __typename: Text, login: Text });
 const Identified = Type.Object({ ...Actor.properties, databaseId: Type.Optional(Nullable(Id)) });
-const Author = Type.Object({ ...Actor.properties, avatarUrl: Link, databaseId: Nullable(Id), name: Nullable(Text) });
+const Author = Type.Object({
+  ...Actor.properties,
+  avatarUrl: OptionalLink,
+  databaseId: Nullable(Id),
+  name: Nullable(Text),
+});
 const Review = Type.Object({ author: Nullable(Actor), submittedAt: Nullable(Time), state: Text });
 const Verdict = Type.Object({ author: Nullable(Actor), state: Text, authorCanPushToRepository: Nullable(Flag) });
 const Dismissal = Type.Object({
@@ -178,7 +183,7 @@ function readAuthor(author: Static<typeof Author> | null | undefined) {
     authorIsBot: author.__typename === 'Bot',
     authorGithubId: author.databaseId ? Number(author.databaseId) : null,
     authorName: nameOf(author),
-    authorPhotoUrl: author.avatarUrl,
+    authorPhotoUrl: linkOrNone(author.avatarUrl),
   };
 }
 

@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
+import { LRUCache } from 'lru-cache';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
@@ -15,12 +16,15 @@ import {
   isRateLimit,
   rateLimitError,
 } from './errors.ts';
+import { createGate } from './gate.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 
 export interface GithubOptions {
   /** For one call, including credentials and a second try. */
   timeoutMs?: number;
   maxReplyBytes?: number;
+  /** Requests with one credential under way at once: later ones wait. */
+  maxUnderWay?: number;
   /** Organisations for which an App's installation and token are remembered. */
   maxInstallations?: number;
 }
@@ -77,12 +81,24 @@ function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
 }
 
+/**
+ * GitHub allows a credential a hundred, so two replicas can share one:
+ * https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
+ */
+const defaultMaxUnderWay = 48;
+
 export function createTransport(config: GithubConfig, options: GithubOptions) {
-  const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024 } = options;
+  const { timeoutMs = 8_000, maxReplyBytes = 32 * 1024 * 1024, maxUnderWay = defaultMaxUnderWay } = options;
   const baseUrl = config.apiUrl;
   const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<RequestListener>();
+  const gates = new LRUCache<string, ReturnType<typeof createGate>>({
+    max: 10_000,
+    memoMethod: () => createGate(maxUnderWay),
+  });
+  /** An App has a token for each organisation. */
+  const gateOf = ({ login }: OrganisationReference) => gates.memo(config.app === undefined ? '' : login.toLowerCase());
   let client: ReturnType<typeof createOctokit> | undefined;
 
   async function send(
@@ -140,7 +156,8 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   return {
     /** The variables that hold the credentials, for messages. */
     credentialNames: credentials.names,
-    readsMembers: credentials.readsMembers,
+    readsMembers: (organisation: OrganisationReference) =>
+      gateOf(organisation)(() => credentials.readsMembers(organisation)),
     /** Reports every request from now on. @returns a function that ends this */
     onRequest(listener: RequestListener): () => void {
       listeners.add(listener);
@@ -158,15 +175,18 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
       { organisation, subject, deadline }: RequestContext,
       meter?: RequestListener,
     ): Promise<GraphqlReply> {
-      const started = performance.now();
       let reply: GraphqlReply | undefined;
+      let started: number | undefined;
       let failure: unknown;
       const work = async (signal: AbortSignal) => {
         const { body, headers } = await send(organisation, query, variables, signal);
         return readReply(body, headers, { organisation, subject });
       };
       try {
-        reply = await withDeadline(timeoutMs, work, deadline);
+        reply = await gateOf(organisation)(() => {
+          started = performance.now();
+          return withDeadline(timeoutMs, work, deadline);
+        }, deadline);
         return reply;
       } catch (error) {
         failure = error;
@@ -175,7 +195,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
         const request: GithubRequest = {
           organisation: organisation.login,
           operation: /^\s*(?:query|mutation) (\w+)/.exec(query)?.[1] ?? '',
-          milliseconds: performance.now() - started,
+          milliseconds: started === undefined ? 0 : performance.now() - started,
           rateLimit: reply?.rateLimit,
           error: failure,
         };

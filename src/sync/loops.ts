@@ -18,15 +18,8 @@ const retryMs = 1_000;
 /** How often the same failure of a loop is logged. */
 const logIntervalMs = 60_000;
 
-/**
- * Requests to GitHub that this process has under way at once, one for an organisation: they only wait. GitHub allows a
- * credential a hundred: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
- */
-const maxUnderWay = 48;
-
-/** Comparisons and requests for check runs among these: the rest is for webhooks. */
-const maxComparisons = 16;
-const maxPublishing = 8;
+/** Organisations that this process fetches for, compares, and shows scores for at once: most of the time they wait. */
+const widths = { sync: 48, compare: 16, checks: 8 };
 
 /** If it takes longer to find work, the database or this process is slow, and no more work is begun at once. */
 const maxSearchMs = 250;
@@ -39,42 +32,17 @@ export interface Loops {
 
 export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: number } = {}): Loops {
   const { github } = deps;
-  const start = (name: string, work: Work, width: () => number) => startLoop(deps, name, work, width, pollMs);
-  const loops = new Map<string, Loop>([
-    // Two: one reads and scores while the database writes what the other has scored.
-    [
-      'rescore',
-      start(
-        'rescore',
-        async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0,
-        () => 2,
-      ),
-    ],
-    [
-      'prune',
-      start(
-        'prune',
-        signal => pruneOrganisation(deps, signal),
-        () => 1,
-      ),
-    ],
-  ]);
+  const loops = new Map<string, Loop>();
+  const start = (name: string, width: number, work: Work) =>
+    loops.set(name, startLoop(deps, name, work, width, pollMs));
+  // Two: one reads and scores while the database writes what the other has scored.
+  start('rescore', 2, async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0);
+  start('prune', 1, signal => pruneOrganisation(deps, signal));
   if (github.configured) {
-    const compare: Work = (signal, onFound) => compareOrganisation(deps, signal, onFound);
-    loops.set(
-      'compare',
-      start('compare', compare, () => maxComparisons),
-    );
+    start('compare', widths.compare, (signal, onFound) => compareOrganisation(deps, signal, onFound));
   }
-  if (github.canWriteChecks) {
-    const publish: Work = (_, onFound) => publishCheckRuns(deps, { onFound });
-    loops.set(
-      'checks',
-      start('checks', publish, () => maxPublishing),
-    );
-  }
-  const turns = () => maxUnderWay - (loops.get('compare')?.running ?? 0) - (loops.get('checks')?.running ?? 0);
-  loops.set('sync', start('sync', createRequestWorker(deps), turns));
+  if (github.canWriteChecks) start('checks', widths.checks, (_, onFound) => publishCheckRuns(deps, { onFound }));
+  start('sync', widths.sync, createRequestWorker(deps));
   const wakeAll = () => {
     for (const loop of loops.values()) loop.wake();
   };
@@ -88,8 +56,6 @@ export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: nu
 }
 
 interface Loop {
-  /** Batches under way. */
-  readonly running: number;
   wake(): void;
   stop(): Promise<void>;
 }
@@ -102,7 +68,7 @@ interface Loop {
 export type Work = (signal: AbortSignal, onFound: () => void) => Promise<boolean>;
 
 /** @param width how many batches run at once; only one at a time looks for work */
-function startLoop({ log }: Deps, name: string, work: Work, width: () => number, pollMs: number): Loop {
+function startLoop({ log }: Deps, name: string, work: Work, width: number, pollMs: number): Loop {
   const stopping = new AbortController();
   const { signal } = stopping;
   const failures = createFailureLog(log, name);
@@ -131,7 +97,7 @@ function startLoop({ log }: Deps, name: string, work: Work, width: () => number,
       // A wake-up during the search counts, too: it may be for something that the search did not see.
       const woken = waking.signal;
       let pauseMs = pollMs;
-      if (batches.size < width()) {
+      if (batches.size < width) {
         const begun = performance.now();
         pauseMs = await new Promise<number>(resolve => {
           const batch: Promise<void> = attempt(() => resolve(0)).then(pause => {
@@ -150,9 +116,6 @@ function startLoop({ log }: Deps, name: string, work: Work, width: () => number,
   const done = run();
 
   return {
-    get running() {
-      return batches.size;
-    },
     wake,
     async stop() {
       stopping.abort();

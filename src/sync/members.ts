@@ -13,7 +13,7 @@ import { createPageSize, withPageSize } from './page-sizes.ts';
 const maxLists = 3;
 
 /**
- * Makes the stored members those whom GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
+ * Makes the stored members those that GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
  * unless GitHub returned the whole list, and skips people with newer stored data.
  *
  * @param record runs in the transaction that saves them
@@ -28,25 +28,39 @@ export async function syncMembers(
   let allLeft = 0;
   for (let lists = 1; ; lists += 1) {
     const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
-    const isFinal = await deps.database.transaction(async executor => {
-      // Whoever is erased meanwhile stays so.
-      await lockOrganisation(executor, organisation.id, 'shared');
-      await saveMembers(executor, organisation.id, ticket, listed);
-      // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
-      await requestUntrackedOfMembers(executor, organisation.id);
-      if (!isPublicOnly) {
-        const githubIds = listed.map(({ githubId }) => githubId);
-        const { left, isOvertaken } = await markOthersLeft(executor, organisation.id, ticket, githubIds);
-        allLeft += left;
-        // A fetch overtook the list: it shows a new name of somebody who has left, or somebody who has joined.
-        if (isOvertaken && lists < maxLists) return false;
-      }
-      await record?.(executor);
-      return true;
+    const { id } = organisation;
+    /** @param mayLeave undefined: not known */
+    const save = (mayLeave: boolean | undefined) =>
+      deps.database.transaction(async executor => {
+        // What is erased meanwhile stays so.
+        await lockOrganisation(executor, id, 'shared');
+        await saveMembers(executor, id, ticket, listed);
+        // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
+        await requestUntrackedOfMembers(executor, id);
+        if (mayLeave !== false) {
+          const githubIds = listed.map(({ githubId }) => githubId);
+          const { left, isOvertaken } = await markOthersLeft(executor, id, ticket, githubIds);
+          if (left > 0 && mayLeave === undefined) throw new SomebodyWouldLeave();
+          allLeft += left;
+          // A fetch overtook the list: it shows a new name of somebody who has left, or somebody who has joined.
+          if (isOvertaken && lists < maxLists) return 'overtaken';
+        }
+        await record?.(executor);
+        return { members: listed.length, left: mayLeave === false ? null : allLeft };
+      });
+    const ask = async () => !isPublicOnly && (await deps.github.readsMembers(organisation));
+    // An operator is told about it. Otherwise it takes no request while nobody would leave.
+    const saving = save(isPublicOnly || record !== undefined ? await ask() : undefined);
+    const result = await saving.catch(async (error: unknown) => {
+      if (error instanceof SomebodyWouldLeave) return save(await ask());
+      throw error;
     });
-    if (isFinal) return { members: listed.length, left: isPublicOnly ? null : allLeft };
+    if (result !== 'overtaken') return result;
   }
 }
+
+/** Ends a transaction: whether GitHub lists all members must be known first. */
+class SomebodyWouldLeave extends Error {}
 
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
@@ -54,10 +68,15 @@ export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const pageSize = createPageSize(maxPageSize);
   const readPage = (after: string | null) =>
     withPageSize(pageSize, size =>
-      askGithub(deps, organisation, github => github.pageMembers(organisation, after, size), {
-        urgency: 'background',
-        identityIn: page => page.organisation,
-      }),
+      askGithub(
+        deps,
+        organisation,
+        github => github.pageMembers(organisation, after, { pageSize: size, asksRest: false }),
+        {
+          urgency: 'background',
+          identityIn: page => page.organisation,
+        },
+      ),
     );
 
   const first = await readPage(null);

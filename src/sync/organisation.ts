@@ -81,7 +81,7 @@ export async function reasonOfRepository(
     deps.log.error({ err: error, repository }, 'a repository was not read');
     return 'Internal error; see the log.';
   }
-  if (error.code === 'github_rate_limited') throw error;
+  if (error.code === 'github_rate_limited' || (error instanceof GithubError && error.isLasting)) throw error;
   const { reply: profile } = await askGithub(deps, organisation, github => github.findOrganisation(organisation), {
     urgency: 'background',
   });

@@ -2,6 +2,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { describe, expect, test } from 'vitest';
 import {
   decode,
+  linkOrNone,
   optionalUnixSeconds,
   parseReply,
   present,
@@ -132,21 +133,21 @@ test('an id may be a text of up to sixteen digits', () => {
 describe('a time', () => {
   test.each([
     ['1970-01-01T00:00:00Z', 0],
+    ['1969-12-31T23:59:59Z', 0],
+    ['0001-01-01T00:00:00Z', 0],
     ['2026-01-31T12:30:45Z', 1_769_862_645],
     ['2026-01-31T12:30:45.999Z', 1_769_862_645],
     ['2026-01-31T14:30:45+02:00', 1_769_862_645],
     ['2026-01-31T10:30:45-02:00', 1_769_862_645],
     ['9999-12-31T23:59:59Z', 253_402_300_799],
     ['9999-12-31T23:59:59.999Z', 253_402_300_799],
+    ['9999-12-31T23:59:59-01:00', 253_402_300_799],
   ])('the time %s is %d in Unix seconds', (a, seconds) => {
     expect(problemOf(Time, a)).toBe('accepted');
     expect(unixSeconds(a)).toBe(seconds);
   });
 
   test.each([
-    '1969-12-31T23:59:59Z',
-    '9999-12-31T23:59:59-01:00',
-    '9999-12-31T23:00:00-01:00',
     '2026-01-31',
     '2026-01-31T12:30:45',
     '2026-01-31 12:30:45Z',
@@ -162,6 +163,14 @@ describe('a time', () => {
     expect(problemOf(Time, a)).toContain('not a time');
   });
 });
+
+test.each(['', '/avatars/u/7', 'javascript:1', null, undefined, 7])(
+  'the address %j is none, and does not spoil the rest of a reply',
+  address => {
+    expect(linkOrNone(address)).toBe('');
+    expect(problemOf(Reply.OptionalLink, address)).toBe('accepted');
+  },
+);
 
 test('a nullable value may be null or absent, and is checked otherwise', () => {
   for (const schema of [Text, Id, Time]) {

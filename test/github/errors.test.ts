@@ -24,11 +24,13 @@ function httpError(message: string, status?: number, headers: Record<string, str
   return status === undefined ? error : Object.assign(error, { response: { status, headers } });
 }
 
-const summary = ({ code, text, retryAfter, tooMuch, retryAfterGuessed, unknownCursor }: GithubError) => ({
+const summary = ({ code, text, retryAfter, tooMuch, isLasting, retryAfterGuessed, unknownCursor }: GithubError) => ({
   code,
   text,
   retryAfter,
-  flags: Object.entries({ tooMuch, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) => (is ? [name] : [])),
+  flags: Object.entries({ tooMuch, isLasting, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) =>
+    is ? [name] : [],
+  ),
 });
 const url = 'https://ghe.example';
 const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN', url) as GithubError);
@@ -58,10 +60,11 @@ describe('an error of GitHub', () => {
   });
 });
 
-test('failures and timeouts are transient, except for an unknown cursor', () => {
+test('failures and timeouts are transient, except for an unknown cursor and what waiting does not help', () => {
   expect(isTransientFailure(new GithubError('github_failed', ''))).toBe(true);
   expect(isTransientFailure(new GithubError('github_timeout', ''))).toBe(true);
   expect(isTransientFailure(new GithubError('github_failed', '', { unknownCursor: true }))).toBe(false);
+  expect(isTransientFailure(new GithubError('github_failed', '', { isLasting: true }))).toBe(false);
   expect(isTransientFailure(new GithubError('github_credentials', ''))).toBe(false);
   expect(isTransientFailure(new GithubError('github_rate_limited', ''))).toBe(false);
   expect(isTransientFailure(new ServiceError('github_failed', ''))).toBe(false);
@@ -81,6 +84,10 @@ describe("the entries of a reply's `errors`", () => {
     expect(graphqlFailures([{ type: 'A', code: 'B' }, null, 'text', 5])).toEqual([
       failure('A', 'no message'),
       ...Array.from({ length: 3 }, () => failure('', 'no message')),
+    ]);
+    expect(graphqlFailures([{ extensions: { code: 'undefinedField' } }, { type: 'A', extensions: 5 }])).toEqual([
+      failure('undefinedField', 'no message'),
+      failure('A', 'no message'),
     ]);
     expect(graphqlFailures({ message: 'alone' })).toEqual([failure('', 'alone')]);
     expect(graphqlFailures([{ path: ['a', null, 1, true, {}] }])[0]?.path).toEqual(['a', 1]);
@@ -148,6 +155,18 @@ describe('failures', () => {
     });
     expect(error.cause).toHaveLength(2);
   });
+
+  test.each(['undefinedField', 'undefinedType', 'argumentNotAccepted', 'missingRequiredArguments'])(
+    'a query that this GitHub does not know (%s) names the field and the release that is needed',
+    type => {
+      const message = "Field 'fullDatabaseId' doesn't exist on type 'PullRequest'";
+      expect(summary(of(failure('NOT_FOUND'), failure(type, message)))).toMatchObject({
+        code: 'github_failed',
+        text: `This GitHub does not support what pullscore asks for: "${message}". Use GitHub Enterprise Server 3.13 or newer.`,
+        flags: ['isLasting'],
+      });
+    },
+  );
 
   test('the error for an empty list of failures says that GitHub gave no reason', () => {
     expect(of().text).toBe('GitHub did not return the member: it gave no reason. Try again later.');
@@ -228,24 +247,33 @@ describe('a request that fails', () => {
     [401, { 'retry-after': '5' }, 'rate limit', 'github_credentials'],
     [404, {}, 'x', 'github_failed'],
     [500, { 'retry-after': '5' }, 'rate limit', 'github_failed'],
+    [400, { 'retry-after': '5' }, 'rate limit', 'github_failed'],
   ])('a failure with the status %d, headers %j and message %j is %s', (status, headers, message, code) => {
     expect(translated(httpError(message, status, headers)).code).toBe(code);
   });
 
   test.each([
-    [401, "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
-    [403, 'GitHub denied the service access. Check the rights of GITHUB_TOKEN on the organisation.'],
-    [404, 'There is no GitHub API at this address. Check GITHUB_API_URL.'],
-    [500, 'GitHub failed with status 500. Try again later.'],
-  ])('a failure with the status %d says what to do, and keeps its cause', (status, text) => {
+    [400, 'GitHub refused the request with status 400. Check GITHUB_API_URL: does the address begin with https?', true],
+    [401, "GitHub refused the service's credentials. Renew GITHUB_TOKEN.", false],
+    [403, 'GitHub denied the service access. Check the rights of GITHUB_TOKEN on the organisation.', false],
+    [404, 'There is no GitHub API at this address. Check GITHUB_API_URL.', true],
+    [405, 'GitHub refused the request with status 405. Check GITHUB_API_URL: does the address begin with https?', true],
+    [408, 'GitHub failed with status 408. Try again later.', false],
+    [425, 'GitHub failed with status 425. Try again later.', false],
+    [499, 'GitHub refused the request with status 499. Check GITHUB_API_URL: does the address begin with https?', true],
+    [500, 'GitHub failed with status 500. Try again later.', false],
+  ])('a failure with the status %d says what to do, and keeps its cause', (status, text, isLasting) => {
     const cause = httpError('x', status);
-    expect(translated(cause)).toMatchObject({ text, flags: [], retryAfter: undefined });
+    const flags = isLasting ? ['isLasting'] : [];
+    expect(translated(cause)).toMatchObject({ text, flags, retryAfter: undefined });
     expect(errorOfRequest(cause, 'GITHUB_TOKEN', url).cause).toBe(cause);
   });
 
   test.each([
     [500, 'x', []],
     [500, 'It timed out.', ['tooMuch']],
+    [400, 'It timed out.', ['tooMuch']],
+    [413, 'x', ['tooMuch']],
     [502, 'x', ['tooMuch']],
     [503, 'x', []],
     [504, 'x', ['tooMuch']],
@@ -283,15 +311,21 @@ describe('a request that fails', () => {
   });
 
   test.each([
-    ['ENOTFOUND', /^Check the name in GITHUB_API_URL/],
-    ['EAI_AGAIN', /^Check the name in GITHUB_API_URL/],
-    ['CERT_HAS_EXPIRED', /NODE_EXTRA_CA_CERTS/],
-    ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
-  ])('a failure without a reply, because of %s, says what to do', (code, action) => {
-    const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
-    expect(errorOfRequest(error, '', url).action).toMatch(action);
-  });
+    ['ENOTFOUND', /^Check the name in GITHUB_API_URL/, false],
+    ['EAI_AGAIN', /^Check the name in GITHUB_API_URL/, false],
+    ['ECONNREFUSED', /^Check GITHUB_API_URL, and that the network/, false],
+    ['CERT_HAS_EXPIRED', /NODE_EXTRA_CA_CERTS/, true],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/, true],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/, true],
+    ['EPROTO', /does not speak TLS/, true],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /does not speak TLS/, true],
+  ])(
+    'a failure without a reply, because of %s, says what to do, and whether waiting helps',
+    (code, action, isLasting) => {
+      const error = httpError('x', undefined, {}, Object.assign(new Error('connect'), { code }));
+      expect(errorOfRequest(error, '', url)).toMatchObject({ action: expect.stringMatching(action), isLasting });
+    },
+  );
 
   test.each([new SyntaxError('Unexpected token'), 'text', undefined])(
     'an error that is not an HttpError means that the reply is not valid: %s',

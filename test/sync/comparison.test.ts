@@ -107,7 +107,19 @@ describe('RECONCILE_INTERVAL=0', () => {
 });
 
 describe('a comparison with GitHub', () => {
-  test('a comparison costs one request if nothing has changed', async () => {
+  test('a comparison of an organisation that has not changed takes two requests, of any kind', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    await compareOnly(world, home);
+    // A member who left long ago costs nothing.
+    home.acme.leave(bert);
+    await compareOnly(world, home);
+    world.github.requests.length = 0;
+    await compareOnly(world, home);
+    expect(world.github.requests.map(({ operation }) => operation)).toEqual(['Repositories', 'Members']);
+  });
+
+  test('a comparison costs one request beside that for the members if nothing has changed', async () => {
     const { home } = await imported(60);
     expect(await compare(world, home)).toBe(1);
   });

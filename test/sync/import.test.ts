@@ -665,6 +665,27 @@ function skipWaits() {
   return wait;
 }
 
+test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async () => {
+  const home = await newHome(world);
+  fill(home, 'web', 1);
+  fill(home, 'api', 1);
+  // As https://github.com/facebook/sapling/issues/906 shows it.
+  const error = {
+    path: ['query PullRequestList', 'node', '... on Repository', 'pullRequests', 'nodes', 'fullDatabaseId'],
+    extensions: { code: 'undefinedField', typeName: 'PullRequest', fieldName: 'fullDatabaseId' },
+    message: "Field 'fullDatabaseId' doesn't exist on type 'PullRequest'",
+  };
+  world.github.fault(
+    { kind: 'reply', status: 200, body: { errors: [error] } },
+    { when: ({ operation }) => operation === 'PullRequestList', times: Number.POSITIVE_INFINITY },
+  );
+  await expect(run(home)).rejects.toMatchObject({
+    message: expect.stringContaining("Field 'fullDatabaseId' doesn't exist"),
+    action: expect.stringContaining('GitHub Enterprise Server 3.13'),
+  });
+  expect(lists()).toBe(1);
+});
+
 describe('trouble at GitHub during an import', () => {
   test.each(['PullRequestList', 'PullRequests', 'Repositories'])(
     'an import waits out a rate limit (%s)',

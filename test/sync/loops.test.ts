@@ -173,6 +173,33 @@ describe('a small organisation beside large ones', () => {
   });
 });
 
+test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
+  const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
+  const homes = await Promise.all(Array.from({ length: 50 }, () => newHome(world)));
+  for (const home of homes) await request(home, home.acme.repository('web').addPullRequest());
+  await makeDue(world.service, ...homes.slice(0, 16));
+  const { released, release } = createLatch();
+  onTestFinished(release);
+  world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
+  world.github.requests.length = 0;
+  const loops = startLoops(replica);
+  running.push(loops);
+  const begun = async () => {
+    const { rows } = await world.service.database.executor.execute<{ turns: number; comparisons: number }>(sql`
+      select count(*) filter (where sync_leased_until > now())::int as turns,
+        count(*) filter (where comparison_due_at between now() and now() + interval '9 seconds')::int as comparisons
+      from organisations`);
+    return rows[0];
+  };
+  await expect.poll(begun, { timeout: 20_000 }).toEqual({ turns: 48, comparisons: 16 });
+  await expect.poll(() => world.github.requests.length).toBe(48);
+  await delay(200);
+  expect(world.github.requests).toHaveLength(48);
+  world.github.clearFaults();
+  release();
+  for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
+});
+
 describe('stopping', () => {
   test('stopping lets the fetch under way end and saves it, and leaves nothing open', async () => {
     const home = await newHome(world);

@@ -132,6 +132,24 @@ describe('members', () => {
     expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 
+  test('nobody leaves in a comparison whose token may read public members only', async () => {
+    const home = await newHome(world);
+    const bert = home.acme.member(`bert-${home.acme.login}`);
+    await syncMembers(world.service, home.organisation);
+    world.github.grants.readsMembers = false;
+    onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
+    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 0, left: null });
+    expect(await logins(home)).toContain(bert.login);
+  });
+
+  test('an operator is told that the token may read public members only, even if nobody is missing', async () => {
+    const home = await newHome(world);
+    world.github.grants.readsMembers = false;
+    onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
+    const record = async () => undefined;
+    expect(await syncMembers(world.service, home.organisation, record)).toEqual({ members: 0, left: null });
+  });
+
   test('an organisation can have 2,500 members, whose list takes 25 requests', async () => {
     const home = await newHome(world);
     const first = addMembers(home, 2_499);

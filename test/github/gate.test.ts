@@ -1,0 +1,76 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createLatch } from '../support/github/faults.ts';
+import { clientOf, errorOf, start } from './support.ts';
+
+/** Holds every reply until the latch is released. */
+async function startHolding(...options: Parameters<typeof start>) {
+  const { released, release } = createLatch();
+  onTestFinished(release);
+  const started = await start(...options);
+  started.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
+  return { ...started, release };
+}
+
+describe('requests beyond the number that may be under way', () => {
+  test('requests beyond the number that may be under way are sent in their order, once others have ended', async () => {
+    const { github, client, release } = await startHolding({}, { maxUnderWay: 2 });
+    const logins = ['one', 'two', 'three', 'four'];
+    const asked = logins.map(login => client.findOrganisation({ login }));
+    await expect.poll(() => github.count()).toBe(2);
+    release();
+    expect(await Promise.all(asked)).toEqual([undefined, undefined, undefined, undefined]);
+    expect(github.requests.map(({ variables }) => variables.login)).toEqual(logins);
+  });
+
+  test('a request that fails leaves its place to the next one', async () => {
+    const { github, client } = await start({}, { maxUnderWay: 1, timeoutMs: 100 });
+    github.fault({ kind: 'hang' });
+    const failed = errorOf(client.findOrganisation({ login: 'one' }));
+    expect(await client.findOrganisation({ login: 'two' })).toBeUndefined();
+    expect(await failed).toMatchObject({ code: 'github_timeout' });
+  });
+
+  test("a request whose caller can't wait any longer is not sent, and keeps no place", async () => {
+    const { github, client, release, web } = await startHolding({}, { maxUnderWay: 1 });
+    const { nodeId } = web.openPullRequest();
+    const first = client.findOrganisation({ login: 'one' });
+    const late = client.fetchPullRequests({ login: 'acme' }, [nodeId], performance.now() + 50);
+    const last = client.findOrganisation({ login: 'last' });
+    expect(await errorOf(late)).toMatchObject({ code: 'github_timeout' });
+    release();
+    await Promise.all([first, last]);
+    expect(github.requests.map(({ variables }) => variables.login)).toEqual(['one', 'last']);
+  });
+
+  test('an App has places for each organisation', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+      // Short: it is found sooner.
+      modulusLength: 1024,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const { github } = await start({ app: { id: '4711', publicKey } });
+    const [one, two] = [github.organisation('one'), github.organisation('two')];
+    for (const organisation of [one, two]) github.installApp(organisation);
+    const app = { id: '4711', privateKey };
+    const client = clientOf({ apiUrl: github.apiUrl, app }, { maxUnderWay: 1 });
+    const { released, release } = createLatch();
+    onTestFinished(release);
+    github.fault(
+      { kind: 'hold', until: released },
+      { when: ({ path }) => path === '/graphql', times: Number.POSITIVE_INFINITY },
+    );
+    const asked = [one, two, one].map(({ login }) => client.findOrganisation({ login }));
+    await expect.poll(() => github.count()).toBe(2);
+    expect(
+      github.requests
+        .filter(({ path }) => path === '/graphql')
+        .map(({ variables }) => variables.login)
+        .sort(),
+    ).toEqual(['one', 'two']);
+    release();
+    await Promise.all(asked);
+    expect(github.count()).toBe(3);
+  });
+});
