@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type SchemaOptions, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
-import { callerOf, recordAuditEvent } from '../database/audit-log.ts';
+import { callerOf, recordSync } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import {
   beforeAllPullRequests,
@@ -183,10 +183,9 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       const before = id && (await findPullRequestRow(database, organisationId, id));
       if (!id || !before) throw await absent(id);
       await refresh(organisationId, id);
-      const actor = callerOf(request.caller, request.id);
-      await recordAuditEvent(database.executor, organisationId, actor, 'pull_request.sync', formatId('pr', id));
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw unknownId('pull request');
+      await recordSync(database.executor, request.caller, request.id, formatId('pr', id));
       reply.type('application/json; charset=utf-8');
       return bytesOf(`{"data":${represent(row, baseUrl(request))}}`);
     },

@@ -27,15 +27,17 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
             action: event.action,
             subject: event.subject,
             request_id: event.requestId,
+            count: event.count,
           })),
           text: table(
-            ['TIME (UTC)', 'ORGANISATION', 'WHO', 'ACTION', 'WHAT', 'REQUEST'],
+            ['TIME (UTC)', 'ORGANISATION', 'WHO', 'ACTION', 'WHAT', 'COUNT', 'REQUEST'],
             events.map(event => [
               showTime(event.happenedAt),
               event.organisation,
               event.actor,
               event.action,
               event.subject,
+              String(event.count),
               event.requestId ?? '-',
             ]),
             'Nothing is recorded yet.',

@@ -49,10 +49,46 @@ export const callerOf = ({ organisationId, userId }: Caller, requestId: string):
 export async function recordAuditEvent(
   executor: Executor,
   organisationId: string,
-  { name, requestId }: Actor,
+  actor: Actor,
   action: AuditAction,
   subject: string,
 ): Promise<void> {
+  await executor.insert(auditEvents).values(await describeEvent(executor, organisationId, actor, action, subject));
+}
+
+/**
+ * Records a client's sync. Those of a pull request with one token within a minute are one event with a count: clients
+ * can request them without end.
+ *
+ * @param subject the pull request's id
+ */
+export async function recordSync(
+  executor: Executor,
+  caller: Caller,
+  requestId: string,
+  subject: string,
+): Promise<void> {
+  const actor = callerOf(caller, requestId);
+  const event = await describeEvent(executor, caller.organisationId, actor, 'pull_request.sync', subject);
+  // Negative, unlike those of the sequence.
+  const id = sql<number>`(-1)::bigint << 63 | hashtextextended(${`${caller.tokenId} ${subject} `} ||
+    date_trunc('minute', now()), 0)`;
+  await executor
+    .insert(auditEvents)
+    .values({ ...event, id })
+    .onConflictDoUpdate({
+      target: [auditEvents.organisationId, auditEvents.id],
+      set: { count: sql`${auditEvents.count} + 1` },
+    });
+}
+
+async function describeEvent(
+  executor: Executor,
+  organisationId: string,
+  { name, requestId }: Actor,
+  action: AuditAction,
+  subject: string,
+) {
   const [names] = await executor
     .select({
       organisation: organisations.login,
@@ -62,7 +98,7 @@ export async function recordAuditEvent(
     .from(organisations)
     .where(and(eq(organisations.id, organisationId), isNull(organisations.removedAt)));
   if (names === undefined) throw organisationGone();
-  await executor.insert(auditEvents).values({ organisationId, ...names, action, subject, requestId });
+  return { organisationId, ...names, action, subject, requestId };
 }
 
 /**

@@ -553,8 +553,10 @@ export const auditEvents = pgTable(
     action: text('action').notNull(),
     /** What was changed, such as an id, a login or an e-mail address. */
     subject: text('subject').notNull(),
-    /** `x-request-id`; null for a command. */
+    /** `x-request-id`, the first one; null for a command. */
     requestId: text('request_id'),
+    /** How often a client asked for the same sync within a minute; else 1. */
+    count: integer('count').notNull().default(1),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
+import { htmlError } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
-import { createTenant } from '../support/tenants.ts';
+import { createTenant, createToken } from '../support/tenants.ts';
 
 let scene: Scene;
 beforeAll(async () => {
@@ -12,12 +13,19 @@ beforeAll(async () => {
 });
 afterAll(() => scene.close());
 
+/** A new pull request, as it is listed. */
+async function storedPullRequest(): Promise<PullRequestBody> {
+  const { id: externalId } = scene.web.addPullRequest();
+  await scene.import();
+  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  const found = body.data.find(({ external_id }) => external_id === String(externalId));
+  if (found === undefined) throw new Error('the pull request is not listed');
+  return found;
+}
+
 test('syncs and deletions are recorded once, with the user, the pull request and the request', async () => {
   const { client, token, service, user, organisation } = scene;
-  scene.web.addPullRequest();
-  await scene.import();
-  const { body } = await client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
-  const [{ id = '', url = '' } = {}] = body.data;
+  const { id, url } = await storedPullRequest();
   const path = `/2025-04/pull-requests/${id}`;
   const replies = [await client.put(`${path}/sync`, token), await client.delete(path, token)];
   expect(replies.map(({ status }) => status)).toEqual([200, 200]);
@@ -44,6 +52,46 @@ test('syncs and deletions are recorded once, with the user, the pull request and
       action,
       subject,
       requestId: replies[index]?.headers['x-request-id'],
+      count: 1,
     })),
   );
+});
+
+test('a sync that fails is not recorded', async () => {
+  const { client, token, service } = scene;
+  const { id } = await storedPullRequest();
+  const sync = () => client.put(`/2025-04/pull-requests/${id}/sync`, token);
+  scene.github.fault(htmlError(502));
+  expect((await sync()).status).toBe(502);
+  scene.github.fault({ kind: 'hold', until: client.delete(`/2025-04/pull-requests/${id}`, token) });
+  expect((await sync()).status).toBe(404);
+  const events = await listAuditEvents(service.database.executor, { login: 'acme' });
+  expect(events?.filter(({ subject }) => subject.includes(id)).map(({ action }) => action)).toEqual([
+    'pull_request.delete',
+  ]);
+});
+
+test('500 syncs of a pull request with one token are recorded in one row a minute, with their count', async () => {
+  const { client, token, service, user } = scene;
+  const [first, second] = [await storedPullRequest(), await storedPullRequest()];
+  const other = await createToken(service, user);
+  const sync = async ({ id }: PullRequestBody, bearer: string) =>
+    (await client.put(`/2025-04/pull-requests/${id}/sync`, bearer)).status;
+  const minuteOf = () => Math.floor(Date.now() / 60_000);
+  const begin = minuteOf();
+  const statuses = await Promise.all([
+    ...Array.from({ length: 500 }, () => sync(first, token)),
+    sync(first, other),
+    sync(second, token),
+  ]);
+  const minutes = minuteOf() - begin + 1;
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  const events = (await listAuditEvents(service.database.executor, { login: 'acme' })) ?? [];
+  const countsOf = ({ id }: PullRequestBody) =>
+    events.filter(({ subject }) => subject === id).map(({ count }) => count);
+  const counts = countsOf(first);
+  expect(counts.reduce((sum, count) => sum + count)).toBe(501);
+  expect(counts).toContain(1);
+  expect(counts.length).toBeLessThanOrEqual(minutes + 1);
+  expect(countsOf(second)).toEqual([1]);
 });

@@ -553,8 +553,15 @@ test('the audit log shows who did what, by organisation and since a day', async 
   expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
   expect(await runJson(environment, 'audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
   expect((await runHere(environment, 'audit-log', '--limit', '0')).code).toBe(2);
+  // As many syncs as one event may stand for.
+  await scene.service.database.executor.execute(sql`
+    update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);
+  expect(await runJson(environment, 'audit-log', ...home)).toMatchObject(
+    log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),
+  );
   const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
-  expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +REQUEST\n/);
+  expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +COUNT +REQUEST\n/);
+  expect(stdout).toMatch(/ members\.sync +audited +500 +-\n/);
   expect((await runHere(environment, 'audit-log', '--since', '0000-01-01')).code).toBe(0);
   expect(await runHere(environment, 'audit-log', '--since', 'yesterday')).toMatchObject({
     code: 2,

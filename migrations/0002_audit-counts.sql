@@ -1,0 +1,1 @@
+ALTER TABLE "audit_events" ADD COLUMN "count" integer DEFAULT 1 NOT NULL;
