@@ -39,15 +39,17 @@ export type App = Awaited<ReturnType<typeof buildApp>>;
  * The HTTP service, ready to be injected into or to listen; closing it leaves `deps` open.
  *
  * @param options `maxEventLoopDelayMs`: above this delay, requests get 503; 0 turns the check off. `maxReplyMs`: as
- *   {@link boundReplies} takes it. `isHealthOnly`: it answers for health and metrics only
+ *   {@link boundReplies} takes it. `metricsMaxAgeMs`: as {@link addOperationRoutes} takes it. `isHealthOnly`: it answers
+ *   for health and metrics only
  */
 export async function buildApp(
   deps: Deps,
   {
     maxEventLoopDelayMs = 2_000,
     maxReplyMs,
+    metricsMaxAgeMs,
     isHealthOnly = false,
-  }: { maxEventLoopDelayMs?: number; maxReplyMs?: number; isHealthOnly?: boolean } = {},
+  }: { maxEventLoopDelayMs?: number; maxReplyMs?: number; metricsMaxAgeMs?: number; isHealthOnly?: boolean } = {},
 ) {
   const { config, log } = deps;
   const app = Fastify({
@@ -114,7 +116,7 @@ export async function buildApp(
       throw overloaded('The service is overloaded.', 'Try again shortly.', { retryAfter: 2 });
     },
   });
-  addOperationRoutes(app);
+  addOperationRoutes(app, metricsMaxAgeMs);
   if (isHealthOnly) return app;
   await describeApi(app);
   await app.register(webhookRoutes, { prefix: '/webhooks' });

@@ -15,10 +15,14 @@ declare module 'fastify' {
   }
 }
 
-/** Liveness, readiness and metrics, without an access token. */
-export function addOperationRoutes(app: FastifyInstance): void {
+/**
+ * Liveness, readiness and metrics, without an access token.
+ *
+ * @param metricsMaxAgeMs as {@link createMetrics} takes it
+ */
+export function addOperationRoutes(app: FastifyInstance, metricsMaxAgeMs?: number): void {
   const { database } = app.deps;
-  const metrics = createMetrics(app.deps);
+  const metrics = createMetrics(app.deps, metricsMaxAgeMs);
   app.addHook('onResponse', async (request, reply) => {
     const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode };
     metrics.observeHttp(labels, reply.elapsedTime / 1000);

@@ -14,8 +14,12 @@ const databaseTimeoutMs = 1_000;
 /** GitHub counts points by the hour: older figures are about an hour that is over. */
 const rateLimitMaxAgeMs = 3_600_000;
 
-/** Metrics of this process and of the database. None holds private data: no token, no id, no title. */
-export function createMetrics({ config, counters, database, github, log }: Deps) {
+/**
+ * Metrics of this process and of the database. None holds private data: no token, no id, no title.
+ *
+ * @param maxAgeMs for how long a rendering answers, because anybody may ask
+ */
+export function createMetrics({ config, counters, database, github, log }: Deps, maxAgeMs = 1_000) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -73,22 +77,35 @@ export function createMetrics({ config, counters, database, github, log }: Deps)
   const showBacklog = createBacklogMetrics(registry, config.comparisonInterval > 0);
   let reading: Promise<Backlog | undefined> | undefined;
 
+  async function render(): Promise<Buffer> {
+    // One read at a time: they must not pile up on a database that hangs.
+    reading ??= readBacklog(database.executor, fingerprintOf(config))
+      .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
+      .finally(() => {
+        reading = undefined;
+      });
+    const backlog = await Promise.race([reading, delay(databaseTimeoutMs, undefined, { ref: false })]);
+    up.set(backlog === undefined ? 0 : 1);
+    showBacklog(backlog);
+    return Buffer.from(await registry.metrics());
+  }
+
+  let rendering: Promise<Buffer> | undefined;
+  let staleAt = 0;
+
   return {
     contentType: registry.contentType,
     observeHttp: (labels: { method: string; route: string; status: number }, seconds: number) =>
       duration.observe(labels, seconds),
     /** In Prometheus' text format. If the database does not answer, its metrics are left out. */
-    async text(): Promise<string> {
-      // One read at a time: scrapes must not pile up on a database that hangs.
-      reading ??= readBacklog(database.executor, fingerprintOf(config))
-        .catch((error: unknown) => void log.debug({ err: error }, 'no backlog for the metrics'))
-        .finally(() => {
-          reading = undefined;
+    text(): Promise<Buffer> {
+      if (rendering === undefined || performance.now() >= staleAt) {
+        staleAt = Number.POSITIVE_INFINITY;
+        rendering = render().finally(() => {
+          staleAt = performance.now() + maxAgeMs;
         });
-      const backlog = await Promise.race([reading, delay(databaseTimeoutMs, undefined, { ref: false })]);
-      up.set(backlog === undefined ? 0 : 1);
-      showBacklog(backlog);
-      return registry.metrics();
+      }
+      return rendering;
     },
     close(): void {
       end();

@@ -25,6 +25,14 @@ what \`pullscore --version\` prints.
 **Caching.** Pages of pull requests have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if
 nothing has changed. All other replies have \`Cache-Control: no-store\`. You always read your own syncs and deletions.`;
 
+const svg = (viewBox: string, content: string) =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${viewBox}" font-family="sans-serif">${content}</svg>`;
+const icon = svg(
+  '0 0 32 32',
+  '<rect width="32" height="32" rx="6" fill="#1f6feb"/><text x="16" y="22" font-size="18" fill="#fff" text-anchor="middle">ps</text>',
+);
+const logo = svg('0 0 120 40', '<text y="28" font-size="24" fill="#fff">pullscore</text>');
+
 /** Where the routes of operators are: they have a document of their own. */
 export const operatorPath = '/operator';
 
@@ -52,9 +60,27 @@ export const documentOptions = (
   },
 });
 
+/**
+ * Serves a document from its bytes, and a second one for the page at `/docs`: whatever the public address is, browsers let
+ * the page ask only the address under which they opened it.
+ *
+ * @param root of the service, from the document
+ */
+export function serveDocument(app: FastifyInstance, root: '.' | '..', write: () => object): void {
+  const serve = (path: string, writeOne: () => object) => {
+    let bytes: Buffer | undefined;
+    app.get(path, { schema: { hide: true } }, async (_request, reply) => {
+      bytes ??= Buffer.from(JSON.stringify(writeOne()));
+      reply.type('application/json; charset=utf-8');
+      return bytes;
+    });
+  };
+  serve('/openapi.json', write);
+  serve('/openapi.page.json', () => ({ ...write(), servers: [{ url: root }] }));
+}
+
 /** Generates the OpenAPI document of the specification's interface; register it before the routes. */
 export async function describeApi(app: FastifyInstance): Promise<void> {
-  const { publicUrl } = app.deps.config;
   const options = documentOptions(
     app.deps.config,
     { title: 'pullscore', description: introduction, version: '0.0.1' },
@@ -73,11 +99,17 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       url,
     }),
   });
-  // The path that a proxy adds. Without it, the page at /docs can't find its assets.
-  const prefix = publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '');
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    indexPrefix: prefix,
+    uiHooks: {
+      async onRequest(request, reply) {
+        const [path] = request.url.split('?');
+        // The page's addresses are relative to this one, because a proxy may add a path.
+        if (path === '/docs') return reply.redirect('docs/');
+        // The plugin writes these for each request.
+        if (path === '/docs/json' || path === '/docs/yaml') return reply.redirect('../openapi.json');
+      },
+    },
     // The plugin's own policy makes browsers load the page's assets over https, which fails without a TLS proxy.
     staticCSP: {
       'default-src': ["'self'"],
@@ -90,14 +122,18 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       // The page's bar, with which one chooses a document, has a style of its own.
       'style-src': ["'self'", "'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='"],
     },
-    theme: { title: 'pullscore' },
+    logo: { type: 'image/svg+xml', content: logo, href: '..' },
+    theme: {
+      title: 'pullscore',
+      favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: icon }],
+    },
     uiConfig: {
       layout: 'StandaloneLayout',
       urls: [
-        { url: `${prefix}/openapi.json`, name: 'pullscore' },
-        { url: `${prefix}${operatorPath}/openapi.json`, name: 'pullscore for operators' },
+        { url: '../openapi.page.json', name: 'pullscore' },
+        { url: `..${operatorPath}/openapi.page.json`, name: 'pullscore for operators' },
       ],
     },
   });
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+  serveDocument(app, '.', () => app.swagger());
 }

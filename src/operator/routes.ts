@@ -8,7 +8,7 @@ import { Type } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { invalidToken } from '../api/authentication.ts';
 import { errorResponses } from '../api/errors.ts';
-import { documentOptions } from '../api/openapi.ts';
+import { documentOptions, serveDocument } from '../api/openapi.ts';
 import { closedObject } from '../api/validation.ts';
 import { findUserRow } from '../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
@@ -49,7 +49,7 @@ declare module 'fastify' {
 export async function describeOperatorApi(app: FastifyInstance): Promise<void> {
   const info = { title: 'pullscore for operators', description: introduction, version: '1' };
   await app.register(swagger, { ...documentOptions(app.deps.config, info, []), decorator: 'operatorDocument' });
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.operatorDocument());
+  serveDocument(app, '..', () => app.operatorDocument());
 }
 
 export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {

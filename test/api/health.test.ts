@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { buildApp } from '../../src/app.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { fingerprintOf } from '../../src/sync/ask-github.ts';
@@ -148,6 +149,17 @@ describe('/metrics', () => {
     await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
     expect(reads).toHaveBeenCalledTimes(1);
     reads.mockRestore();
+  });
+
+  test('/metrics answers with the same text for a second, and then with a new one', async () => {
+    const app = closing(await buildApp(service));
+    const scrape = async () => (await app.inject('/metrics')).body;
+    const first = await scrape();
+    const begin = performance.now();
+    await app.inject('/healthz');
+    await expect.poll(scrape).not.toBe(first);
+    expect(performance.now() - begin).toBeGreaterThan(900);
+    expect(await scrape()).toContain('route="/healthz"');
   });
 });
 
@@ -461,30 +473,60 @@ describe('/openapi.json', () => {
 });
 
 describe('/docs', () => {
-  test.each([
-    ['/docs', '', '/docs/static/'],
-    ['/docs/', '', './static/'],
-    ['/docs', 'https://scores.example/api', '/api/docs/static/'],
-  ])('%s with PUBLIC_URL "%s" is a page whose assets exist and may load', async (url, publicUrl, prefix) => {
-    const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: publicUrl }));
-    const page = await app.inject(url);
-    expect(page.statusCode).toBe(200);
-    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
-    const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => part);
-    expect(parts.length).toBeGreaterThanOrEqual(5);
-    const types = { js: /javascript/, css: /^text\/css/, png: /^image\/png/ };
-    for (const part of parts) {
-      expect(part.startsWith(prefix), part).toBe(true);
-      const { statusCode, headers } = await app.inject(`/docs/static/${part.slice(prefix.length)}`);
-      expect([part, statusCode]).toEqual([part, 200]);
-      expect(headers['content-type']).toMatch(types[part.split('.').at(-1) as keyof typeof types]);
+  test.each(['', 'https://scores.example/api'])(
+    '/docs/ with PUBLIC_URL "%s" is a page whose assets exist and may load under every address',
+    async publicUrl => {
+      const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: publicUrl }));
+      // Relative: a proxy may have added a path.
+      expect((await app.inject('/docs')).headers.location).toBe('docs/');
+      const page = await app.inject('/docs/');
+      expect(page.statusCode).toBe(200);
+      expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+      const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => part);
+      expect(parts.length).toBeGreaterThanOrEqual(5);
+      const types = { js: /javascript/, css: /^text\/css/, svg: /^image\/svg\+xml$/ };
+      for (const part of parts) {
+        expect(part).toMatch(/^\.\/static\//);
+        const { statusCode, headers } = await app.inject(`/docs/${part.slice(2)}`);
+        expect([part, statusCode]).toEqual([part, 200]);
+        expect(headers['content-type']).toMatch(types[part.split('.').at(-1) as keyof typeof types]);
+      }
+      // Without upgrade-insecure-requests, which would break the page on plain HTTP, as in a company's own network.
+      expect(page.headers['content-security-policy']).toBe(
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; " +
+          "object-src 'none'; script-src 'self'; style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';",
+      );
+      expect(page.body).not.toMatch(/<script>|<style>|onload=/);
+    },
+  );
+
+  test.each(['/openapi', '/operator/openapi'])(
+    '%s.page.json is the document with the address from which it comes as the server',
+    async path => {
+      const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: 'https://scores.example/api' }));
+      const [document, ofPage] = await Promise.all(
+        ['json', 'page.json'].map(async end => (await app.inject(`${path}.${end}`)).json()),
+      );
+      expect(document.servers).toEqual([{ url: 'https://scores.example/api' }]);
+      const [server] = ofPage.servers;
+      expect(new URL(server.url, `http://127.0.0.1${path}.page.json`).href).toBe('http://127.0.0.1/');
+      expect({ ...ofPage, servers: document.servers }).toEqual(document);
+    },
+  );
+
+  test('the documents are written once', async () => {
+    const { app } = closing(await startReplica(service.database.url));
+    await app.ready();
+    const paths = ['/openapi.json', '/openapi.page.json', '/operator/openapi.json', '/operator/openapi.page.json'];
+    const read = () => Promise.all(paths.map(async path => (await app.inject(path)).body));
+    const first = await read();
+    const written = vi.spyOn(JSON, 'stringify');
+    expect(await read()).toEqual(first);
+    expect(written.mock.results.filter(({ value }) => first.includes(String(value)))).toEqual([]);
+    written.mockRestore();
+    for (const path of ['/docs/json', '/docs/yaml']) {
+      expect((await app.inject(path)).headers.location).toBe('../openapi.json');
     }
-    // Without upgrade-insecure-requests, which would break the page on plain HTTP, as in a company's own network.
-    expect(page.headers['content-security-policy']).toBe(
-      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; " +
-        "object-src 'none'; script-src 'self'; style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w=';",
-    );
-    expect(page.body).not.toMatch(/<script>|<style>|onload=/);
   });
 });
 

@@ -9,7 +9,7 @@ export async function readMetricNames(): Promise<Set<string>> {
   const deps = connectDeps(loadConfig({ DATABASE_URL: url }), pino({ level: 'silent' }), url);
   const metrics = createMetrics(deps);
   try {
-    const types = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+    const types = [...(await metrics.text()).toString().matchAll(/^# TYPE (\S+) (\S+)$/gm)];
     return new Set(
       types.flatMap(([, name = '', type]) =>
         type === 'histogram' ? ['_bucket', '_count', '_sum'].map(end => name + end) : [name],

@@ -45,8 +45,8 @@ export async function startService(environment: Record<string, string> = {}): Pr
 export async function startReplica(
   databaseUrl: string,
   environment: Record<string, string> = {},
-  // Off, because test machines are busy: only tests of the overload guard set it.
-  { maxEventLoopDelayMs = 0, ...limits }: Parameters<typeof buildApp>[1] = {},
+  // Off, because test machines are busy and tests change what metrics show: only tests of these set them.
+  { maxEventLoopDelayMs = 0, metricsMaxAgeMs = 0, ...limits }: Parameters<typeof buildApp>[1] = {},
 ): Promise<Service> {
   const config: Config = loadConfig({
     DATABASE_URL: databaseUrl,
@@ -57,7 +57,7 @@ export async function startReplica(
   const complaints: Service['complaints'] = [];
   const log = pino({ level: 'warn' }, { write: line => complaints.push(JSON.parse(line)) });
   const deps = connectDeps(config, log, databaseUrl);
-  const app = await buildApp(deps, { maxEventLoopDelayMs, ...limits });
+  const app = await buildApp(deps, { maxEventLoopDelayMs, metricsMaxAgeMs, ...limits });
   return {
     ...deps,
     app,
