@@ -3,8 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { representRules } from '../reports/explanation.ts';
 import type { ExplainedEntry, Explanation } from '../scoring/explain/explain.ts';
-import { runRuleTests } from '../scoring/file/rule-tests.ts';
-import { parseRulesFile, type RulesFile } from '../scoring/file/rules-file.ts';
+import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
 import type { FileProblem } from '../scoring/file/yaml-node.ts';
 import { formatInteger } from '../text/numbers.ts';
 import { plain, shellWord } from '../text/terminal.ts';
@@ -17,7 +16,7 @@ const maxFileBytes = 2_000_000;
 /** Names standard input: a program in a container does not see the operator's files. */
 const standardInput = '-';
 
-async function readText(path: string, name: string): Promise<string> {
+async function readBytes(path: string, name: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -34,7 +33,7 @@ async function readText(path: string, name: string): Promise<string> {
   if (size > maxFileBytes) {
     throw new CommandError(`${name} is larger than ${maxFileBytes / 1e6} MB: it can't be a rules file.`);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 /** The first tests that fail have an explanation of their score. */
@@ -45,9 +44,9 @@ type Problem = FileProblem & {
 };
 
 /** Mistakes, or else tests that fail. */
-function findProblems(name: string, file: RulesFile): Problem[] {
-  if (file.problems.length > 0) return file.problems.map(problem => ({ file: name, ...problem }));
-  return runRuleTests(file, file.tests).flatMap(({ test, actual, passed, explanation, relevant }) => {
+function findProblems(name: string, { problems, results }: CheckedFile): Problem[] {
+  if (problems.length > 0) return problems.map(problem => ({ file: name, ...problem }));
+  return results.flatMap(({ test, actual, passed, explanation, relevant }) => {
     if (passed) return [];
     const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
     const message = `test ${JSON.stringify(test.name)} expected ${formatInteger(test.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
@@ -73,17 +72,16 @@ export function showWarnings({ stderr }: Context, warnings: readonly Problem[]):
 /** @returns also the file's text, and its name for messages */
 export async function readRules(path: string) {
   const name = path === standardInput ? 'standard input' : path;
-  const source = await readText(path, name);
-  const file = parseRulesFile(source);
+  const file = checkRulesFile(await readBytes(path, name));
   const warnings: Problem[] = file.warnings.map(warning => ({ file: name, ...warning }));
-  return { name, source, file, problems: findProblems(name, file), warnings };
+  return { name, file, problems: findProblems(name, file), warnings };
 }
 
 /** @throws CommandError with the first problem, and how to see the others; warnings are left to the caller */
 export async function loadRules({ program }: Context, path: string) {
-  const { name, source, file, problems, warnings } = await readRules(path);
+  const { name, file, problems, warnings } = await readRules(path);
   const [first] = problems;
-  if (first === undefined) return { name, ruleset: { ...file, source }, warnings };
+  if (first === undefined) return { name, ruleset: file, warnings };
   const check = `${program} rules check ${shellWord(path)}`;
   const sentence = textOf(first).replace(/[^.?]$/, '$&.');
   if (problems.length > 1) throw invalid(problems, sentence, `To see all ${problems.length} problems: ${check}`);

@@ -13,12 +13,12 @@ import { describe, expect, test } from 'vitest';
 import { readTables } from '../../scripts/tables.ts';
 import { maxRefetchesPerHour } from '../../src/database/sweep.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
+import { admissionLimits } from '../../src/scoring/admission.ts';
 import { type FactName, factNames, factTable } from '../../src/scoring/facts.ts';
 import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { fileLimits } from '../../src/scoring/file/yaml-reader.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
-import { maxRulesetCost } from '../../src/scoring/language/cost.ts';
 import { definitionLimits } from '../../src/scoring/language/definitions.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { functions } from '../../src/scoring/language/functions.ts';
@@ -199,12 +199,19 @@ test('the documented limits are those of the code', () => {
     number(expressionLimits.characters),
     number(expressionLimits.nodes),
     number(expressionLimits.depth),
+    number(definitionLimits.nameCharacters),
     number(patternLimits.characters),
     number(patternLimits.size),
-    `${patternLimits.bytes / 1e6} MB`,
-    number(maxRulesetCost),
-    number(fileLimits.characters),
+    number(patternLimits.count),
+    number(patternLimits.totalSize),
+    number(patternLimits.foldedCharacters),
+    number(patternLimits.unrolled),
+    `${admissionLimits.ms} ms`,
+    `${number(fileLimits.characters)}, ${number(fileLimits.lexemes)}, ${fileLimits.depth}`,
   ]);
+  const all = [ruleLimits, definitionLimits, expressionLimits, patternLimits, fileLimits].flatMap(Object.values);
+  // One more is that of time.
+  expect(limits.flatMap(text => text?.split(', ') ?? [])).toHaveLength(all.length + 1);
 });
 
 test('every subscribed webhook refreshes a fact, and facts name no others', () => {

@@ -225,17 +225,6 @@ describe('the limits of an expression', () => {
     );
   });
 
-  test('the limits of an expression count the patterns of its definitions', () => {
-    const defined = { a: 'matches(title, "[ab]{90}")', b: 'a || matches(body, "[ab]{90}")' };
-    expect(problemOf('b', defined)).toBe('accepted');
-    expect(problemOf('a || b', defined)).toBe(
-      '`b` makes the patterns of this expression too expensive together; split them into several entries',
-    );
-    expect(problemOf('b || matches(title, "[ab]{90}")', defined)).toMatch(
-      /makes the patterns of this expression too expensive together/,
-    );
-  });
-
   test('the limits of an expression stop definitions that double each other, at once', () => {
     const defined = chain(200, before => `${before} + ${before}`);
     const check = () => expect(Object.keys(problemsOf(defined))).toEqual(['d6']);

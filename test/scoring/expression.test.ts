@@ -440,21 +440,6 @@ describe('an expression', () => {
     expect(problemOf(`${'('.repeat(33)}merged${')'.repeat(33)}`)).toContain('deeper than 32');
   });
 
-  test('an expression is refused if its patterns are accepted alone but too large together', () => {
-    const any = (count: number) => Array.from({ length: count }, () => 'matches(title, "[ab]{90}")').join(' || ');
-    expect(problemOf(any(2))).toBe('accepted');
-    expect(problemOf(any(3))).toContain('makes the patterns of this expression too expensive together');
-    // 512 + 60² and 512 + 124² are exactly the limit.
-    const two = (size: number) => `matches(title, "[ab]{${size}}") || matches(body, "[ab]{124}")`;
-    expect(problemOf(two(60))).toBe('accepted');
-    expect(problemOf(two(61))).toContain('makes the patterns of this expression too expensive together');
-    const globs = (count: number) => `any_file(${Array.from({ length: count }, () => '"?{1,2}"').join(', ')})`;
-    expect(problemOf(globs(10))).toBe('accepted');
-    expect(problemOf(`${globs(20)} || ${globs(20)}`)).toContain(
-      'makes the patterns of this expression too expensive together',
-    );
-  });
-
   test.each([
     ['5,000 nested brackets', `${'('.repeat(5000)}1${')'.repeat(5000)}`],
     ['5,000 open brackets', '('.repeat(5000)],

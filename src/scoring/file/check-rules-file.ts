@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { type RuleTestResult, runRuleTests } from './rule-tests.ts';
 import { parseRulesFile, type RulesFile } from './rules-file.ts';
 
@@ -8,13 +9,45 @@ export interface CheckedFile extends RulesFile {
   results: RuleTestResult[];
 }
 
+/** Where a file stops being UTF-8, and what to do. */
+function describeEncoding(bytes: Buffer, source: string): { line: number; message: string } {
+  const name = { '\xff\xfe': 'UTF-16', '\xfe\xff': 'UTF-16' }[bytes.toString('latin1', 0, 2)];
+  if (name !== undefined || bytes.subarray(0, 4).includes(0)) {
+    return { line: 1, message: `The file is ${name ?? 'UTF-16 or UTF-32'}; save it as UTF-8` };
+  }
+  const replacement = '\u{FFFD}';
+  const pieces = source.split(replacement);
+  let offset = 0;
+  let text = '';
+  for (const piece of pieces) {
+    text += piece;
+    offset += Buffer.byteLength(piece);
+    // The file may have the character itself.
+    if (bytes.toString('latin1', offset, offset + 3) !== '\xef\xbf\xbd') break;
+    text += replacement;
+    offset += 3;
+  }
+  const lines = text.split('\n');
+  const code = bytes[offset]?.toString(16).toUpperCase() ?? '';
+  const after = lines.at(-1)?.trimStart() ?? '';
+  const place = after === '' ? '' : ` after \`${[...after].slice(-40).join('')}\``;
+  return {
+    line: lines.length,
+    message: `The file is not UTF-8: the byte 0x${code}${place} is not valid; save it as UTF-8`,
+  };
+}
+
 /**
- * Checks a rules file and runs its tests.
+ * Checks a rules file, and runs its tests.
  *
  * @param options `onEntry`: called before each entry, since a file at its limits takes a while
  */
-export function checkRulesFile(bytes: Buffer, _options: { onEntry?: () => void } = {}): CheckedFile {
+export function checkRulesFile(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): CheckedFile {
   const source = bytes.toString('utf8');
-  const file = parseRulesFile(source);
+  if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
+    const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
+    return { definitions: [], rules: [], tests: [], problems: [problem], warnings: [], source, results: [] };
+  }
+  const file = parseRulesFile(source, onEntry);
   return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests) };
 }

@@ -1,14 +1,13 @@
 /** Reads a rules file: checked rules and tests, and every problem with its line. */
 
 import { stringify } from 'yaml';
-import { treesOf } from '../language/compile.ts';
-import { costOf, maxRulesetCost } from '../language/cost.ts';
+import { judge, measureRules } from '../admission.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
 import { suggestion } from '../language/nearest-name.ts';
 import { characterCount } from '../language/text.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
-import { checkRule, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
+import { checkRule, type OnEntry, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
 import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { adviseOn, problemOfCut } from './quoting.ts';
@@ -138,8 +137,13 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
   return isValid ? { rule, node } : undefined;
 }
 
-function checkExpressions({ rule, node }: ReadRule, definitions: CheckedDefinitions, report: Report): CheckedRule[] {
-  const { entries, problems } = checkRule(rule, definitions);
+function checkExpressions(
+  { rule, node }: ReadRule,
+  definitions: CheckedDefinitions,
+  report: Report,
+  onEntry: OnEntry | undefined,
+): CheckedRule[] {
+  const { entries, problems } = checkRule(rule, definitions, onEntry);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     report(found.line, problem.message + adviseOn(found, problem.message), problem);
@@ -147,31 +151,37 @@ function checkExpressions({ rule, node }: ReadRule, definitions: CheckedDefiniti
   return problems.length > 0 ? [] : [{ rule, node, entries }];
 }
 
-/** Rules that are cheap one by one can be too expensive together. */
-function checkCost(rules: readonly CheckedRule[], report: Report): void {
-  const costs = rules
+/** Rules that are fast one by one can be slow together. @param warn for what is nearly too slow */
+function checkSpeed(rules: readonly CheckedRule[], report: Report, warn: Report, onEntry: OnEntry | undefined): void {
+  const entries = rules
     .filter(({ rule }) => rule.is_enabled)
-    .map(({ rule, node, entries }) => {
-      return { rule, node, cost: treesOf(entries).reduce((sum, tree) => sum + costOf(tree), 0) };
-    });
-  const total = costs.reduce((sum, { cost }) => sum + cost, 0);
-  const [costliest] = costs.sort((a, b) => b.cost - a.cost);
-  if (costliest === undefined || total <= maxRulesetCost) return;
-  const percent = (cost: number) => Math.ceil((100 * cost) / maxRulesetCost);
-  report(
-    costliest.node.line,
-    `The rules together take too long to score one pull request: ${percent(total)} % of the limit, rule ${JSON.stringify(costliest.rule.name.slice(0, 80))} alone ${percent(costliest.cost)} %; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``,
-  );
+    .flatMap(({ rule, entries }) => entries.map((checked, index) => ({ rule: rule.name, entry: index + 1, checked })));
+  const measurement = measureRules(entries, onEntry);
+  const judgement = judge(measurement);
+  const [slowest] = measurement.entries;
+  const node = rules.find(({ rule }) => rule.name === slowest?.rule)?.node;
+  if (judgement === undefined || slowest === undefined || node === undefined) return;
+  const place = { ...slowest, part: 'expression', message: '' } as const;
+  (judgement.isRefused ? report : warn)(nodeOfProblem(place, node).line, judgement.message, place);
 }
 
 /** Of a file, before the rest is not checked. */
 const maxProblems = 100;
 
-/** Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests. */
-export function parseRulesFile(text: string): RulesFile {
-  const problems: FileProblem[] = [];
-  const report: Report = (line, message, { rule = null, entry = null, part = null } = {}) =>
+const reportTo =
+  (problems: FileProblem[]): Report =>
+  (line, message, { rule = null, entry = null, part = null } = {}) =>
     problems.push({ line, message, rule, entry, part });
+
+/**
+ * Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests.
+ *
+ * @param onEntry called before each entry
+ */
+export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
+  const problems: FileProblem[] = [];
+  const warnings: FileProblem[] = [];
+  const report = reportTo(problems);
   const root = readYaml(text, report);
   const file = root && readMap(root, ['define', 'rules', 'tests'], 'The file', report);
   if (file === undefined) return { definitions: [], rules: [], tests: [], problems, warnings: [] };
@@ -202,13 +212,13 @@ export function parseRulesFile(text: string): RulesFile {
       report(rule.node.line, 'The check ends here; fix the other problems first');
       break;
     }
-    rules.push(...checkExpressions(rule, checked, report));
+    rules.push(...checkExpressions(rule, checked, report, onEntry));
   }
-  checkCost(rules, report);
   const tests = readList(file.nodeOf('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, report))
     .filter(test => test !== undefined);
-  const warnings = problems.length > 0 ? [] : Array.from(lintRules(checked, rules), locate);
+  if (problems.length === 0) checkSpeed(rules, report, reportTo(warnings), onEntry);
+  if (problems.length === 0) warnings.push(...Array.from(lintRules(checked, rules), locate));
   for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
   return { definitions, rules: rules.map(({ rule }) => rule), tests, problems, warnings };
 

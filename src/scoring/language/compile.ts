@@ -5,7 +5,6 @@
 
 import { type Facts, factOf, type SourceName } from '../facts.ts';
 import type { RuleLogic } from '../rule.ts';
-import { costOf } from './cost.ts';
 import { roundHalfAway, type Value } from './functions.ts';
 import { compareText } from './text.ts';
 import type { TypedExpression } from './tree.ts';
@@ -37,9 +36,6 @@ const { minimum, maximum } = scoreLimits;
 /** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
 const sourceLimit = 20_000;
 
-/** What a function of several entries may cost: up to 10 ms for one pull request. */
-const maxChunkCost = 250_000;
-
 /** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
 type ScoreChunk = (facts: Facts, result: Score) => void;
 
@@ -53,7 +49,6 @@ function createWriter() {
   const facts = new Map<SourceName, string>();
   let variables = 0;
   let statements = '';
-  let cost = 0;
 
   function constant(value: unknown): string {
     const name = constantNames.get(value) ?? `k${constants.push(value) - 1}`;
@@ -152,7 +147,6 @@ function createWriter() {
 
   function add({ name, logic, condition, value }: CheckedEntry): void {
     const { expression, effect } = logic;
-    cost += costOf(condition) + costOf(value);
     const sign = effect.action === 'ADD' ? '+' : '-';
     const before = ['{"name":', JSON.stringify(name), ',"action":"', effect.action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
@@ -193,7 +187,7 @@ function createWriter() {
 
   const finishValue = <Result>(code: string) => make('facts', `return ${code};`) as (facts: Facts) => Result;
 
-  return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit || cost > maxChunkCost };
+  return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
 }
 
 /** The value rounded, or 0 if it is absent or out of range. */

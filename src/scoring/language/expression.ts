@@ -2,7 +2,7 @@
 
 import { type FactType, factNames, factOf, factTable, isFactName, type SourceName } from '../facts.ts';
 import { checkComparison, checkTexts, isComparison } from './comparable.ts';
-import { type FunctionDefinition, functions, type Prepared } from './functions.ts';
+import { type FunctionDefinition, functions } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
 import {
   hintOfArray,
@@ -16,7 +16,7 @@ import {
 } from './hints.ts';
 import { suggestion } from './nearest-name.ts';
 import { parseSyntax } from './parser.ts';
-import { PatternError, patternLimits } from './pattern.ts';
+import { PatternError } from './pattern.ts';
 import {
   type ArithmeticOperator,
   type ComparisonOperator,
@@ -60,7 +60,6 @@ export function checkExpression(
   syntax: SyntaxNode,
   definitions: CheckedDefinitions,
 ): CheckedExpression {
-  let patternCosts = 0;
   let characters = characterCount(source);
   let nodes = 0;
   let maxDepth = 0;
@@ -84,7 +83,6 @@ export function checkExpression(
       characters += definition.characters;
       nodes += definition.nodes;
       maxDepth = Math.max(maxDepth, depth + definition.depth);
-      addPatternCost(definition.patternCost, span);
       return { kind: 'defined', type: definition.tree.type, definition, parts: [definition.tree], ...span };
     }
     if (name === 'true' || name === 'false') {
@@ -238,25 +236,14 @@ export function checkExpression(
       } else if (part.kind === 'constant' && typeof part.value === 'string') literals.push(part.value);
       else throw new ExpressionError(`${show(part)} is not a quoted text, which \`${signature}\` needs here`);
     }
-    const { value: prepared, cost: patternCost } = prepare(definition, literals, span);
-    return { kind: 'call', type: definition.result, definition, parts, literals, prepared, patternCost, ...span };
+    const prepared = prepare(definition, literals, span);
+    return { kind: 'call', type: definition.result, definition, parts, literals, prepared, ...span };
   }
 
-  function addPatternCost(cost: number, span: Span): void {
-    patternCosts += cost;
-    if (patternCosts <= patternLimits.cost) return;
-    throw new ExpressionError(
-      `${show(span)} makes the patterns of this expression too expensive together; split them into several entries`,
-    );
-  }
-
-  function prepare(definition: FunctionDefinition, literals: string[], span: Span): Prepared {
-    if (definition.prepare === undefined) return { value: undefined, cost: 0 };
+  function prepare(definition: FunctionDefinition, literals: string[], span: Span): unknown {
     try {
       if (definition.facts?.includes('files')) literals.forEach(checkPathGlob);
-      const prepared = definition.prepare(literals, definitions.patterns);
-      addPatternCost(prepared.cost, span);
-      return prepared;
+      return definition.prepare?.(literals, definitions.patterns);
     } catch (error) {
       if (!(error instanceof PatternError)) throw error;
       throw new ExpressionError(`${show(span)} ${error.message}`);
@@ -295,7 +282,7 @@ export function checkExpression(
   else if (nodes > expressionLimits.nodes) problem = tooLarge;
   else if (maxDepth > expressionLimits.depth) problem = tooDeep;
   if (problem !== undefined) throw new ExpressionError(`with its definitions written out, ${problem}`);
-  return { tree, characters, nodes, depth: maxDepth, patternCost: patternCosts };
+  return { tree, characters, nodes, depth: maxDepth };
 }
 
 const onlyAfterIn = 'a list in square brackets is only allowed after `in`';

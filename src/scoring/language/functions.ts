@@ -7,13 +7,6 @@ import { characterCount, containsText } from './text.ts';
 
 export type Value = number | string | boolean | readonly string[];
 
-/** Literal arguments, compiled when the expression is checked. */
-export interface Prepared {
-  value: unknown;
-  /** The maximum cost of their patterns: see `patternLimits`. */
-  cost: number;
-}
-
 export interface FunctionDefinition {
   name: string;
   /** How a call is written: it begins with the name. */
@@ -26,7 +19,7 @@ export interface FunctionDefinition {
   facts?: readonly SourceName[];
   result: FactType;
   /** Compiles the literals; the result is passed in their place, last. @throws PatternError */
-  prepare?: (literals: readonly string[], patterns: Patterns) => Prepared;
+  prepare?: (literals: readonly string[], patterns: Patterns) => unknown;
   /**
    * Never called with an absent text or list: the result is then absent, or false. An absent number is NaN and must
    * make the result NaN.
@@ -114,7 +107,10 @@ const ofLines = (
 });
 
 /** Labels that differ only by case are the same on GitHub. */
-const inLowerCase = (glob: string) => compileGlob(glob.toLowerCase());
+function compileLabelGlob(glob: string): Pattern {
+  const { test, size } = compileGlob(glob.toLowerCase());
+  return { test: label => test(label.toLowerCase()), size };
+}
 
 const fileFunctions: readonly ListedFunction[] = [
   ofFiles('any_file', 'boolean', (files, globs) => files.some(file => matchesAny(file, globs))),
@@ -188,7 +184,7 @@ const listed: readonly ListedFunction[] = [
     signature: 'date("2026-01-31")',
     parameters: ['literal'],
     result: 'number',
-    prepare: ([text = '']) => ({ value: readDate(text), cost: 0 }),
+    prepare: ([text = '']) => readDate(text),
     implementation: (time: number) => time,
   },
   {
@@ -202,9 +198,8 @@ const listed: readonly ListedFunction[] = [
     ...ofGlobs('any_label'),
     facts: ['labels'],
     result: 'boolean',
-    prepare: prepareWith(inLowerCase),
-    implementation: (labels: readonly string[], globs: Globs) =>
-      labels.some(label => matchesAny(label.toLowerCase(), globs)),
+    prepare: prepareWith(compileLabelGlob),
+    implementation: (labels: readonly string[], globs: Globs) => labels.some(label => matchesAny(label, globs)),
   },
   ...fileFunctions,
 ];

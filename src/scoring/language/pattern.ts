@@ -15,10 +15,8 @@ export class PatternError extends Error {}
 export interface Pattern {
   /** Whether the pattern matches anywhere in the text. */
   test(text: string): boolean;
-  /** The maximum cost of a character: a fixed part and the square of the pattern's size. */
-  cost: number;
-  /** Of its tables. */
-  bytes: number;
+  /** The characters that it reads with its repeats written out; 0 if it needs no automaton. */
+  size: number;
 }
 
 export const patternLimits = {
@@ -26,14 +24,14 @@ export const patternLimits = {
   characters: 1_000,
   /** Steps of one pattern; 64 KB then take 30 ms. */
   size: 128,
-  /** Cost of all patterns of one expression together, so that it stays within 50 ms on 64 KB. */
-  cost: 20_000,
+  /** Different patterns and globs of a ruleset. */
+  count: 1_000,
+  /** Steps of all of them together; their tables take up to 2 KB for each. */
+  totalSize: 16_000,
   /** Steps with repeats written out, which re2js does before the size is known: a microsecond for each step. */
   unrolled: 20_000,
   /** Characters in ranges of a pattern that ignores case: re2js looks up each of them. */
-  foldedCharacters: 65_536,
-  /** Bytes of all patterns of a ruleset together. Compiling them takes a second at most. */
-  bytes: 4_000_000,
+  foldedCharacters: 8_192,
 } as const;
 
 // The parts of re2js's compiled program that are read here. A test compares every construct with re2js's own matching.
@@ -291,12 +289,7 @@ export function compilePattern(source: string): Pattern {
     );
   }
   const tables = makeTables(program, steps, dfa.classBounds);
-  const parts = [tables.readers, tables.begins, ...new Set(tables.between.map(({ follow }) => follow))];
-  // Two kinds of work leave no bytes, but take as long as some: a folded character as a third of one, and deciding
-  // whether a step reads a class of characters as two.
-  const work = Math.ceil(folded / 3) + 2 * steps.length * dfa.classBounds.length;
-  const bytes = 1_000 + work + parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  return { test: text => run(tables, text), cost: 512 + steps.length ** 2, bytes };
+  return { test: text => run(tables, text), size: steps.length };
 }
 
 export const matchesAny = (text: string, patterns: readonly Pattern[]) => patterns.some(pattern => pattern.test(text));
@@ -305,50 +298,50 @@ export const matchesAny = (text: string, patterns: readonly Pattern[]) => patter
 export type Compile = (source: string) => Pattern;
 
 /**
- * The patterns of one ruleset. Each is compiled once, and all together keep to a limit. What is refused counts like a
- * large one, because it took as long.
+ * The patterns of one ruleset. Each is compiled once, and all together keep to limits. What is refused counts like the
+ * largest, because it took as long.
  */
 export function createPatterns() {
   const known = new Map<Compile, Map<string, Pattern | PatternError>>();
-  let bytes = 0;
-  const compileOnce = (compile: Compile, source: string): Pattern => {
-    const ofKind = known.get(compile) ?? new Map<string, Pattern | PatternError>();
-    known.set(compile, ofKind);
-    let found = ofKind.get(source);
-    if (found === undefined) {
-      if (bytes > patternLimits.bytes) {
-        throw new PatternError(
-          'makes the patterns and globs of the rules too large together; use fewer, shorter or simpler ones',
-        );
-      }
-      try {
-        found = compile(source);
-        bytes += found.bytes;
-      } catch (error) {
-        if (!(error instanceof PatternError)) throw error;
-        found = error;
-        bytes += refusedBytes;
-      }
-      ofKind.set(source, found);
+  let count = 0;
+  let size = 0;
+  function checkLimits(): void {
+    if (count > patternLimits.count) {
+      throw new PatternError(`is one too many: a file may have ${patternLimits.count} different patterns and globs`);
     }
-    if (found instanceof PatternError) throw found;
-    return found;
-  };
+    if (size > patternLimits.totalSize) {
+      throw new PatternError(
+        `makes the patterns and globs of the rules too large together: the limit is ${patternLimits.totalSize} characters ` +
+          'that they read with their repeats written out; use fewer, shorter or simpler ones',
+      );
+    }
+  }
   return {
-    compileOnce,
-    get bytes() {
-      return bytes;
+    compileOnce(compile: Compile, source: string): Pattern {
+      const ofKind = known.get(compile) ?? new Map<string, Pattern | PatternError>();
+      known.set(compile, ofKind);
+      let found = ofKind.get(source);
+      if (found === undefined) {
+        count += 1;
+        checkLimits();
+        try {
+          found = compile(source);
+        } catch (error) {
+          if (!(error instanceof PatternError)) throw error;
+          found = error;
+        }
+        size += found instanceof PatternError ? patternLimits.size : found.size;
+        ofKind.set(source, found);
+        checkLimits();
+      }
+      if (found instanceof PatternError) throw found;
+      return found;
     },
   };
 }
 
 export type Patterns = ReturnType<typeof createPatterns>;
 
-/** What a refused pattern counts. */
-const refusedBytes = 200_000;
-
-/** Compiles the literals of a call: its patterns, and what they cost together. */
-export const prepareWith = (compile: Compile) => (sources: readonly string[], patterns: Patterns) => {
-  const value = sources.map(source => patterns.compileOnce(compile, source));
-  return { value, cost: value.reduce((sum, { cost }) => sum + cost, 0) };
-};
+/** Compiles the literals of a call. */
+export const prepareWith = (compile: Compile) => (sources: readonly string[], patterns: Patterns) =>
+  sources.map(source => patterns.compileOnce(compile, source));

@@ -10,11 +10,11 @@ export function characterCount(text: string): number {
   return count;
 }
 
-/** V8's own search is quadratic at worst: beyond this product of lengths, Knuth-Morris-Pratt replaces it. */
-const plainSearchLimit = 1 << 20;
+/** V8's own search is quadratic at worst: for longer parts of longer texts, Knuth-Morris-Pratt replaces it. */
+const plainSearch = { part: 16, text: 2_048 } as const;
 
 export function containsText(text: string, part: string): boolean {
-  if (text.length * part.length <= plainSearchLimit) return text.includes(part);
+  if (part.length <= plainSearch.part || text.length < plainSearch.text) return text.includes(part);
   if (part.length > text.length) return false;
   const fallback = new Int32Array(part.length);
   for (let index = 1, matched = 0; index < part.length; index++) {

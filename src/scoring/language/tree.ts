@@ -11,7 +11,6 @@ export interface CheckedExpression {
   characters: number;
   nodes: number;
   depth: number;
-  patternCost: number;
 }
 
 export interface CheckedDefinition extends CheckedExpression {
@@ -55,7 +54,7 @@ export type TypedExpression = { type: FactType } & Span &
     | { kind: 'itemOf'; parts: Two }
     /**
      * `parts` are passed in order, then `prepared`, which is made of the `literals`. The facts that every call reads are
-     * the first parts. `patternCost` is that of its patterns for a character.
+     * the first parts.
      */
     | {
         kind: 'call';
@@ -63,7 +62,6 @@ export type TypedExpression = { type: FactType } & Span &
         parts: readonly TypedExpression[];
         literals: readonly string[];
         prepared: unknown;
-        patternCost: number;
       }
   );
 

@@ -1,0 +1,193 @@
+/**
+ * Whether rules are fast enough to be put in force: they are measured with the largest pull requests that GitHub can have.
+ *
+ * Time is told as that of a usual machine: as a multiple of what a fixed calculation takes at the same moment, so that a
+ * slow or busy machine refuses the same rules. This is not the wall, since another text may be slower than those written
+ * here. The wall is the time that rules may take once they are in force: src/scorer.
+ */
+import { decimal } from '../text/numbers.ts';
+import { type Facts, factOf } from './facts.ts';
+import type { CheckedEntry } from './language/compile.ts';
+import { parseExpression } from './language/expression.ts';
+import type { Value } from './language/functions.ts';
+import type { Pattern } from './language/pattern.ts';
+import { compareText } from './language/text.ts';
+import { factsRead, type TypedExpression } from './language/tree.ts';
+import type { OnEntry } from './ruleset.ts';
+import { createWorstCases, type Syllables, syllablesFor, usualSyllables } from './worst-cases.ts';
+
+export const admissionLimits = {
+  /** Milliseconds for one pull request, on a usual machine. */
+  ms: 200,
+  /** From here on there is a warning. */
+  warningMs: 140,
+} as const;
+
+/** An entry of a rule, from 1. */
+export interface NumberedEntry {
+  rule: string;
+  entry: number;
+  checked: CheckedEntry;
+}
+
+export interface Measurement {
+  /** Of all entries together, for the slowest kind of text for each. */
+  ms: number;
+  /** Whether the measurement ended early, because it is clearly too much. */
+  isMore: boolean;
+  /** The slowest ones first. */
+  entries: { rule: string; entry: number; ms: number }[];
+}
+
+const sizeOf = (value: Value) => (typeof value === 'string' ? value.length : 0);
+
+/**
+ * Does all the work that can be in an expression: also what `&&`, `?:` or the first match of a list would skip.
+ *
+ * @returns a value of its type
+ */
+function work(tree: TypedExpression, facts: Facts): Value {
+  if (tree.kind === 'constant') return tree.value;
+  if (tree.kind === 'fact') return (facts[tree.name] ?? 1) as Value;
+  const values = tree.parts.map(part => work(part, facts));
+  const [first = 0, second = 0, third = 0] = values;
+  if (tree.kind === 'defined') return first;
+  if (tree.kind === 'choice') return sizeOf(second) > sizeOf(third) ? second : third;
+  if (tree.kind === 'oneOf') return tree.options.some(option => option === first);
+  if (tree.kind === 'itemOf') return (second as readonly Value[]).includes(first);
+  if (tree.kind === 'comparison' && typeof first === 'string' && typeof second === 'string') {
+    return compareText(first, second) < 0;
+  }
+  if (tree.kind !== 'call') return tree.type === 'number' ? 1 : true;
+  const { definition, prepared, type } = tree;
+  if (!Array.isArray(prepared)) {
+    return (definition.implementation as (...values: unknown[]) => Value)(...values, prepared);
+  }
+  const texts = [first].flat() as string[];
+  let matches = 0;
+  for (const pattern of prepared as Pattern[]) {
+    for (const text of texts) if (pattern.test(text)) matches++;
+  }
+  return type === 'number' ? matches : matches > 0;
+}
+
+/** The parts of an expression that take time: those that read texts. */
+function slowParts(tree: TypedExpression): TypedExpression[] {
+  const reads = tree.kind === 'call' || tree.kind === 'comparison' || tree.kind === 'oneOf' || tree.kind === 'itemOf';
+  if (!reads) return tree.parts.flatMap(slowParts);
+  return [...factsRead([tree])].some(name => factOf(name)?.type !== 'number') ? [tree] : [];
+}
+
+/** Processor time, because other processes may take the processor away. @returns milliseconds */
+function time(run: () => unknown): number {
+  const begin = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(begin);
+  return (user + system) / 1000;
+}
+
+/** Reads texts in each of the ways that take time. */
+const reference = parseExpression(
+  'count_files("**/core-*/**/*.{test,spec}.ts") > 0 && matches(body, "x.{9}(q|#7)") && contains(lower(body), "7 the fixture ends")',
+  'boolean',
+);
+/** What that takes on a usual machine, such as a virtual one of 2024. */
+const referenceMs = 0.6;
+let referenceFacts: Facts | undefined;
+
+function timeReference(): number {
+  referenceFacts ??= createWorstCases(1 / 16)(factsRead([reference]), usualSyllables);
+  const facts = referenceFacts;
+  return time(() => work(reference, facts));
+}
+
+interface Candidate extends NumberedEntry {
+  parts: readonly TypedExpression[];
+  /** A kind of text, and the best time for it. */
+  cases: { syllables: Syllables; ms: number }[];
+}
+
+const timeOf = ({ cases }: Candidate) => Math.max(...cases.map(({ ms }) => ms));
+
+interface Effort {
+  /** Of the size of the largest pull requests. What rules do takes linear time, so a part shows what the whole takes. */
+  share: number;
+  /** Nothing is measured again once all together take less. */
+  enoughMs: number;
+  /** Nothing else is measured once those before take more. */
+  maxMs: number;
+}
+
+const maxRounds = 3;
+
+/** Measures entries up to three times, and keeps the best time of each. */
+function measure(candidates: readonly Candidate[], { share, enoughMs, maxMs }: Effort, onEntry: OnEntry): Measurement {
+  const write = createWorstCases(share);
+  let referenceTime = Number.POSITIVE_INFINITY;
+  for (let round = 1; ; round++) {
+    referenceTime = Math.min(referenceTime, timeReference(), timeReference());
+    const scale = referenceMs / referenceTime / share;
+    let sum = 0;
+    const entries: Measurement['entries'] = [];
+    for (const candidate of candidates) {
+      const { rule, entry, parts, cases } = candidate;
+      const names = factsRead(parts);
+      for (const each of cases) {
+        onEntry(rule, entry);
+        const facts = write(names, each.syllables);
+        each.ms = Math.min(
+          each.ms,
+          time(() => parts.map(part => work(part, facts))),
+        );
+      }
+      const ms = timeOf(candidate) * scale;
+      entries.push({ rule, entry, ms });
+      sum += ms;
+      if (sum > maxMs) break;
+    }
+    if (sum > enoughMs && round < maxRounds) continue;
+    return { ms: sum, isMore: entries.length < candidates.length, entries: entries.sort((a, b) => b.ms - a.ms) };
+  }
+}
+
+/**
+ * Measures rules: in a few milliseconds if they are fast, and in about two seconds at most.
+ *
+ * @param onEntry called before each step
+ */
+export function measureRules(entries: readonly NumberedEntry[], onEntry: OnEntry = () => undefined): Measurement {
+  const candidates = entries.flatMap((entry): Candidate[] => {
+    const { condition, value } = entry.checked;
+    const parts = [condition, value].flatMap(slowParts);
+    const cases = syllablesFor(parts).map(syllables => ({ syllables, ms: Number.POSITIVE_INFINITY }));
+    return parts.length === 0 ? [] : [{ ...entry, parts, cases }];
+  });
+  if (candidates.length === 0) return { ms: 0, isMore: false, entries: [] };
+  const { ms } = admissionLimits;
+  const sample = measure(candidates, { share: 1 / 32, enoughMs: ms / 2, maxMs: 10 * ms }, onEntry);
+  if (sample.ms <= ms / 2 || sample.ms > 10 * ms) return sample;
+  const slowest = candidates.map(({ cases, ...candidate }): Candidate => {
+    const [{ syllables } = { syllables: usualSyllables }] = cases.sort((one, other) => other.ms - one.ms);
+    return { ...candidate, cases: [{ syllables, ms: Number.POSITIVE_INFINITY }] };
+  });
+  return measure(slowest, { share: 1, enoughMs: admissionLimits.warningMs, maxMs: 2 * ms }, onEntry);
+}
+
+const shown = 3;
+
+const written = (ms: number) => `${decimal(Number(ms.toPrecision(2)))} ms`;
+
+/** What is to be said about a measurement, and whether the rules are refused; undefined if they are fast. */
+export function judge({ ms, isMore, entries }: Measurement): { isRefused: boolean; message: string } | undefined {
+  if (ms < admissionLimits.warningMs) return undefined;
+  const isRefused = ms > admissionLimits.ms;
+  const time = `${isMore ? 'more than' : 'about'} ${written(ms)} for the largest one that GitHub can have`;
+  const slowest = entries
+    .slice(0, shown)
+    .map(({ rule, entry, ms }) => `rule ${JSON.stringify(rule.slice(0, 80))}, entry ${entry} (${written(ms)})`);
+  const begin = isRefused ? 'The rules take too long' : 'The rules nearly take too long';
+  const message =
+    `${begin} to score one pull request: ${time}, and the limit is ${admissionLimits.ms} ms; the slowest are ` +
+    `${slowest.join(', ')}; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``;
+  return { isRefused, message };
+}

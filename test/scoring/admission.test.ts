@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { judge } from '../../src/scoring/admission.ts';
+import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
+import { processorTime } from './processor-time.ts';
+
+/** A rules file with many entries, fifty to a rule. */
+function fileOf(count: number, expressionOf: (index: number) => string, define = ''): string {
+  const entries = Array.from(
+    { length: count },
+    (_, index) => `  - { expression: '${expressionOf(index)}', effect: { action: ADD, value: 1 } }\n`,
+  );
+  const rules = Array.from(
+    { length: Math.ceil(count / 50) },
+    (_, rule) => `- name: R${rule}\n  logic:\n${entries.slice(50 * rule, 50 * rule + 50).join('')}`,
+  );
+  return `${define}rules:\n${rules.join('')}`;
+}
+
+const messagesOf = (text: string) => parseRulesFile(text).problems.map(({ message }) => message);
+
+const globs = Array.from({ length: 190 }, (_, index) => `"${index}/**"`).join(', ');
+
+test.each([
+  [
+    'a definition with 190 plain globs in 900 entries',
+    fileOf(900, () => 'many', `define:\n  many: count_files(${globs}) > 0\n`),
+  ],
+  ['880 searches of the description', fileOf(880, index => `contains(body, "some words to look for ${index}")`)],
+  ['patterns that the letters of a description keep busy', fileOf(150, index => `matches(body, "a.{100}${index}")`)],
+  ['500 descriptions in lower case', fileOf(500, () => 'lower(body) == title')],
+  ['500 texts of which the description is one', fileOf(500, () => 'contains(lower(merged ? title : body), "x")')],
+  ['slow work behind a condition that seldom holds', fileOf(500, () => 'title == "x" && lower(body) == title')],
+  [
+    'slow globs behind one that always matches',
+    fileOf(200, () => 'any_file("**/[!.]*", "**/[a-z]*/**/[a-z]*.[!a-z]*")'),
+  ],
+])('a file with %s is refused as too slow, within seconds', (_, text) => {
+  let messages: string[] = [];
+  const milliseconds = processorTime(() => {
+    messages = messagesOf(text);
+  }, 4_000);
+  expect(messages).toEqual([
+    expect.stringMatching(
+      /^The rules take too long to score one pull request: (about|more than) [\d,]+ ms for the largest one that GitHub can have, and the limit is 200 ms; the slowest are rule "R\d+", entry \d+ \([\d.]+ ms\), .*; use fewer/,
+    ),
+  ]);
+  expect(milliseconds).toBeLessThan(4_000);
+});
+
+test('the problem of rules that are too slow stands at the slowest entry', () => {
+  const text = `rules:
+- name: Fast
+  logic:
+  - { expression: merged, effect: { action: ADD, value: 1 } }
+- name: Slow
+  logic:
+  - { expression: 'matches(title, "^fix")', effect: { action: ADD, value: 1 } }
+  - { expression: '${Array.from({ length: 40 }, (_, index) => `matches(body, "a.{90}${index}")`).join(' || ')}', effect: { action: ADD, value: 1 } }
+`;
+  expect(parseRulesFile(text)).toMatchObject({
+    problems: [{ line: 8, rule: 'Slow', entry: 2, part: 'expression' }],
+    warnings: [],
+  });
+});
+
+test('rules that are switched off are not measured', () => {
+  const text = fileOf(500, () => 'lower(body) == title').replace(/- name: R\d+/g, '$&\n  enabled: false');
+  expect(messagesOf(text)).toEqual([]);
+});
+
+test('a thousand usual entries are fast enough', () => {
+  const usual = [
+    'size > 10 && merged',
+    'has_label("bug") && hours_to_merge <= 24',
+    'matches(title, "^(feat|fix): ")',
+    'approvals > 0 || author_is_bot',
+    'state == "open" && "ada" in assignees',
+    'glob(base, "release/*")',
+    'author in ["renovate", "dependabot"]',
+  ];
+  expect(messagesOf(fileOf(1_000, index => usual[index % usual.length] ?? ''))).toEqual([]);
+});
+
+test('a file says which entry it measures next', () => {
+  const seen = new Set<string>();
+  const text = fileOf(3, () => 'any_file("src/**")');
+  parseRulesFile(text, (rule, entry) => seen.add(`${rule} ${entry}`));
+  expect([...seen]).toEqual(['R0 1', 'R0 2', 'R0 3']);
+  let calls = 0;
+  parseRulesFile(text, () => calls++);
+  // Once each when they are checked.
+  expect(calls).toBeGreaterThan(3);
+});
+
+test('rules that are nearly too slow get a warning', () => {
+  const entries = [
+    { rule: 'Files', entry: 2, ms: 120.4 },
+    { rule: 'Title', entry: 1, ms: 0.123 },
+  ];
+  expect(judge({ ms: 139.9, isMore: false, entries })).toBeUndefined();
+  expect(judge({ ms: 140, isMore: false, entries })).toEqual({
+    isRefused: false,
+    message:
+      'The rules nearly take too long to score one pull request: about 140 ms for the largest one that GitHub can have, and the limit is 200 ms; the slowest are rule "Files", entry 2 (120 ms), rule "Title", entry 1 (0.12 ms); use fewer or smaller patterns and globs, or read `title` in place of `body`',
+  });
+  expect(judge({ ms: 200.1, isMore: false, entries })?.isRefused).toBe(true);
+});

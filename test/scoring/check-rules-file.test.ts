@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
+
+const file = (name: string) => `# Regeln
+rules:
+- name: ${name}
+  logic:
+  - { expression: merged, effect: { action: ADD, value: 1 } }
+tests:
+- { name: t, pull_request: { merged: true }, score: 2 }
+`;
+
+test('a rules file is checked with its tests', () => {
+  expect(checkRulesFile(Buffer.from(file('Café \u{FFFD}')))).toMatchObject({
+    problems: [],
+    rules: [{ name: 'Café \u{FFFD}' }],
+    source: file('Café \u{FFFD}'),
+    results: [{ actual: 1, passed: false }],
+  });
+  expect(checkRulesFile(Buffer.from(`\u{FEFF}${file('Café')}`)).problems).toEqual([]);
+});
+
+test.each([
+  ['latin1', Buffer.from(file('Café'), 'latin1'), 3, 'not UTF-8: the byte 0xE9 after `- name: Caf` is not valid'],
+  [
+    'latin1 after the mark of a damaged text',
+    Buffer.concat([Buffer.from('#\u{FFFD}\n# \u{FFFD} '), Buffer.from('é\n', 'latin1')]),
+    2,
+    'not UTF-8: the byte 0xE9 after `# \u{FFFD} ` is not valid',
+  ],
+  ['half a character', Buffer.from('é').subarray(0, 1), 1, 'not UTF-8: the byte 0xC3 is not valid'],
+  ['UTF-16 with a mark', Buffer.from(`\u{FEFF}${file('Café')}`, 'utf16le'), 1, 'UTF-16'],
+  ['UTF-16 without one', Buffer.from(file('Café'), 'utf16le'), 1, 'UTF-16 or UTF-32'],
+])('a rules file in %s is refused with its line', (_, bytes, line, reason) => {
+  const { problems, rules } = checkRulesFile(bytes);
+  expect(rules).toEqual([]);
+  expect(problems).toEqual([
+    { line, message: `The file is ${reason}; save it as UTF-8`, rule: null, entry: null, part: null },
+  ]);
+});
