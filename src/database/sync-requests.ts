@@ -111,18 +111,6 @@ export async function settleSyncRequests(
   });
 }
 
-/** Ends requests whose floor GitHub does not reach, unless they have been made again. Their deliveries are applied. */
-export async function endStaleRequests(
-  database: Pick<Database, 'transaction'>,
-  organisationId: string,
-  requests: readonly SyncRequest[],
-): Promise<void> {
-  if (requests.length === 0) return;
-  await database.transaction(async executor => {
-    await endSyncRequests(executor, organisationId, await lockUnchanged(executor, organisationId, requests));
-  });
-}
-
 /**
  * Ends requests, if there are any. Their deliveries are applied. Webhooks lock a delivery before its request, and this
  * does the reverse: after a deadlock the transaction is repeated.
@@ -141,43 +129,40 @@ export async function endSyncRequests(
 }
 
 /**
- * Ends requests for which GitHub does not show the pull request under the node id, unless they have been made again, and
- * the deliveries that gave this node id. If others gave another one, the request goes on with theirs.
+ * Ends requests for which GitHub does not show the pull request under the node id, and the deliveries that gave this
+ * node id. If others gave another one, the request goes on with theirs.
  */
-export async function endGoneRequests(
-  database: Pick<Database, 'transaction'>,
+async function endGoneRequests(
+  executor: Executor,
   organisationId: string,
-  requests: readonly SyncRequest[],
+  githubIds: readonly number[],
 ): Promise<void> {
-  if (requests.length === 0) return;
-  await database.transaction(async executor => {
-    const githubIds = await lockUnchanged(executor, organisationId, requests);
-    const isAsked = hasGithubId(syncRequests, organisationId, githubIds);
-    const { guid, pullRequestGithubId, pullRequestNodeId } = webhookDeliveries;
-    const { githubId, nodeId } = syncRequests;
-    const deliveries = await executor
-      // A comment's delivery gives none.
-      .select({ guid, githubId, asked: nodeId, given: sql<string>`coalesce(${pullRequestNodeId}, ${nodeId})` })
-      .from(webhookDeliveries)
-      .innerJoin(syncRequests, and(isAsked, eq(githubId, pullRequestGithubId)))
-      .where(isPendingFor(organisationId, githubIds));
-    const gone = deliveries.filter(({ asked, given }) => given === asked).map(delivery => delivery.guid);
+  if (githubIds.length === 0) return;
+  const isAsked = hasGithubId(syncRequests, organisationId, githubIds);
+  const { guid, pullRequestGithubId, pullRequestNodeId } = webhookDeliveries;
+  const { githubId, nodeId } = syncRequests;
+  const deliveries = await executor
+    // A comment's delivery gives none.
+    .select({ guid, githubId, asked: nodeId, given: sql<string>`coalesce(${pullRequestNodeId}, ${nodeId})` })
+    .from(webhookDeliveries)
+    .innerJoin(syncRequests, and(isAsked, eq(githubId, pullRequestGithubId)))
+    .where(isPendingFor(organisationId, githubIds));
+  const gone = deliveries.filter(({ asked, given }) => given === asked).map(delivery => delivery.guid);
+  await executor
+    .update(webhookDeliveries)
+    .set({ state: 'gone', appliedAt: sql`now()` })
+    .where(and(eq(webhookDeliveries.organisationId, organisationId), isOneOf(guid, gone)));
+  const others = new Map(
+    deliveries.filter(({ asked, given }) => given !== asked).map(each => [each.githubId, each.given]),
+  );
+  for (const [id, given] of others) {
     await executor
-      .update(webhookDeliveries)
-      .set({ state: 'gone', appliedAt: sql`now()` })
-      .where(and(eq(webhookDeliveries.organisationId, organisationId), isOneOf(guid, gone)));
-    const others = new Map(
-      deliveries.filter(({ asked, given }) => given !== asked).map(each => [each.githubId, each.given]),
-    );
-    for (const [id, given] of others) {
-      await executor
-        .update(syncRequests)
-        .set({ nodeId: given, dueAt: sql`now()`, behindSince: null })
-        .where(hasGithubId(syncRequests, organisationId, [id]));
-    }
-    const ended = githubIds.filter(id => !others.has(id));
-    await executor.delete(syncRequests).where(hasGithubId(syncRequests, organisationId, ended));
-  });
+      .update(syncRequests)
+      .set({ nodeId: given, dueAt: sql`now()`, behindSince: null })
+      .where(hasGithubId(syncRequests, organisationId, [id]));
+  }
+  const ended = githubIds.filter(id => !others.has(id));
+  await executor.delete(syncRequests).where(hasGithubId(syncRequests, organisationId, ended));
 }
 
 const isPendingFor = (organisationId: string, githubIds: readonly number[]) =>
@@ -200,93 +185,94 @@ function lockRequests(executor: Executor, organisationId: string, githubIds: rea
     .for('update');
 }
 
-/** Locks requests. @returns GitHub ids of those that have not been made again since they were read */
-async function lockUnchanged(executor: Executor, organisationId: string, requests: readonly SyncRequest[]) {
-  const tickets = new Map(requests.map(({ githubId, ticket }) => [githubId, ticket]));
-  const locked = await lockRequests(executor, organisationId, githubIdsOf(requests));
-  return githubIdsOf(locked.filter(({ githubId, ticket }) => tickets.get(githubId) === ticket));
-}
+/** What becomes of a sync request; seconds count from now. */
+export type Decision =
+  /** Its answer has reached the floor: {@link settleSyncRequests} ends it. */
+  | { kind: 'done' }
+  /** GitHub does not reach the floor. */
+  | { kind: 'stale' }
+  /** GitHub does not show the pull request. */
+  | { kind: 'gone' }
+  /** GitHub has not caught up with a webhook. `sourceUpdatedAt`: of its answer; null if it showed nothing. */
+  | { kind: 'wait'; seconds: number; sourceUpdatedAt: number | null }
+  /** `attempts`: failures in a row, as far as they count. `reason`: for the operator; null if nothing failed. */
+  | { kind: 'retry'; seconds: number; attempts: number; reason: string | null; isAlone: boolean }
+  /** A new delivery, a sweep or an operator starts another try. */
+  | { kind: 'parked'; seconds: null; attempts: number; reason: string; isAlone: boolean };
 
-export interface Wait {
+export interface Decided {
   request: SyncRequest;
-  /** `updated_at` of GitHub's answer, which is below the floor; null if GitHub showed nothing. */
-  sourceUpdatedAt: number | null;
-  /** How long until GitHub is asked again. */
-  seconds: number;
+  decision: Decision;
 }
 
-/** Waits for GitHub to catch up with a webhook. Requests that have been made again stay due. */
-export async function awaitGithub(
+/** Writes what was decided. Requests that have been made again meanwhile stay due. */
+export async function writeDecisions(
   database: Pick<Database, 'transaction'>,
   organisationId: string,
-  waits: readonly Wait[],
+  all: readonly Decided[],
 ): Promise<void> {
-  if (waits.length === 0) return;
-  const requests = waits.map(({ request }) => request);
+  const decided = all.filter(({ decision }) => decision.kind !== 'done');
+  if (decided.length === 0) return;
+  const tickets = new Map(decided.map(({ request }) => [request.githubId, request.ticket]));
   await database.transaction(async executor => {
-    const unchanged = await lockUnchanged(executor, organisationId, requests);
-    await executor.execute(sql`
-      with waiting as materialized (
-        select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
-        from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-          ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
-          ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
-      )
-      update sync_requests set
-        due_at = waiting.due_at,
-        behind_since = case when behind_since is not null
-          and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
-        behind_source_updated_at = waiting.behind,
-        attempts = 0, last_error = null, is_isolated = false
-      from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id
-        and ${isOneOf(syncRequests.githubId, unchanged)}`);
+    const locked = await lockRequests(executor, organisationId, [...tickets.keys()]);
+    const unchanged = new Set(githubIdsOf(locked.filter(({ githubId, ticket }) => tickets.get(githubId) === ticket)));
+    const open = decided.filter(({ request }) => unchanged.has(request.githubId));
+    const idsOf = (kind: Decision['kind']) =>
+      githubIdsOf(open.filter(({ decision }) => decision.kind === kind).map(({ request }) => request));
+    await endSyncRequests(executor, organisationId, idsOf('stale'));
+    await endGoneRequests(executor, organisationId, idsOf('gone'));
+    await postponeUntilCaughtUp(executor, organisationId, open);
+    await postponeRetries(executor, organisationId, open);
+    // Also if it has been made again.
+    const alone = decided.filter(({ decision }) => 'isAlone' in decision && decision.isAlone);
+    if (alone.length === 0) return;
+    const isIt = hasGithubId(syncRequests, organisationId, githubIdsOf(alone.map(({ request }) => request)));
+    await executor.update(syncRequests).set({ isIsolated: true }).where(isIt);
   });
 }
 
-export interface Deferral {
-  request: SyncRequest;
-  /** How long until the next try. Null parks the request: a new delivery, a sweep or an operator starts another try. */
-  seconds: number | null;
-  /** Failures in a row, as far as they count. */
-  attempts: number;
-}
-
-/**
- * Defers requests. Those that have been made again stay due.
- *
- * @param reason shown to the operator; null if nothing failed
- */
-export async function deferSyncRequests(
-  database: Pick<Database, 'transaction'>,
-  organisationId: string,
-  deferrals: readonly Deferral[],
-  reason: string | null,
-): Promise<void> {
-  const requests = deferrals.map(({ request }) => request);
-  await database.transaction(async executor => {
-    const unchanged = await lockUnchanged(executor, organisationId, requests);
-    await executor.execute(sql`
-      with deferred as materialized (
-        select github_id, now() + make_interval(secs => seconds) as due_at, attempts
-        from unnest(${sql.param(requests.map(({ githubId }) => githubId))}::bigint[],
-          ${sql.param(deferrals.map(({ seconds }) => seconds))}::float8[],
-          ${sql.param(deferrals.map(({ attempts }) => attempts))}::int[]) as given (github_id, seconds, attempts)
-      )
-      update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts,
-        last_error = ${reason === null ? null : storable(reason)}
-      from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id
-        and ${isOneOf(syncRequests.githubId, unchanged)}`);
-  });
-}
-
-/** From now on the pull request is fetched alone, also if its sync has been requested again. */
-export async function isolateSyncRequest(
+async function postponeUntilCaughtUp(
   executor: Executor,
   organisationId: string,
-  { githubId }: SyncRequest,
+  decided: readonly Decided[],
 ): Promise<void> {
-  const isIt = hasGithubId(syncRequests, organisationId, [githubId]);
-  await executor.update(syncRequests).set({ isIsolated: true }).where(isIt);
+  const waits = decided.flatMap(({ request: { githubId }, decision }) =>
+    decision.kind === 'wait' ? [{ githubId, ...decision }] : [],
+  );
+  if (waits.length === 0) return;
+  await executor.execute(sql`
+    with waiting as materialized (
+      select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
+      from unnest(${sql.param(githubIdsOf(waits))}::bigint[],
+        ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
+        ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
+    )
+    update sync_requests set
+      due_at = waiting.due_at,
+      behind_since = case when behind_since is not null
+        and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
+      behind_source_updated_at = waiting.behind,
+      attempts = 0, last_error = null, is_isolated = false
+    from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
+}
+
+async function postponeRetries(executor: Executor, organisationId: string, decided: readonly Decided[]): Promise<void> {
+  const retries = decided.flatMap(({ request: { githubId }, decision }) =>
+    decision.kind === 'retry' || decision.kind === 'parked' ? [{ githubId, ...decision }] : [],
+  );
+  if (retries.length === 0) return;
+  await executor.execute(sql`
+    with deferred as materialized (
+      select github_id, now() + make_interval(secs => seconds) as due_at, attempts, reason
+      from unnest(${sql.param(githubIdsOf(retries))}::bigint[],
+        ${sql.param(retries.map(({ seconds }) => seconds))}::float8[],
+        ${sql.param(retries.map(({ attempts }) => attempts))}::int[],
+        ${sql.param(retries.map(({ reason }) => (reason === null ? null : storable(reason))))}::text[])
+        as given (github_id, seconds, attempts, reason)
+    )
+    update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts, last_error = deferred.reason
+    from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
 }
 
 /** Node ids of stored pull requests of present repositories, without a sync request, latest first. */

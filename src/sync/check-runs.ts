@@ -17,7 +17,7 @@ import { formatId } from '../ids.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub } from './ask-github.ts';
 import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
-import { planNextTry, reasonOf } from './retries.ts';
+import { nextTry, reasonOf } from './decide.ts';
 
 /** Check runs in one request. */
 const maxCheckRuns = 20;
@@ -91,7 +91,7 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
       const isRefused = error.code === 'github_credentials';
       const next = isRefused
         ? { seconds: null, attempts: each.shown.attempts + 1 }
-        : planNextTry(error, { isOwn: true })(each.shown);
+        : nextTry(each.shown, error, { isOwn: true }, Math.random());
       return { ...next, reason: reasonOf(error) };
     });
   } catch (error) {
@@ -99,8 +99,11 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
     // Nothing has failed: the points that are left are for others, or GitHub wants to be left alone.
     if (error.code === 'github_rate_limited') return { seconds: error.retryAfter ?? 60, isDone: false };
     logFailure(deps, organisation, error);
-    const nextTry = planNextTry(error, { isOwn: false });
-    await save(deps, organisation, changed, each => ({ ...nextTry(each.shown), reason: reasonOf(error) }));
+    const chance = Math.random();
+    await save(deps, organisation, changed, ({ shown }) => ({
+      ...nextTry(shown, error, { isOwn: false }, chance),
+      reason: reasonOf(error),
+    }));
   }
   return { seconds: changed.length * secondsForEach, isDone: false };
 }

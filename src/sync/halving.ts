@@ -5,7 +5,7 @@ export interface Attempt<Item> {
   /** GitHub must not be asked, or the database is gone: no item caused the failure. */
   isRefused: boolean;
   /** Those that failed: one of them may have caused it, or there were too many at once. */
-  suspects: readonly Item[];
+  candidates: readonly Item[];
   error: unknown;
 }
 
@@ -19,42 +19,42 @@ export type SearchEnd<Item> =
   /** GitHub serves nothing at all. */
   | { found: 'outage'; failed: readonly Item[]; error: unknown }
   /** `hasServed`: GitHub served others meanwhile, so the item itself causes the failure. */
-  | { found: 'culprit'; culprit: Item; hasServed: boolean; error: unknown };
+  | { found: 'failing'; failing: Item; hasServed: boolean; error: unknown };
 
 /**
  * Tries a batch, and halves it until the failing item is found. Items that don't fail are done by then.
  *
- * @param attempt tries some of the items, and settles those that are not suspects
+ * @param attempt tries some of the items, and settles those that are not candidates
  */
-export async function findCulprit<Item>(
+export async function findFailing<Item>(
   batch: readonly Item[],
   attempt: (some: readonly Item[]) => Promise<Attempt<Item>>,
   signal: AbortSignal | undefined,
 ): Promise<SearchEnd<Item>> {
-  let { suspects, hasServed, isRefused, error } = await attempt(batch);
+  let { candidates, hasServed, isRefused, error } = await attempt(batch);
   if (isRefused) return { found: 'nothing' };
-  if (suspects.length === 0) return { found: 'no failure' };
+  if (candidates.length === 0) return { found: 'no failure' };
   // Entries that failed inside a reply may have failed only because of the others in it.
-  let isTriedTogether = suspects.length === batch.length;
+  let isTriedTogether = candidates.length === batch.length;
   let minFailed = batch.length;
   const setAside: Item[] = [];
-  while (!(isTriedTogether && suspects.length === 1)) {
+  while (!(isTriedTogether && candidates.length === 1)) {
     if (signal?.aborted) return { found: 'nothing' };
-    const part = isTriedTogether ? suspects.slice(0, Math.ceil(suspects.length / 2)) : suspects;
-    const others = suspects.slice(part.length);
+    const part = isTriedTogether ? candidates.slice(0, Math.ceil(candidates.length / 2)) : candidates;
+    const others = candidates.slice(part.length);
     const result = await attempt(part);
     if (result.isRefused) return { found: 'nothing' };
     hasServed ||= result.hasServed;
-    if (result.suspects.length === 0) {
+    if (result.candidates.length === 0) {
       // One of the others caused it; if there are none, it was too many at once.
       if (others.length === 0) return { found: 'too many at once', minFailed };
-      suspects = others;
+      candidates = others;
       isTriedTogether = others.length > 1;
     } else {
       setAside.push(...others);
-      isTriedTogether = result.suspects.length === part.length;
+      isTriedTogether = result.candidates.length === part.length;
       minFailed = Math.min(minFailed, part.length);
-      suspects = result.suspects;
+      candidates = result.candidates;
       error = result.error;
     }
   }
@@ -62,8 +62,8 @@ export async function findCulprit<Item>(
     const result = await attempt(setAside);
     if (result.isRefused) return { found: 'nothing' };
     hasServed = result.hasServed;
-    if (!hasServed) return { found: 'outage', failed: [...suspects, ...result.suspects], error };
+    if (!hasServed) return { found: 'outage', failed: [...candidates, ...result.candidates], error };
   }
-  const [culprit] = suspects;
-  return culprit === undefined ? { found: 'nothing' } : { found: 'culprit', culprit, hasServed, error };
+  const [failing] = candidates;
+  return failing === undefined ? { found: 'nothing' } : { found: 'failing', failing, hasServed, error };
 }

@@ -73,16 +73,16 @@ export type SyncResult = FetchResult | { readonly status: 'failed'; readonly err
  * Syncs pull requests that are known by their node ids, in one request.
  *
  * @param options `deadline`: for GitHub's replies, by `performance.now()`
- * @returns `results` by node id; if the whole request fails, each of them has failed. `suspects`: those whose failure
+ * @returns `results` by node id; if the whole request fails, each of them has failed. `candidates`: those whose failure
  * others in the request may have caused, or their number
- * @throws errors that {@link mayBeOfOne} excludes
+ * @throws errors that {@link canBeOnePullRequest} excludes
  */
 export async function syncByNodeIds(
   deps: Deps,
   organisation: Organisation,
   nodeIds: readonly string[],
   { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
-): Promise<{ results: Map<string, SyncResult>; outcomes: Map<number, SyncOutcome>; suspects: Set<string> }> {
+): Promise<{ results: Map<string, SyncResult>; outcomes: Map<number, SyncOutcome>; candidates: Set<string> }> {
   const fetch = async (github: Deps['github']) => {
     const results = await github.fetchPullRequests(organisation, nodeIds, deadline);
     const pullRequests = [...results.values()].flatMap(result =>
@@ -93,20 +93,20 @@ export async function syncByNodeIds(
   try {
     const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
     const { results } = reply;
-    const suspects = nodeIds.filter(id => {
+    const candidates = nodeIds.filter(id => {
       const result = results.get(id);
       return result?.status === 'failed' && result.error instanceof GithubError && result.error.tooMuch;
     });
-    return { results, outcomes, suspects: new Set(suspects) };
+    return { results, outcomes, candidates: new Set(candidates) };
   } catch (error) {
-    if (!mayBeOfOne(error)) throw error;
+    if (!canBeOnePullRequest(error)) throw error;
     const results = new Map(nodeIds.map(id => [id, { status: 'failed' as const, error }]));
-    return { results, outcomes: new Map(), suspects: new Set(nodeIds) };
+    return { results, outcomes: new Map(), candidates: new Set(nodeIds) };
   }
 }
 
 /** Whether one pull request may have made a whole request fail. Others: a limit, a refusal, a database that is gone. */
-export const mayBeOfOne = (error: unknown): error is Error =>
+export const canBeOnePullRequest = (error: unknown): error is Error =>
   error instanceof ServiceError ? isTransientFailure(error) : error instanceof Error && !isDatabaseUnavailable(error);
 
 async function save(

@@ -62,21 +62,21 @@ async function refreshTogether(
   const refresh = async (some: readonly PullRequestReference[], timeoutMs: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
     const deadline = performance.now() + timeoutMs;
-    const { results, outcomes, suspects } = await syncByNodeIds(deps, organisation, nodeIds, {
+    const { results, outcomes, candidates } = await syncByNodeIds(deps, organisation, nodeIds, {
       urgency: 'put',
       deadline,
     });
     for (const { id, nodeId, githubId } of some) {
       failures.set(id, failureOf(results.get(nodeId), outcomes.get(githubId)));
     }
-    return some.filter(({ nodeId }) => suspects.has(nodeId));
+    return some.filter(({ nodeId }) => candidates.has(nodeId));
   };
   if (references.length === 1) await refresh(references, aloneTimeoutMs);
   else {
     // Each alone, at once: there is no time to look for the one that harms the others.
-    const suspects = await refresh(references, sharedTimeoutMs);
+    const candidates = await refresh(references, sharedTimeoutMs);
     await Promise.all(
-      suspects.map(reference =>
+      candidates.map(reference =>
         refresh([reference], sharedTimeoutMs).catch((error: Error) => failures.set(reference.id, error)),
       ),
     );

@@ -4,24 +4,19 @@ import { moveLease, whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import {
-  awaitGithub,
   claimSyncTurn,
-  endGoneRequests,
-  endStaleRequests,
   findDueSyncRequests,
   findSettledPullRequests,
-  isolateSyncRequest,
   type SyncRequest,
-  type Wait,
+  writeDecisions,
 } from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { askGithub, credentialOf, pointsLeft } from './ask-github.ts';
-import { type Attempt, findCulprit } from './halving.ts';
-import { isReached, waitForGithub } from './lag.ts';
+import { type Answer, decide, maxSharedFailures } from './decide.ts';
+import { type Attempt, findFailing } from './halving.ts';
 import { pageSizesOf } from './page-sizes.ts';
-import { mayBeOfOne, type SyncResult, syncByNodeIds } from './pull-requests.ts';
-import { deferRequests, maxSharedFailures } from './retries.ts';
+import { canBeOnePullRequest, type SyncResult, syncByNodeIds } from './pull-requests.ts';
 
 /** Pull requests that are fetched to check whether GitHub serves others. */
 const maxOthers = 3;
@@ -103,94 +98,106 @@ async function secondsForPoints(
 async function serve(turn: Turn, requests: readonly SyncRequest[]): Promise<void> {
   const { deps, organisation, signal } = turn;
   const { pullRequests: batchSize } = pageSizesOf(organisation);
-  const end = await findCulprit(requests, batch => attempt(turn, batch), signal);
+  const end = await findFailing(requests, batch => attempt(turn, batch), signal);
   if (end.found === 'no failure') batchSize.grow(requests.length);
   if (end.found === 'too many at once') batchSize.shrink(end.minFailed);
-  if (end.found === 'outage') await deferRequests(turn, end.failed, end.error, { isOwn: false });
-  if (end.found !== 'culprit') return;
-  const { culprit, hasServed, error } = end;
+  if (end.found === 'outage') await write(turn, failedBy(end.failed, end.error, { isOwn: false }));
+  if (end.found !== 'failing') return;
+  const { failing, hasServed, error } = end;
   if (!(error instanceof ServiceError)) {
     deps.log.error(
-      { err: error, organisation: organisation.login, nodeId: culprit.nodeId },
+      { err: error, organisation: organisation.login, nodeId: failing.nodeId },
       "a pull request can't be synced",
     );
   }
-  const isOwn = hasServed || (await canSyncOthers(turn, [culprit]));
-  if (hasServed) await isolateSyncRequest(deps.database.executor, organisation.id, culprit);
-  await deferRequests(turn, [culprit], error, { isOwn });
+  const isOwn = hasServed || (await canSyncOthers(turn, [failing]));
+  await write(turn, failedBy([failing], error, { isOwn, isAlone: hasServed }));
 }
 
-/** One request to GitHub. Settles or defers all that do not need a search. */
+/** A request, and GitHub's answer about its pull request. */
+interface Answered {
+  request: SyncRequest;
+  answer: Answer;
+}
+
+const failedBy = (
+  requests: readonly SyncRequest[],
+  error: unknown,
+  cause: { isOwn: boolean; isAlone?: boolean },
+): Answered[] => requests.map(request => ({ request, answer: { status: 'failed', error, ...cause } }));
+
+/** Decides what becomes of the requests, writes it, and logs what an operator should know. */
+async function write({ deps, organisation: { id, login } }: Turn, answered: readonly Answered[]): Promise<void> {
+  const { database, log, counters } = deps;
+  const chance = Math.random();
+  const decided = answered.map(each => ({ ...each, decision: decide(each.request, each.answer, chance) }));
+  await writeDecisions(database, id, decided);
+  const retries = new Map<string | null, number[]>();
+  for (const { request, answer, decision } of decided) {
+    const { nodeId, githubId, age, minSourceUpdatedAt } = request;
+    if (decision.kind === 'stale') counters.stale += 1;
+    if (decision.kind === 'retry') {
+      retries.set(decision.reason, [...(retries.get(decision.reason) ?? []), decision.seconds]);
+    }
+    if (decision.kind === 'parked') {
+      const { attempts, reason } = decision;
+      log.error(
+        { organisation: login, nodeId, attempts, reason },
+        'a pull request is parked: it is tried again when it next changes, by a sweep, or by pullscore webhooks retry',
+      );
+    }
+    if (decision.kind !== 'gone') continue;
+    if (answer.status === 'found') {
+      counters.gone += 1;
+      log.warn(
+        { organisation: login, nodeId, githubId },
+        'GitHub returned a pull request with a different id than its webhook gave: treated as gone',
+      );
+    } else if (minSourceUpdatedAt !== null) {
+      // Otherwise the sweep asked for it: a stored one was deleted or is out of reach.
+      counters.gone += 1;
+      log.warn(
+        { organisation: login, nodeId, seconds: Math.round(age) },
+        'GitHub does not show a pull request that it has named: treated as gone',
+      );
+    }
+  }
+  for (const [reason, seconds] of retries) {
+    log[reason === null ? 'debug' : 'warn'](
+      { organisation: login, requests: seconds.length, seconds: Math.round(Math.min(...seconds)), reason },
+      'pull requests were not synced and are tried again',
+    );
+  }
+}
+
+/** One request to GitHub. Ends or postpones all requests that need no search. */
 async function attempt(turn: Turn, requests: readonly SyncRequest[]): Promise<Attempt<SyncRequest>> {
   const { deps, organisation } = turn;
   try {
     const urgency = requests.every(({ isBackground }) => isBackground) ? 'background' : 'now';
     const nodeIds = requests.map(({ nodeId }) => nodeId);
-    const { results, suspects: isSuspect } = await syncByNodeIds(deps, organisation, nodeIds, { urgency });
+    const { results, candidates: isCandidate } = await syncByNodeIds(deps, organisation, nodeIds, { urgency });
     const hasServed = hasFound(results);
-    await acceptAnswers(turn, requests, results);
-    const failed = requests.flatMap(request => {
-      const result = results.get(request.nodeId);
-      return result?.status === 'failed' ? [{ request, error: result.error }] : [];
-    });
-    const suspects = failed.filter(({ request }) => isSuspect.has(request.nodeId));
+    const candidates = requests.filter(({ nodeId }) => isCandidate.has(nodeId));
     // GitHub names these: no search is needed.
-    const named = failed.filter(({ request }) => !isSuspect.has(request.nodeId));
-    const isOwn = hasServed || (await canSyncOthers(turn, requestsOf(named)));
-    for (const { request, error } of named) await deferRequests(turn, [request], error, { isOwn });
-    return { hasServed, isRefused: false, suspects: requestsOf(suspects), error: suspects[0]?.error };
+    const named = requests.filter(({ nodeId }) => results.get(nodeId)?.status === 'failed' && !isCandidate.has(nodeId));
+    const isOwn = hasServed || (await canSyncOthers(turn, named));
+    const answered = requests.flatMap((request): Answered[] => {
+      const result = results.get(request.nodeId);
+      if (result === undefined || isCandidate.has(request.nodeId)) return [];
+      if (result.status === 'found') return [{ request, answer: { status: 'found', ...result.pullRequest } }];
+      return [{ request, answer: result.status === 'failed' ? { ...result, isOwn } : result }];
+    });
+    await write(turn, answered);
+    const failure = results.get(candidates[0]?.nodeId ?? '');
+    const error = failure?.status === 'failed' ? failure.error : undefined;
+    return { hasServed, isRefused: false, candidates, error };
   } catch (error) {
-    if (mayBeOfOne(error)) return { hasServed: false, isRefused: false, suspects: requests, error };
-    await deferRequests(turn, requests, error, { isOwn: false });
+    if (canBeOnePullRequest(error)) return { hasServed: false, isRefused: false, candidates: requests, error };
+    await write(turn, failedBy(requests, error, { isOwn: false }));
     // GitHub's failures are stored with the request; the loop logs all others.
     if (!(error instanceof ServiceError)) throw error;
-    return { hasServed: false, isRefused: true, suspects: [], error };
-  }
-}
-
-const requestsOf = (failed: readonly { request: SyncRequest }[]) => failed.map(({ request }) => request);
-
-/** Waits for GitHub, or gives up, on requests whose answers are below the floor. Ends those with a wrong node id. */
-async function acceptAnswers(
-  { deps, organisation }: Turn,
-  requests: readonly SyncRequest[],
-  results: ReadonlyMap<string, SyncResult>,
-): Promise<void> {
-  const { database, log, counters } = deps;
-  const waits: Wait[] = [];
-  const gone: SyncRequest[] = [];
-  const stale: SyncRequest[] = [];
-  const mistaken: SyncRequest[] = [];
-  for (const request of requests) {
-    const result = results.get(request.nodeId);
-    if (result === undefined || result.status === 'failed') continue;
-    if (result.status === 'found' && result.pullRequest.githubId !== request.githubId) {
-      log.warn(
-        { organisation: organisation.login, nodeId: request.nodeId, githubId: request.githubId },
-        'GitHub returned a pull request with a different id than its webhook gave: treated as gone',
-      );
-      mistaken.push(request);
-      continue;
-    }
-    const sourceUpdatedAt = result.status === 'found' ? result.pullRequest.sourceUpdatedAt : null;
-    if (isReached(request, sourceUpdatedAt)) continue;
-    const seconds = waitForGithub(request, sourceUpdatedAt);
-    if (seconds !== undefined) waits.push({ request, sourceUpdatedAt, seconds });
-    else (sourceUpdatedAt === null ? gone : stale).push(request);
-  }
-  await awaitGithub(database, organisation.id, waits);
-  await endStaleRequests(database, organisation.id, stale);
-  await endGoneRequests(database, organisation.id, [...gone, ...mistaken]);
-  counters.stale += stale.length;
-  counters.gone += mistaken.length;
-  for (const { nodeId, age, minSourceUpdatedAt } of gone) {
-    // The sweep asked for it: a stored one was deleted or is out of reach.
-    if (minSourceUpdatedAt === null) continue;
-    counters.gone += 1;
-    log.warn(
-      { organisation: organisation.login, nodeId, seconds: Math.round(age) },
-      'GitHub does not show a pull request that it has named: treated as gone',
-    );
+    return { hasServed: false, isRefused: true, candidates: [], error };
   }
 }
 

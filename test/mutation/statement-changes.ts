@@ -61,8 +61,8 @@ export const changes: readonly Change[] = [
       ['now() + make_interval(secs => delay_seconds)', 'now()'],
     ],
   ),
-  ...of('Floor', 'sync/lag.ts', sync('lag'), [
-    ['sourceUpdatedAt >= (minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (minSourceUpdatedAt ?? 0)'],
+  ...of('Floor', 'sync/decide.ts', sync('decide', 'lag'), [
+    ['sourceUpdatedAt >= (request.minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (request.minSourceUpdatedAt ?? 0)'],
     ['behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0', 'behindSeconds ?? 0'],
     ['age > maxAgeSeconds || ', ''],
     ['(sourceUpdatedAt !== null && seconds >= maxStaleSeconds)', 'seconds >= maxStaleSeconds'],

@@ -4,7 +4,6 @@ import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { requestListed } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
-import { isReached, waitForGithub } from '../../src/sync/lag.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { earlier } from '../support/citus.ts';
 import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
@@ -225,17 +224,6 @@ describe('the wait while GitHub lags', () => {
     await pass(31);
     await untilIdle();
     expect(await waiting()).toEqual([]);
-  });
-
-  test('an answer at the floor of a webhook settles its sync request', () => {
-    const expectation = { minSourceUpdatedAt: 100, age: 0, behindSourceUpdatedAt: null, behindSeconds: null };
-    expect([99, 100, null].map(answer => isReached(expectation, answer))).toEqual([false, true, false]);
-  });
-
-  test('the wait for answers that keep changing ends an hour after the last delivery', () => {
-    const expectation = { minSourceUpdatedAt: 100, behindSourceUpdatedAt: null, behindSeconds: 5 };
-    expect(waitForGithub({ ...expectation, age: 3_599 }, 50)).toBe(1);
-    expect(waitForGithub({ ...expectation, age: 3_601 }, 50)).toBeUndefined();
   });
 
   test('requests that go to GitHub anyway carry the waiting retries, too', async () => {

@@ -7,13 +7,7 @@ import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import {
-  awaitGithub,
-  deferSyncRequests,
-  endGoneRequests,
-  endStaleRequests,
-  findDueSyncRequests,
-} from '../../src/database/sync-requests.ts';
+import { type Decision, findDueSyncRequests, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -132,15 +126,17 @@ describe('a retry by the operator during a fetch', () => {
     const { executor } = world.service.database;
     const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
     await retry(home);
-    const deferrals = requests.map(request => ({ request, seconds: 600, attempts: 4 }));
-    await deferSyncRequests(world.service.database, home.organisation.id, deferrals, 'It failed again.');
-    await awaitGithub(
-      world.service.database,
-      home.organisation.id,
-      requests.map(request => ({ request, sourceUpdatedAt: null, seconds: 600 })),
-    );
-    await endStaleRequests(world.service.database, home.organisation.id, requests);
-    await endGoneRequests(world.service.database, home.organisation.id, requests);
+    const decisions: Decision[] = [
+      { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isAlone: false },
+      { kind: 'parked', seconds: null, attempts: 4, reason: 'It failed again.', isAlone: false },
+      { kind: 'wait', seconds: 600, sourceUpdatedAt: null },
+      { kind: 'stale' },
+      { kind: 'gone' },
+    ];
+    for (const decision of decisions) {
+      const decided = requests.map(request => ({ request, decision }));
+      await writeDecisions(world.service.database, home.organisation.id, decided);
+    }
     await isNew(home);
   });
 });

@@ -5,7 +5,7 @@ import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
-import { claimSyncTurn, deferSyncRequests, findDueSyncRequests } from '../../src/database/sync-requests.ts';
+import { claimSyncTurn, findDueSyncRequests, writeDecisions } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
   createLatch,
@@ -855,8 +855,8 @@ describe('a turn', () => {
     const { executor } = world.service.database;
     const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
     if (due === undefined) throw new Error('none is due');
-    const deferral = { request: due, seconds: 5, attempts: 1 };
-    await deferSyncRequests(world.service.database, home.organisation.id, [deferral], 'nul \0, lone \ud800');
+    const decision = { kind: 'retry', seconds: 5, attempts: 1, reason: 'nul \0, lone \ud800', isAlone: false } as const;
+    await writeDecisions(world.service.database, home.organisation.id, [{ request: due, decision }]);
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
