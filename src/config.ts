@@ -10,7 +10,7 @@ const integer = (minimum: number, maximum: number, fallback: number) =>
 const address = { pattern: '^https?://[^/?#\\s]+[^?#\\s]*$', title: 'an http:// or https:// address' };
 
 /** The environment variables and their defaults; docs/commands.md explains them. */
-const Environment = Type.Object({
+export const Environment = Type.Object({
   DATABASE_URL: Type.Optional(Type.String({ pattern: '^postgres(ql)?://', title: 'a postgres:// address' })),
   PULLSCORE_HOME: Type.String({ default: '.pullscore' }),
   HOST: Type.String({ default: '127.0.0.1' }),
@@ -43,7 +43,7 @@ type Environment = Static<typeof Environment>;
 const environmentCheck = TypeCompiler.Compile(Environment);
 
 /** Each can be read from a file, which NAME_FILE names, so that it shows in no list of processes or containers. */
-const secrets: readonly (keyof Environment)[] = [
+export const secrets: readonly (keyof Environment)[] = [
   'DATABASE_URL',
   'GITHUB_TOKEN',
   'GITHUB_APP_PRIVATE_KEY',
