@@ -1,5 +1,6 @@
 /** Registers a GitHub App by a manifest: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest */
 import { Type } from '@sinclair/typebox';
+import { plain } from '../text/terminal.ts';
 import { createOctokit, type GithubConfig, toPkcs8 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { decode, Reply, UnexpectedReply } from './decode.ts';
@@ -46,8 +47,9 @@ const Conversion = Type.Object({
   name: Reply.Text,
   html_url: Reply.Link,
   owner: Type.Object({ login: Reply.Text }),
-  pem: Type.String({ pattern: 'PRIVATE KEY', title: 'a private key' }),
-  webhook_secret: Type.String({ minLength: 16, title: 'a secret of 16 characters or more' }),
+  // Both become quoted values of an environment file, where nothing may end the quotes or the line.
+  pem: Type.String({ pattern: '^[\\w\\r\\n +/=-]*PRIVATE KEY[\\w\\r\\n +/=-]*$', title: 'a private key' }),
+  webhook_secret: Type.String({ pattern: '^[\\w.~+/=-]{16,}$', title: 'a secret of 16 characters or more' }),
 });
 
 export interface RegisteredApp {
@@ -76,7 +78,7 @@ export async function exchangeCode({ apiUrl, proxy }: GithubConfig, code: string
     const { id, name, owner, html_url: url, pem, webhook_secret: webhookSecret } = decode(Conversion, data);
     if (toPkcs8(pem) === undefined) throw new UnexpectedReply('pem is not a key');
     if (new URL(url).origin !== webAddress(apiUrl)) throw new UnexpectedReply('html_url is on another host');
-    return { id: String(id), name, url, ownerLogin: owner.login, privateKey: pem, webhookSecret };
+    return { id: String(id), name: plain(name), url, ownerLogin: owner.login, privateKey: pem, webhookSecret };
   } catch (error) {
     if (error instanceof UnexpectedReply) {
       const invalid = new UnexpectedReply('it is not what GitHub documents');

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -72,6 +73,22 @@ async function createApp(github: GithubStandIn, address: string) {
   });
   return { cookie, manifest: JSON.parse(manifest), redirect: created.headers.get('location') ?? '' };
 }
+
+const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
+
+/** What GitHub answers to a code. */
+const appReply = ({ apiUrl }: GithubStandIn) => ({
+  id: 7,
+  name: 'pullscore',
+  owner: { login: 'acme' },
+  html_url: `${new URL(apiUrl).origin}/apps/pullscore`,
+  pem: generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+  }).privateKey,
+  webhook_secret: 'a-secret-of-twenty-characters',
+});
 
 const variables = (text: string): Environment =>
   Object.fromEntries(
@@ -189,7 +206,6 @@ describe('github connect', () => {
     const wrong = search.replace(state, encodeURIComponent('é'.repeat(state.length)));
     expect(await ask(pathname + wrong, { cookie })).toBe(400);
     const { released, release } = createLatch();
-    const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
     github.fault({ kind: 'hold', until: released }, { when: isConversion });
     const leaving = new AbortController();
     const left = fetch(redirect, { headers: { cookie }, signal: leaving.signal }).catch(() => undefined);
@@ -289,11 +305,41 @@ describe('github connect', () => {
     expect(complaintOf(refused)).toContain(message);
   });
 
+  test.each([
+    ['webhook_secret', "'"],
+    ['webhook_secret', '\nPORT=1'],
+    ['pem', "'\n"],
+    ['pem', '\u001b[2J\n'],
+  ] as const)('refuses a %s with %j, which the file could not hold', async (name, strange) => {
+    const { github, environment, output } = await prepare();
+    const reply = appReply(github);
+    const body = { ...reply, [name]: strange + reply[name] };
+    github.fault({ kind: 'reply', status: 201, body }, { when: isConversion });
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    expect(complaintOf(await runHere(environment, ...command))).toContain("GitHub's reply about the App is not valid");
+    expect(existsSync(output)).toBe(false);
+  });
+
+  test('shows the name of an App without its escapes', async () => {
+    const { github, environment, output } = await prepare();
+    const body = { ...appReply(github), name: 'pull\u001b[2Jscore', owner: { login: 'other\u001b[2J' } };
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    github.fault({ kind: 'reply', status: 201, body }, { when: isConversion });
+    const foreign = await runHere(environment, ...command);
+    expect(complaintOf(foreign)).toContain('The App belongs to other [2J, not to acme.');
+    github.fault({ kind: 'reply', status: 201, body: { ...body, owner: { login: 'acme' } } }, { when: isConversion });
+    const running = startForTest(environment, ...command);
+    await running.shows(/Wrote the credentials of the App pull \[2Jscore to/);
+    await running.shows(/Now install it/);
+    running.child.kill('SIGINT');
+    expect((await running.ended).stderr).not.toContain('\u001b');
+  });
+
   test('github connect writes nothing if GitHub answers with something else, and never prints it', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
-    const conversion = { when: ({ path }: { path: string }) => path.includes('/app-manifests/') };
+    const conversion = { when: isConversion };
     for (const [body, message] of [
       [{ id: 1, pem: 'a secret' }, "GitHub's reply about the App is not valid"],
       ['<html>', "GitHub's reply about the App is not valid"],
