@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const {
@@ -15,10 +16,12 @@ const {
   GITHUB_TOKEN: githubToken,
   PULLSCORE_SERVER: server = '',
   PULLSCORE_TOKEN: token = '',
-  RULES_FILE: file = 'rules.yaml',
+  RULES_FILE: givenFile = 'rules.yaml',
 } = process.env;
 
-const program = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+const checkout = fileURLToPath(new URL('..', import.meta.url));
+const program = resolve(checkout, 'dist/main.js');
+const file = resolve(givenFile);
 
 /** GitHub's limit for a comment. */
 const maxCommentCharacters = 65_536;
@@ -35,11 +38,11 @@ function fail(message) {
   process.exit(1);
 }
 
-/** Runs a command of pullscore without a shell, with no other secret than its token. */
+/** Runs a command of pullscore without a shell, with no other secret than its token, and without the repository's `.env`. */
 function pullscore(...words) {
   const { PATH, NODE_EXTRA_CA_CERTS } = process.env;
   const env = { PATH, NODE_EXTRA_CA_CERTS, PULLSCORE_TOKEN: token };
-  const options = { env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
+  const options = { cwd: checkout, env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], options);
   process.stderr.write(stderr);
   if (status !== 0) fail(`pullscore ${words.slice(0, 2).join(' ')} failed.`);

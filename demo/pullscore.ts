@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
 import { setVariables } from '../src/config.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { shellWord } from '../src/text/terminal.ts';
@@ -39,20 +40,28 @@ const stopTimeoutMs = 12_000;
 
 export type Environment = Record<string, string>;
 
-/** Inherits only what programs need to run, not the user's DATABASE_URL, GITHUB_TOKEN or PORT. */
-export function createEnvironment(settings: Environment): Environment {
+/** The user's other variables, which would change what commands do, as empty ones: a command would read them in `.env`. */
+const others = (settings: Environment, envFile: string): Environment => {
+  const inFile = existsSync(envFile) ? parseEnv(readFileSync(envFile, 'utf8')) : {};
+  const names = setVariables({ ...inFile, ...process.env }).filter(name => !(name in settings));
+  return Object.fromEntries(names.map(name => [name, '']));
+};
+
+/** Inherits only what programs need to run, not the user's DATABASE_URL or GITHUB_TOKEN. */
+export function createEnvironment(settings: Environment, envFile = join(checkout, '.env')): Environment {
   const inherited = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ', 'LD_LIBRARY_PATH'].flatMap(name => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  return { ...Object.fromEntries(inherited), ...settings };
+  return { ...Object.fromEntries(inherited), ...others(settings, envFile), ...settings };
 }
 
 /** With what commands in another shell need: the settings, and none of the user's own that would change what they do. */
-export function exportLine(settings: Environment): string {
-  const others = setVariables(process.env).filter(name => !(name in settings));
-  const values = [...others.map(name => [name, ''] as const), ...Object.entries(settings)];
-  return `export ${values.map(([name, value]) => `${name}=${value === '' ? '' : shellWord(value)}`).join(' ')}`;
+export function exportLine(settings: Environment, envFile = join(checkout, '.env')): string {
+  const values = { ...others(settings, envFile), ...settings };
+  return `export ${Object.entries(values)
+    .map(([name, value]) => `${name}=${value === '' ? '' : shellWord(value)}`)
+    .join(' ')}`;
 }
 
 /** @throws DemoError with what to do */
@@ -163,13 +172,13 @@ async function stop(child: ChildProcess, home: string): Promise<void> {
   if (child.signalCode === 'SIGKILL') await (await joinEmbeddedDatabase({ home })).leave();
 }
 
-/** The default port if it is free, otherwise any port. */
+/** PORT, or else the default port, if it is free; otherwise any port. */
 export async function choosePort(): Promise<string> {
   const server = createServer();
   try {
-    server.listen({ host: '127.0.0.1', port: 3000 });
+    server.listen({ host: '127.0.0.1', port: process.env.PORT || '3000' });
     await once(server, 'listening');
-    return '3000';
+    return process.env.PORT || '3000';
   } catch {
     return '0';
   } finally {

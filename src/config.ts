@@ -79,7 +79,8 @@ export class ConfigError extends Error {
   }
 }
 
-export function loadConfig(env: Variables) {
+/** @param envFile the file from which some of the variables were read, as messages name it */
+export function loadConfig(env: Variables, envFile?: string) {
   const problems = new Set<string>();
   const values: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(Environment.properties)) {
@@ -152,6 +153,7 @@ export function loadConfig(env: Variables) {
   return Object.freeze({
     /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
     variables: Object.freeze(setVariables(env)),
+    envFile,
     /** Values that are not the default, by variable, so that processes can be compared. Secrets are among them. */
     settings: Object.freeze(
       Object.fromEntries(

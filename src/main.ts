@@ -1,8 +1,9 @@
 #!/usr/bin/env node
+import { accessSync, constants, statSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 import type { Context } from './commands/context.ts';
 import { failure, runProgram } from './commands/program.ts';
-import { loadConfig } from './config.ts';
+import { ConfigError, loadConfig } from './config.ts';
 import { createLog } from './log.ts';
 import { lineWidth, shellWord } from './text/terminal.ts';
 
@@ -36,7 +37,7 @@ let config: Context['config'] | undefined;
 let log: Context['log'] | undefined;
 const context: Context = {
   get config() {
-    config ??= loadConfig(process.env);
+    config ??= loadConfig(process.env, loadEnvFile('.env'));
     return config;
   },
   get log() {
@@ -57,6 +58,19 @@ const context: Context = {
   columns: lineWidth(stdout, process.env.COLUMNS),
   stderr,
 };
+
+/** Sets the variables that are not set yet. @returns the path, if there is such a file @throws ConfigError */
+function loadEnvFile(path: string): string | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
+  try {
+    // Node's own message would say that the file is not there.
+    accessSync(path, constants.R_OK);
+    process.loadEnvFile(path);
+  } catch (error) {
+    throw new ConfigError([`${path} can't be read: ${(error as NodeJS.ErrnoException).code}`]);
+  }
+  return path;
+}
 
 // A failed write has already set an exit code.
 process.exitCode = (await runProgram(context, process.argv.slice(2))) || process.exitCode;

@@ -415,12 +415,12 @@ test('the images in Dockerfile and docker-compose.yml are pinned by digest', () 
   ]);
 });
 
-test('docker compose publishes the API and nothing else, on this machine only unless PORT says otherwise', () => {
+test('docker compose publishes the API and nothing else, on this machine only unless PUBLISH says otherwise', () => {
   const published = Object.entries<{ ports?: string[] }>(composeFile.services).map(([name, { ports = [] }]) => [
     name,
     ports,
   ]);
-  const portOf = (port: string) => `\${PORT:-${port}}:3000`;
+  const portOf = (port: string) => `\${PUBLISH:-${port}}:3000`;
   expect(Object.fromEntries(published)).toEqual({
     database: [],
     migrate: [],

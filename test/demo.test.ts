@@ -1,13 +1,13 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { startService } from '../demo/pullscore.ts';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createEnvironment, exportLine, startService } from '../demo/pullscore.ts';
 import { createHome, removeHome } from './support/home.ts';
 
 const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
@@ -166,6 +166,16 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(await shell('doctor')).toMatchObject({ ok: true });
     process.kill(-Number(demo.child.pid), 'SIGINT');
     expect(await demo.ended).toEqual([0, null]);
+  });
+
+  it("neither the demo's commands nor those of another shell use what .env sets", () => {
+    const folder = createHome('demo-env');
+    onTestFinished(() => removeHome(folder));
+    const file = join(folder, '.env');
+    writeFileSync(file, "GITHUB_APP_ID='1'\nRATE_LIMIT=1\n");
+    const settings = { RATE_LIMIT: '9' };
+    expect(createEnvironment(settings, file)).toMatchObject({ GITHUB_APP_ID: '', RATE_LIMIT: '9' });
+    expect(exportLine(settings, file)).toContain('GITHUB_APP_ID= RATE_LIMIT=9');
   });
 
   it('the demo leaves nothing behind after Ctrl-C, even while a command runs', async () => {

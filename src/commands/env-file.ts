@@ -1,9 +1,12 @@
-/** Writes secrets to a file such as `.env`, which docker compose, a shell and `node --env-file` read. */
+/** Writes secrets to a file such as `.env`, which this program and docker compose read. */
 import { randomUUID } from 'node:crypto';
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { CommandError } from './context.ts';
 
-const assignment = (name: string) => new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, 'm');
+/** A value in quotes may have several lines. */
+const assignment = (name: string) =>
+  new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*(?:(["'\`])[^]*?\\1.*|.*)$`, 'm');
 
 /** The file's text; empty if it is not there yet. @throws CommandError if it can't be replaced */
 export function readEnvFile(path: string): string {
@@ -29,14 +32,8 @@ export function readEnvFile(path: string): string {
   }
 }
 
-/** The value that the text gives the variable, without quotes; undefined if it is empty. */
-export function valueIn(text: string, name: string): string | undefined {
-  const value = assignment(name)
-    .exec(text)?.[1]
-    ?.trim()
-    .replace(/^(['"])(.*)\1$/s, '$2');
-  return value === '' ? undefined : value;
-}
+/** The value that the text gives the variable; undefined if it is empty. */
+export const valueIn = (text: string, name: string): string | undefined => parseEnv(text)[name] || undefined;
 
 /** The text with these values, each on one line. Others stay as they are. */
 export function withValues(text: string, values: Readonly<Record<string, string>>): string {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, isLoopback } from '../config.ts';
 import { ServiceError } from '../errors.ts';
@@ -92,9 +93,11 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
   context.stderr.write(
     `Wrote the credentials of the App ${app.name} to ${output}. The service uses them once it is started again.\n`,
   );
-  const connected = withApp(config, app);
+  const connected = withApp(config, app, output);
   await waitForInstallation(context, connected, login, app);
-  const findings = await examine({ ...context, config: connected }, login);
+  // In the order of Docker's set-up, its database comes later and elsewhere.
+  const hasDatabase = config.databaseUrl !== undefined || existsSync(config.home);
+  const findings = hasDatabase ? await examine({ ...context, config: connected }, login) : [];
   return {
     json: {
       organisation: login,
@@ -104,8 +107,10 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       ok: !hasProblem(findings),
       checks: findings,
     },
-    text: showFindings(findings, context.columns),
-    note: `The App is connected.${hasProblem(findings) ? ' Doctor found problems: see above for fixes.' : ''}`,
+    text: hasDatabase ? showFindings(findings, context.columns) : `The App ${app.name} is installed on ${login}.`,
+    note: hasDatabase
+      ? `The App is connected.${hasProblem(findings) ? ' Doctor found problems: see above for fixes.' : ''}`
+      : 'Next, start the service, with npm start or docker compose up -d: it says what else to set up.',
   };
 }
 
@@ -118,7 +123,7 @@ function requirePublicUrl({ publicUrl }: Config): void {
 }
 
 /** The configuration of a service that has read the file. */
-const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredApp): Config => ({
+const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredApp, envFile: string): Config => ({
   ...config,
   variables: [
     ...config.variables.filter(name => !/^GITHUB_(TOKEN|APP|WEBHOOK)/.test(name)),
@@ -126,6 +131,7 @@ const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredAp
     'GITHUB_APP_PRIVATE_KEY',
     'GITHUB_WEBHOOK_SECRET',
   ],
+  envFile,
   github: { ...config.github, token: undefined, app: { id, privateKey } },
   webhookSecrets: [...config.webhookSecrets, { login: undefined, secret: webhookSecret }],
 });

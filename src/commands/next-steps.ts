@@ -16,15 +16,22 @@ type Steps = (NextStep | false)[];
 /** Of the service, and of the first organisation that lacks something. */
 export async function nextSteps({ program, config }: Context, { github, database }: Deps): Promise<NextStep[]> {
   const organisations = await listOrganisations(database.executor);
+  const isCheckout = program.startsWith('node ');
+  const connect = isCheckout && !github.configured;
   const steps: Steps = [
-    !github.configured && {
+    connect && {
+      what: 'create a GitHub App, whose credentials go to .env, and restart the service (or set GITHUB_TOKEN there, and GITHUB_WEBHOOK_SECRET)',
+      command: `${program} github connect --organisation ${organisations[0]?.login ?? 'LOGIN'}`,
+    },
+    !(github.configured || isCheckout) && {
       what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then restart the service',
-      command: setting(program, 'GITHUB_TOKEN'),
+      command: setting(isCheckout, 'GITHUB_TOKEN'),
     },
-    config.webhookSecrets.length === 0 && {
-      what: "set the secret of the organisation's webhook, and restart the service",
-      command: setting(program, 'GITHUB_WEBHOOK_SECRET'),
-    },
+    config.webhookSecrets.length === 0 &&
+      !connect && {
+        what: "set the secret of the organisation's webhook, and restart the service",
+        command: setting(isCheckout, 'GITHUB_WEBHOOK_SECRET'),
+      },
   ];
   if (organisations.length === 0) {
     const nothing = { email: null, hasToken: false, hasMembers: false, hasPullRequests: false };
@@ -65,11 +72,9 @@ function stepsOf(
   ];
 }
 
-/** How to set a variable: in the shell of a checkout, or in the environment file of a container. */
-const setting = (program: string, variable: string): string =>
-  program.startsWith('node ')
-    ? `export ${variable}=…`
-    : `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
+/** A checkout reads `.env` by itself; a container has what is passed on. */
+const setting = (isCheckout: boolean, variable: string): string =>
+  `${variable}=…   (${isCheckout ? 'in .env' : 'with docker compose: in .env, then docker compose up -d'})`;
 
 export const describeSteps = (steps: readonly NextStep[]): string =>
   steps.length === 0

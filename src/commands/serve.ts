@@ -34,6 +34,7 @@ export function serveCommands(program: PullscoreCommand, context: Context): void
 async function run(context: Context, command: ServiceProcess['command'], { json }: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
   const isService = command === 'serve';
+  if (config.envFile) context.log.info(`read ${config.envFile}; what is set elsewhere wins`);
   // A worker has nothing to serve but its metrics and health.
   const [portName, port] = isService ? ['PORT', config.port] : ['METRICS_PORT', config.metricsPort];
   // Imported here, because other commands start in half the time without Fastify.

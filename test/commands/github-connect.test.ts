@@ -134,7 +134,7 @@ describe('github connect', () => {
     for (const secret of [written.GITHUB_APP_PRIVATE_KEY, written.GITHUB_WEBHOOK_SECRET]) {
       expect(stdout + stderr).not.toContain(String(secret).slice(30, 60));
     }
-    // The service starts with it.
+    // The service starts with it, and with it beside the program.
     expect(loadConfig(written).github.app?.id).toBe('1000000');
     const findings = (await runJson({ ...setting.environment, ...written }, 'doctor')) as { ok: boolean };
     expect(findings.ok).toBe(true);
@@ -161,6 +161,21 @@ describe('github connect', () => {
       expect(code).toBe(0);
       expect(problems).toEqual([]);
     }
+  });
+
+  test('ends without checks of a database in the order of Docker, where there is none yet', async () => {
+    const { github, folder, output, environment } = await prepare();
+    github.fault({ kind: 'reply', status: 201, body: appReply(github) }, { when: isConversion });
+    const installation = { id: 1, permissions: {} };
+    const isAsked = ({ path }: { path: string }) => path.includes('/installation');
+    github.fault({ kind: 'reply', status: 200, body: installation }, { when: isAsked });
+    const { DATABASE_URL: _, ...docker } = environment;
+    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const home = join(folder, '.pullscore');
+    const { code, stdout, stderr } = await runHere({ ...docker, PULLSCORE_HOME: home }, ...command);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'The App pullscore is installed on acme.\n' });
+    expect(stderr).toContain('Next, start the service, with npm start or docker compose up -d');
+    expect(existsSync(home)).toBe(false);
   });
 
   test('github connect takes one answer, with its own state, from the browser that opened the page', async () => {

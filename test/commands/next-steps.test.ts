@@ -33,10 +33,10 @@ beforeEach(async () => {
 });
 
 /** What a start of the service prints. */
-async function hints(): Promise<string[]> {
+async function hints(program = 'pullscore'): Promise<string[]> {
   const config = loadConfig(environment);
   const deps = connectDeps(config, createLog({ logLevel: 'silent' }), config.databaseUrl ?? '');
-  const steps = await nextSteps({ program: 'pullscore', config } as Context, deps);
+  const steps = await nextSteps({ program, config } as Context, deps);
   await deps.close();
   return steps.map(({ command }) => command);
 }
@@ -78,6 +78,18 @@ test('a start of the service lists what is missing until it is there, and what i
     await runJson(environment, 'token', 'revoke', id);
   expect(await hints()).toEqual([
     'pullscore token create --user ada@acme.example --scopes read,sync --organisation acme',
+  ]);
+});
+
+test('a start without credentials names the command that gets them, in a checkout, and their file', async () => {
+  await runJson(environment, 'organisation', 'add', 'acme');
+  environment = { ...environment, GITHUB_TOKEN: '', GITHUB_WEBHOOK_SECRET: '' };
+  const [connect, addsUser] = await hints('node dist/main.js');
+  expect(connect).toBe('node dist/main.js github connect --organisation acme');
+  expect(addsUser).toContain('user add');
+  expect((await hints()).slice(0, 2)).toEqual([
+    'GITHUB_TOKEN=…   (with docker compose: in .env, then docker compose up -d)',
+    'GITHUB_WEBHOOK_SECRET=…   (with docker compose: in .env, then docker compose up -d)',
   ]);
 });
 

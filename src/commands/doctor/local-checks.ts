@@ -45,8 +45,8 @@ export const describeVariables = (where: string, variables: readonly string[]): 
   variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
-export const checkEnvironment = ({ variables, publicUrl, github, comparisonInterval }: Config): Verdicts => [
-  ok(`${describeVariables('in this shell', variables)}.`),
+export const checkEnvironment = ({ variables, envFile, publicUrl, github, comparisonInterval }: Config): Verdicts => [
+  ok(`${describeVariables(envFile === undefined ? 'in this shell' : `in this shell or in ${envFile}`, variables)}.`),
   isUnencrypted(publicUrl) &&
     warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
   isUnencrypted(github.apiUrl) &&

@@ -1,0 +1,59 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { valueIn, withValues } from '../../src/commands/env-file.ts';
+import { createHome, removeHome } from '../support/home.ts';
+import { complaintOf, requireBuild, runWith } from './support.ts';
+
+beforeAll(requireBuild);
+
+function newFolder(): string {
+  const folder = createHome('env');
+  onTestFinished(() => removeHome(folder));
+  return folder;
+}
+
+test('a variable in .env counts unless it is set already, if only to nothing', () => {
+  const cwd = newFolder();
+  writeFileSync(join(cwd, '.env'), "export LOG_LEVEL='loud'\nRATE_LIMIT=x # ours\n");
+  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain(
+    'RATE_LIMIT must be a whole number from 0 to 1000000; LOG_LEVEL must be one of trace',
+  );
+  expect(complaintOf(runWith({ cwd }, { RATE_LIMIT: '', LOG_LEVEL: 'info' }, 'organisation', 'list'))).toContain(
+    'There is no database',
+  );
+});
+
+test('a service says in one line that it has read .env', () => {
+  const cwd = newFolder();
+  writeFileSync(join(cwd, '.env'), 'DATABASE_URL=postgres://nobody@127.0.0.1:1/none\n');
+  const { stderr } = runWith({ cwd }, {}, 'serve');
+  expect(stderr.split('\n').filter(line => line.includes('.env'))).toEqual([
+    expect.stringContaining('"read .env; what is set elsewhere wins"'),
+  ]);
+  expect(complaintOf({ stderr })).toContain('ECONNREFUSED');
+});
+
+test('a .env that is a folder is not read, and one that may not be read is named', () => {
+  const cwd = newFolder();
+  const path = join(cwd, '.env');
+  mkdirSync(path);
+  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('There is no database');
+  const other = newFolder();
+  writeFileSync(join(other, '.env'), 'PORT=x\n', { mode: 0 });
+  chmodSync(other, 0o755);
+  const user = process.getuid?.() === 0 ? { uid: 65_534 } : {};
+  expect(complaintOf(runWith({ cwd: other, ...user }, {}, 'organisation', 'list'))).toContain(
+    ".env can't be read: EACCES",
+  );
+});
+
+test.each(["KEY='old'\nB=2", 'export KEY="first\nsecond" # note\nB=2', 'B=2', ' KEY = old\nB=2', 'KEY=\nB=2'])(
+  'a value takes the place of the former one, whole, in %j',
+  text => {
+    const changed = withValues(text, { KEY: 'a\\nb' });
+    expect(parseEnv(changed)).toEqual({ KEY: 'a\\nb', B: '2' });
+    expect(valueIn(changed, 'KEY')).toBe('a\\nb');
+  },
+);
