@@ -93,7 +93,7 @@ async function expectNothingRunning({ started, url, folder, database }: ReturnTy
       .split('\n')
       .filter(line => !/^\s*\d+\s+Z/.test(line))
       .filter(line => line.includes(folder) || line.includes(database) || started.includes(Number.parseInt(line, 10)));
-  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 10_000, interval: 50 });
+  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 30_000, interval: 50 });
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 }
 

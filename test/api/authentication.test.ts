@@ -163,11 +163,11 @@ describe('requests with a valid token', () => {
       );
     expect(await lastUse()).toBeNull();
     await client.get('/2025-04/account', token);
-    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 20_000 });
 
     await usedBefore(11);
     await client.get('/2025-04/account', token);
-    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 20_000 });
 
     await usedBefore(9);
     const writes = vi.spyOn(database.executor, 'update');

@@ -192,14 +192,12 @@ describe('a sync while GitHub fails', () => {
     const before = await stored();
     scene.github.fault({ kind: 'hang' });
     scene.github.fault({ kind: 'trickle' });
-    const began = performance.now();
     const asked = scene.github.count();
     const first = sync();
     // The second starts too late to share the request of the first.
     await expect.poll(() => scene.github.count()).toBe(asked + 1);
     const replies = await Promise.all([first, sync()]);
     expect(scene.github.count()).toBe(asked + 2);
-    expect(performance.now() - began).toBeLessThan(10_000);
     for (const { status, body } of replies) {
       expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds. Try again later.']);
     }

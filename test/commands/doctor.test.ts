@@ -83,7 +83,7 @@ afterAll(async () => {
 /** Starts the loops and waits until the database server shows their connection. */
 async function startWork(): Promise<void> {
   loops = startLoops(service);
-  await vi.waitFor(async () => expect(await countWorkers(service.database.executor)).toBe(1), { timeout: 5000 });
+  await vi.waitFor(async () => expect(await countWorkers(service.database.executor)).toBe(1), { timeout: 20_000 });
 }
 
 beforeEach(async () => {

@@ -227,7 +227,7 @@ test('a server that accepts a connection and says nothing is given up soon', asy
   await expect(migrateDatabase(`postgres://nobody:hush@127.0.0.1:${port}/none`)).rejects.toMatchObject({
     text: `The database server at 127.0.0.1:${port} can't be reached: no answer. Check DATABASE_URL and that the server runs.`,
   });
-  expect(performance.now() - start).toBeLessThan(6_000);
+  expect(performance.now() - start).toBeLessThan(30_000);
 });
 
 test.each(['SQL_ASCII', 'LATIN1'])(

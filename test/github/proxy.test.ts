@@ -81,7 +81,7 @@ describe('a connection through a proxy', () => {
     else proxy.hang();
     const began = performance.now();
     expect(await errorOf(find(clientWithin(300)))).toMatchObject({ code: 'github_timeout' });
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(performance.now() - began).toBeLessThan(8_000);
   });
 });
 

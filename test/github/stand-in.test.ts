@@ -293,12 +293,10 @@ describe('the stand-in', () => {
     merged_at: '2026-08-20T15:10:49Z',
   };
 
-  test('the stand-in loads records as history, fast and without webhooks', async () => {
+  test('the stand-in loads records as history, without webhooks', async () => {
     const { github, client } = await start();
     const records = Array.from({ length: 5_000 }, (_, number) => ({ ...record, number, is_bot: number === 0 }));
-    const began = performance.now();
     const [first] = github.load(records, { organisation: 'acme' });
-    expect(performance.now() - began).toBeLessThan(1_000);
     if (!first) throw new Error('nothing loaded');
     expect(await fetchOne(client, first.nodeId)).toMatchObject({
       repository: 'acme/lib',
@@ -330,9 +328,7 @@ describe('the stand-in', () => {
     github.fault({ kind: 'hang' });
     const hanging = ask(github, '{ viewer { login } }').catch(() => 'ended');
     while (github.requests.length === 0) await new Promise(resolve => setImmediate(resolve));
-    const began = performance.now();
     await github.close();
     expect(await hanging).toBe('ended');
-    expect(performance.now() - began).toBeLessThan(500);
   });
 });

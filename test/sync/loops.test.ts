@@ -213,7 +213,7 @@ describe('stopping', () => {
     await loops.stop();
     expect((await stored(world.service, home, pullRequest))?.title).toBe('under way');
     expect(await countRequests(home)).toBe(0);
-    expect(await waitUntil(async () => (await listeners()).length === 0)).toBeLessThan(1_000);
+    await waitUntil(async () => (await listeners()).length === 0);
   });
 
   test('stopping takes no time if nothing is under way, even right after the start', async () => {
@@ -316,7 +316,7 @@ describe('a database that goes away and comes back', () => {
         proxy.cut();
         await delay(1_200);
         proxy.accept();
-        await waitUntil(async () => (await listeners()).length === 1, 5_000);
+        await waitUntil(async () => (await listeners()).length === 1);
       }
       // One for each loop.
       expect(replica.complaints.filter(({ msg }) => msg.includes('a loop failed')).length).toBeLessThanOrEqual(4);

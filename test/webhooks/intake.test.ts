@@ -69,10 +69,15 @@ describe('deliveries that arrive together', () => {
   });
 
   test('deliveries do not wait long for others that hang', async () => {
-    await beforeDelivery(`if new.guid like 'slow%' then perform pg_sleep(2); end if;`);
+    await beforeDelivery(`if new.guid like 'slow%' then perform pg_sleep(4); end if;`);
     const slow = [];
+    let answered = 0;
     for (const guid of ['slow-1', 'slow-2']) {
-      slow.push(post(service, about(1), { guid }));
+      slow.push(
+        post(service, about(1), { guid }).finally(() => {
+          answered += 1;
+        }),
+      );
       await expect
         .poll(async () => {
           const { rows } = await execute(`select from pg_stat_activity where wait_event = 'PgSleep'
@@ -81,9 +86,8 @@ describe('deliveries that arrive together', () => {
         })
         .toBe(slow.length);
     }
-    const begin = performance.now();
     expect((await post(service, about(2))).status).toBe(202);
-    expect(performance.now() - begin).toBeLessThan(1_500);
+    expect(answered).toBe(0);
     for (const { status } of await Promise.all(slow)) expect(status).toBe(202);
   });
 });
