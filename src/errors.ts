@@ -81,8 +81,11 @@ export const databaseUnavailable = errorOf('database_unavailable');
 export const webhooksNotConfigured = errorOf('webhooks_not_configured');
 export const overloaded = errorOf('overloaded');
 
-/** @param entry the rule and the entry that break a bound, as a sentence begins */
-export const rulesSuspended = (entry: string): ServiceError =>
-  new ServiceError('rules_suspended', `The rules in force are suspended. ${entry} takes too much time or memory.`, {
+/** For operators. @param entry the rule and the entry that break a bound */
+export const describeSuspension = (entry: string): string =>
+  `The rules in force are suspended: ${entry} takes too much time or memory. Stored scores stay; nothing is synced.`;
+
+export const rulesSuspended = (): ServiceError =>
+  new ServiceError('rules_suspended', 'The rules in force are suspended: they take too much time or memory.', {
     action: 'Apply other rules.',
   });

@@ -203,6 +203,11 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
     help: 'Ranges of pull requests whose scores may be older than the rules in force',
     registers,
   });
+  const suspended = new Gauge({
+    name: 'pullscore_suspended_rules',
+    help: 'Organisations whose rules in force break a bound: their scores stay as they are until others are applied',
+    registers,
+  });
   const blockedUntil = new Gauge({
     name: 'pullscore_github_blocked_until_timestamp_seconds',
     help: 'Time until which GitHub must not be called; absent if it may be called',
@@ -212,7 +217,7 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
 
   return backlog => {
     // A gauge without labels is 0 after a reset: only removing it makes it absent.
-    for (const gauge of [overdue, unapplied, comparisonAge, failingComparisons, ranges]) gauge.remove();
+    for (const gauge of [overdue, unapplied, comparisonAge, failingComparisons, ranges, suspended]) gauge.remove();
     for (const gauge of [syncRequests, checkRuns, blockedUntil]) gauge.reset();
     if (backlog === undefined) return;
     for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
@@ -224,6 +229,7 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
     if (isPeriodic && maxSeconds !== null) comparisonAge.set(maxSeconds);
     failingComparisons.set(failing);
     ranges.set(backlog.rescoreRanges);
+    suspended.set(backlog.suspended);
     for (const [organisation, until] of backlog.blockedUntil) blockedUntil.set({ organisation }, until);
   };
 }

@@ -58,18 +58,20 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
         changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
       }));
       return {
-        json: versions.map(({ version, appliedAt, appliedBy, rules, changes }) => ({
+        json: versions.map(({ version, appliedAt, appliedBy, suspendedAt, suspension, rules, changes }) => ({
           version,
           applied_at: unixSeconds(appliedAt),
           applied_by: appliedBy,
+          suspended_at: unixSeconds(suspendedAt),
+          suspension,
           rules: rules.length,
           ...namesOf(changes),
           definitions: namesOf(changes.definitions),
         })),
         text: table(
           ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED', 'DEFINITIONS'],
-          versions.map(({ version, appliedAt, appliedBy, rules, changes }) => [
-            `${version}${version === rulesetVersion ? ' (in force)' : ''}`,
+          versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes }) => [
+            `${version}${version === rulesetVersion ? ' (in force)' : ''}${suspendedAt === null ? '' : ' (suspended)'}`,
             showTime(appliedAt),
             appliedBy,
             String(rules.length),

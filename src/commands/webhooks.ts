@@ -15,8 +15,10 @@ import {
   retryCheckRuns,
 } from '../database/check-runs.ts';
 import { type Organisation, setWebhooksEnabled } from '../database/organisations.ts';
+import { getRuleset } from '../database/rules.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
+import { describeSuspension } from '../errors.ts';
 import { counted } from '../text/numbers.ts';
 import { brief, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
@@ -72,7 +74,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     .answerFor<{ limit: number }>(({ limit }) => async ({ config, database }, organisation) => {
       const { id, login, webhooksEnabled } = organisation;
       const { executor } = database;
-      const [deliveries, gone, requests, failing, checkRuns, failingChecks] = await Promise.all([
+      const [{ suspension }, deliveries, gone, requests, failing, checkRuns, failingChecks] = await Promise.all([
+        getRuleset(executor, id, organisation.rulesetVersion),
         listDeliveries(executor, id, limit),
         countGoneDeliveries(executor, id),
         countSyncRequests(executor, id),
@@ -90,6 +93,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           organisation: login,
           webhooks_enabled: webhooksEnabled,
           secret_configured: isSecretSet,
+          rules_suspended_by: suspension,
           compared_at: unixSeconds(organisation.comparedAt),
           comparison_failed_at: unixSeconds(organisation.comparisonFailedAt),
           comparison_failure: organisation.comparisonFailure,
@@ -126,6 +130,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
                   ? 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.'
                   : 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.',
               ]),
+          ...(suspension === null ? [] : [describeSuspension(suspension)]),
           describeComparison(organisation),
           ...describeLastFailure(organisation),
           ...describeWaiting(requests),

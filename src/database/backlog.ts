@@ -2,6 +2,7 @@ import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzl
 import { countCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
+import { areRulesSuspended } from './organisations.ts';
 import { isInRepository } from './pull-requests.ts';
 import {
   deletedPullRequests,
@@ -53,25 +54,33 @@ export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
 export async function readBacklog(executor: Executor, fingerprint: string) {
   const { blockedUntil, credential } = githubLimits;
   const { receivedAt } = webhookDeliveries;
-  const [{ total, behind, failed, parked, overdueSeconds }, deliveries, checkRuns, comparisons, ranges, blocks] =
-    await Promise.all([
-      countSyncRequests(executor),
-      executor
-        .select({ seconds: sql<number>`coalesce(extract(epoch from now() - min(${receivedAt})), 0)::float8` })
-        .from(webhookDeliveries)
-        .where(eq(webhookDeliveries.state, 'pending')),
-      countCheckRuns(executor),
-      countComparisons(executor),
-      executor.$count(rescoreRanges),
-      executor
-        .select({
-          organisation: sql<string>`coalesce(${organisations.login}, '')`,
-          until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
-        })
-        .from(githubLimits)
-        .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
-        .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
-    ]);
+  const [
+    { total, behind, failed, parked, overdueSeconds },
+    deliveries,
+    checkRuns,
+    comparisons,
+    ranges,
+    [suspended],
+    blocks,
+  ] = await Promise.all([
+    countSyncRequests(executor),
+    executor
+      .select({ seconds: sql<number>`coalesce(extract(epoch from now() - min(${receivedAt})), 0)::float8` })
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.state, 'pending')),
+    countCheckRuns(executor),
+    countComparisons(executor),
+    executor.$count(rescoreRanges),
+    executor.select({ count: count() }).from(organisations).where(areRulesSuspended),
+    executor
+      .select({
+        organisation: sql<string>`coalesce(${organisations.login}, '')`,
+        until: sql<number>`extract(epoch from ${blockedUntil})::float8`,
+      })
+      .from(githubLimits)
+      .leftJoin(organisations, sql`${credential} = ${`${fingerprint}:`} || ${organisations.id}`)
+      .where(and(gt(blockedUntil, sql`now()`), or(eq(credential, fingerprint), isNotNull(organisations.id)))),
+  ]);
   return {
     /** Each sync request counts as one of `waiting`, `behind`, `failing` and `parked`. */
     waiting: total - behind - failed,
@@ -87,6 +96,8 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
     comparisons,
     /** Ranges of pull requests whose scores may be older than the rules in force. */
     rescoreRanges: ranges,
+    /** Organisations whose rules in force are suspended. */
+    suspended: suspended?.count ?? 0,
     /** When GitHub may be called again, in Unix seconds, by the organisation's login; by `''` for a token. */
     blockedUntil: new Map(blocks.map(({ organisation, until }) => [organisation, until])),
   };

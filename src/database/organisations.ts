@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { badRequest, notFound } from '../errors.ts';
+import { badRequest, notFound, rulesSuspended } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { type members, organisations, type pullRequests } from './schema.ts';
@@ -16,7 +16,18 @@ export type GithubIdentity = Pick<IdentifiedOrganisation, 'githubId' | 'nodeId' 
 const hasLogin = (login: string) => sql`lower(${organisations.login}) = lower(${login})`;
 
 /** Whether the rules in force are suspended: what needs a score waits for others. */
-export const areRulesSuspended = sql`${organisations.suspendedVersion} is not distinct from ${organisations.rulesetVersion}`;
+export const areRulesSuspended = sql<boolean>`${organisations.suspendedVersion} is not distinct from ${organisations.rulesetVersion}`;
+
+/**
+ * The version of the rules to score by.
+ *
+ * @throws ServiceError `rules_suspended`
+ */
+export async function getUsableVersion(executor: Executor, organisationId: string): Promise<number> {
+  const { rulesetVersion, suspendedVersion } = await getOrganisation(executor, organisationId);
+  if (rulesetVersion === suspendedVersion) throw rulesSuspended();
+  return rulesetVersion;
+}
 
 /** @returns undefined if an organisation with the login already exists */
 export async function addOrganisation(

@@ -1,7 +1,7 @@
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';
-import { getOrganisation, lockOrganisation } from '../database/organisations.ts';
+import { getUsableVersion, lockOrganisation } from '../database/organisations.ts';
 import {
   finishRange,
   followRepositoryNames,
@@ -54,7 +54,7 @@ interface ScoredRange {
 async function rescoreRanges(work: Work, organisationId: string, ranges: readonly RescoreRange[]): Promise<number> {
   const { database } = work;
   // Read after the lease began: whatever changes these scores from now on replaces the ranges.
-  const { rulesetVersion } = await getOrganisation(database.executor, organisationId);
+  const rulesetVersion = await getUsableVersion(database.executor, organisationId);
   const ruleset = await work.rulesets.load(work, organisationId, rulesetVersion);
   const reader = createFactsReader(ruleset.facts);
   const deadline = performance.now() + maxScoringMs;

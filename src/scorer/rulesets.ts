@@ -21,7 +21,7 @@ export function createRulesets(): Rulesets {
   /** @throws ServiceError `rules_suspended` */
   async function read({ database }: Work, organisationId: string, version: number): Promise<Ruleset> {
     const { suspension, ...ruleset } = await getRuleset(database.executor, organisationId, version);
-    if (suspension !== null) throw rulesSuspended(suspension);
+    if (suspension !== null) throw rulesSuspended();
     return ruleset;
   }
 

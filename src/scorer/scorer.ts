@@ -282,11 +282,11 @@ export function createScorer(
 
   /** The rules in force wait for others. */
   async function breakBound({ organisationId, settle }: Job, { version, rule, entry }: RuleEntry): Promise<void> {
-    const place = `Rule ${JSON.stringify(rule)}, entry ${entry}`;
+    const place = `rule ${JSON.stringify(rule)}, entry ${entry},`;
     try {
       await database.transaction(executor => suspendRules(executor, organisationId, version, place));
       log.error({ organisationId, rulesetVersion: version, rule, entry }, 'rules are suspended');
-      settle({ error: rulesSuspended(place) });
+      settle({ error: rulesSuspended() });
     } catch (error) {
       settle({ error });
     }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
-import type { Organisation } from '../database/organisations.ts';
+import { getUsableVersion, type Organisation } from '../database/organisations.ts';
 import { beginImport, endImport, saveProgress, saveRepositories } from '../database/repositories.ts';
 import { requestListed } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
@@ -96,6 +96,8 @@ export async function importPullRequests(
   };
   const retry = <Result>(work: () => Promise<Result>) => withRetries(work, onWait, signal);
 
+  // Without rules nothing can be saved.
+  await getUsableVersion(executor, unidentified.id);
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
   const chosen = await chooseRepositories(deps, organisation, options, retry);
   const { repositories, ticket } = chosen;
@@ -148,6 +150,7 @@ export async function importPullRequests(
       }
       onProgress?.({ ...progress });
       if (hadTurn || waiting.size <= left) continue;
+      await getUsableVersion(executor, organisation.id);
       await retry(() => requireLimits(deps, organisation, 'background'));
       await delay(pollMs, undefined, { signal });
     }

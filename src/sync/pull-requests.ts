@@ -8,7 +8,7 @@ import {
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
-import { getOrganisation, lockOrganisation, type Organisation } from '../database/organisations.ts';
+import { getUsableVersion, lockOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   findRepositories,
   renamesAny,
@@ -154,7 +154,7 @@ async function drawUp(
   ticket: number,
 ): Promise<Draft> {
   const { executor } = database;
-  const { rulesetVersion: version } = await getOrganisation(executor, organisationId);
+  const version = await getUsableVersion(executor, organisationId);
   const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
   const final = finalise(fetched, stored, ticket, await readErased(executor, organisationId));
   const facts = final.map(each => factsOf(each));

@@ -261,6 +261,7 @@ describe('/metrics about GitHub and pending work', () => {
       'pullscore_check_runs{state="parked"}': 0,
       pullscore_sync_requests_overdue_seconds: 0,
       pullscore_rescore_ranges: 0,
+      pullscore_suspended_rules: 0,
       pullscore_failing_comparisons: 0,
       ...counters,
     };
@@ -296,6 +297,7 @@ describe('/metrics about GitHub and pending work', () => {
       'pullscore_check_runs{state="failing"}': 0,
       'pullscore_check_runs{state="parked"}': 0,
       pullscore_rescore_ranges: 1,
+      pullscore_suspended_rules: 0,
       pullscore_failing_comparisons: 0,
       ...counters,
       'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,

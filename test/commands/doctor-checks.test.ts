@@ -192,7 +192,7 @@ test.each([
 test('doctor names a rule that this release refuses', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
-  expect(linesOf(checkRules({ definitions: [], rules: [{ ...rule, logic }] }, scopeWith()))).toEqual([
+  expect(linesOf(checkRules({ definitions: [], rules: [{ ...rule, logic }], suspension: null }, scopeWith()))).toEqual([
     expect.stringMatching(
       /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
     ),

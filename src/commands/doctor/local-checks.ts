@@ -5,9 +5,11 @@ import type { CheckRunCounts } from '../../database/check-runs.ts';
 import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
 import { laterSchema } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
+import type { StoredRuleset } from '../../database/rules.ts';
 import { maxRefetchesPerHour } from '../../database/sweep.ts';
 import { goneDays } from '../../database/webhook-deliveries.ts';
-import { compileRuleset, type Ruleset } from '../../scoring/ruleset.ts';
+import { describeSuspension } from '../../errors.ts';
+import { compileRuleset } from '../../scoring/ruleset.ts';
 import { counted, duration } from '../../text/numbers.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
@@ -139,8 +141,14 @@ export function checkWorkers(workers: number, { program, config }: Scope): Verdi
     : warning(`No process keeps ${task}, and WORKER is false here.`, `Start one beside the service: ${program} worker`);
 }
 
-export function checkRules(ruleset: Ruleset, scope: OrganisationScope): Verdicts {
+export function checkRules(ruleset: Omit<StoredRuleset, 'source'>, scope: OrganisationScope): Verdicts {
   const { rulesetVersion } = scope.organisation;
+  if (ruleset.suspension !== null) {
+    return problem(
+      describeSuspension(ruleset.suspension),
+      `Simplify that entry, and apply the rules. To get them: ${command(scope, 'rules export')}`,
+    );
+  }
   const [invalid] = compileRuleset(ruleset).problems;
   const apply = `Apply some: ${command(scope, 'rules apply rules.example.yaml')}`;
   if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
