@@ -56,7 +56,11 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
   app.removeAllContentTypeParsers();
   const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
-  app.addContentTypeParser('application/yaml', options, async (_request: FastifyRequest, body: Buffer) => body);
+  app.addContentTypeParser('application/yaml', options, async ({ headers }: FastifyRequest, body: Buffer) => {
+    const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers['content-type'] ?? '') ?? [];
+    if (/^utf-?8$/i.test(charset)) return body;
+    throw unsupportedMediaType('A rules file must be in UTF-8.');
+  });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
     throw unsupportedMediaType('The content type must be application/yaml.');
   });

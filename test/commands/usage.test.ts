@@ -124,7 +124,9 @@ tests:
       message: expect.any(String),
     });
     const problems = [
+      problem(6, 'Size', 2, 'expression'),
       problem(8, 'Size', 2, 'action'),
+      problem(9, 'Size', 2, 'value'),
       problem(12, 'Comments', 1, 'expression'),
       problem(15, 'Comments', 1, 'value'),
       problem(16, 'Comments', null, null),
@@ -133,7 +135,7 @@ tests:
     ];
     const check = await runHere(unreachable, 'rules', 'check', file, '--json');
     expect(JSON.parse(check.stdout)).toEqual({
-      error: { code: 'rules_invalid', message: `${file} has 6 problems.`, action: 'Fix them and check it again.' },
+      error: { code: 'rules_invalid', message: `${file} has 8 problems.`, action: 'Fix them and check it again.' },
       problems,
     });
     const apply = await runHere(environment, 'rules', 'apply', file, '--organisation', 'acme', '--json');

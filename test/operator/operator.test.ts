@@ -117,6 +117,7 @@ describe('rules over HTTP', () => {
     ['has unknown functions', file('require("fs")'.replaceAll('"', '')), 400],
     ['has more than 2 MB', `# ${'x'.repeat(2_000_000)}`, 413],
     ['is sent as JSON', '{}', 415, { 'content-type': 'application/json' }],
+    ['is in another charset', file('1'), 415, { 'content-type': 'application/yaml; charset=iso-8859-1' }],
   ];
   test.each(hostile)(
     'a file of rules that %s is refused over HTTP and changes nothing',

@@ -166,6 +166,47 @@ describe('the relevant entries of a test that fails', () => {
   });
 });
 
+test('a mistake hides no other one in its entry, its rule or its file', () => {
+  const text = `rules:
+- name: R
+  enabled: maybe
+  when: [merged]
+  logic:
+  - { expression: sice > 1, effect: { action: PLUS, value: sice } }
+  - { expression: [merged], effect: { action: ADD, value: title } }
+  - { expression: draft > 1 }
+  - { expression: merged, effect: { action: ADD, value: 1 } }
+- logic:
+  - { expression: size, effect: { action: ADD, value: 1 } }
+- name: R
+  logic:
+  - { expression: size, effect: { action: ADD, value: 1 } }
+tests:
+- { name: t, pull_request: {}, score: 0 }
+- { name: t, pull_request: {}, score: 0 }
+`;
+  const found = problems(text).map(message =>
+    message.replace(/(known fact|, but|not a list|not a map|it must).*/, '$1'),
+  );
+  expect(found).toEqual([
+    '3: Rule "R", enabled: `maybe` is neither true nor false',
+    '4: Rule "R", when: it must',
+    '6: Rule "R", entry 1, action: `PLUS` is not an action; write ADD or SUBTRACT',
+    '6: Rule "R", entry 1, expression: `sice` is not a known fact',
+    '6: Rule "R", entry 1, value: `sice` is not a known fact',
+    '7: Rule "R", entry 2, expression: it must',
+    '7: Rule "R", entry 2, value: `title` is a text, but',
+    '8: Rule "R", entry 3 has no `effect`; add one, such as { action: ADD, value: "5" }',
+    '8: Rule "R", entry 3, expression: `draft` is true or false and `1` is a number, but',
+    '10: Rule 2 has no `name`; add one',
+    '11: Rule 2, entry 1, expression: `size` is a number, but',
+    '12: Rule "R" is in the file twice; give each rule its own name',
+    '14: Rule "R", entry 1, expression: `size` is a number, but',
+    '17: Test "t" is in the file twice; give each test its own name',
+  ]);
+  expect(parseRulesFile(text).rules).toEqual([]);
+});
+
 test('names that differ only by case are those of two rules', () => {
   const rule = (name: string) => `- {name: ${name}, logic: [{expression: merged, effect: {action: ADD, value: 1}}]}\n`;
   const { rules, problems: found } = parseRulesFile(`rules:\n${rule('Size')}${rule('size')}`);
@@ -887,7 +928,7 @@ describe('a test of a rules file', () => {
     ['{created_at: 0, merged_at: ~}', '!(hours_to_merge >= 0)'],
     ['{additions: +5, deletions: 2}', 'size == 7'],
     ['{additions: 5, deletions: 2}', 'size == 7'],
-    ['{additions: 5, size: 100}', 'size == 100'],
+    ['{additions: 5, deletions: 95, size: 100}', 'size == 100'],
     ['{state: merged}', 'merged'],
     ['{merged_at: 2026-01-02}', 'merged && state == "merged"'],
     ['{hours_to_merge: 2}', 'merged'],
@@ -1016,6 +1057,8 @@ describe('a test of a rules file', () => {
       'it would be 24',
     ],
     ['author: ada; merged_by: bob; self_merged: true', 'self_merged: true', 'merged_by: bob', 'it would be false'],
+    ['size: 6; additions: 3', 'size: 6', 'additions: 3', 'it would be 3'],
+    ['size: 6; deletions: 5', 'size: 6', 'deletions: 5', 'it would be 5'],
     ['files: [a, b]; changed_files: 1', 'changed_files: 1', 'files', 'these have 2'],
     ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions: 4', 'files', 'these have 5'],
     ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions: 4', 'files', 'these have 5'],
@@ -1052,7 +1095,9 @@ describe('a test of a rules file', () => {
   });
 
   test('a failed test is not explained if twenty others have failed', () => {
-    const tests = '- {name: t, pull_request: {}, score: 1}\n'.repeat(21);
+    const tests = Array.from({ length: 21 }, (_, index) => `- {name: t${index}, pull_request: {}, score: 1}\n`).join(
+      '',
+    );
     const file = parseRulesFile(`rules: []\ntests:\n${tests}`);
     const explained = runRuleTests(file, file.tests).map(({ passed, explanation }) => [
       passed,

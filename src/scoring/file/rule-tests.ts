@@ -29,8 +29,8 @@ export interface RuleTestResult {
 /** Explanations are large: every part of every entry. */
 const maxExplained = 20;
 
-/** @returns undefined if there was a problem, which is reported */
-export function readTest(node: YamlNode, position: number, report: Report): RuleTest | undefined {
+/** @param taken the names of the tests before @returns undefined if there was a problem, which is reported */
+export function readTest(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleTest | undefined {
   let isValid = true;
   const fail: Report = (...problem) => {
     isValid = false;
@@ -40,6 +40,10 @@ export function readTest(node: YamlNode, position: number, report: Report): Rule
   if (map === undefined) return undefined;
   const name = map.readName();
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
+  if (name !== '' && taken.has(name)) {
+    fail(map.lineOf('name'), `${place} is in the file twice; give each test its own name`, { part: 'name' });
+  }
+  taken.add(name);
   const score = map.readText('score', place);
   if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
     fail(map.lineOf('score'), `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });

@@ -23,23 +23,23 @@ export interface RulesFile extends Ruleset {
   warnings: FileProblem[];
 }
 
-function readEntry(node: YamlNode, place: string, report: Report): RuleLogic | undefined {
+/** What can be read of an entry. In place of the rest stands what has no mistakes, so that they are looked for in all of it. */
+function readEntry(node: YamlNode, place: string, report: Report): RuleLogic {
   const entry = readMap(node, ['expression', 'effect'], place, report);
-  if (entry === undefined) return undefined;
-  const expression = entry.readText('expression');
-  const effectNode = entry.nodeOf('effect');
-  if (effectNode === undefined) {
+  const expression = entry?.readText('expression') ?? 'true';
+  const effectNode = entry?.nodeOf('effect');
+  if (entry !== undefined && effectNode === undefined) {
     report(node.line, `${place} has no \`effect\`; add one, such as { action: ADD, value: "5" }`, { part: 'effect' });
-    return undefined;
   }
-  const effect = readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
-  const action = effect?.readText('action');
-  const value = effect?.readText('value');
-  if (action === undefined || expression === undefined || value === undefined) return undefined;
+  const effect = effectNode && readMap(effectNode, ['action', 'value'], `${place}, effect`, report);
+  const action = effect?.readText('action') ?? 'ADD';
+  const value = effect?.readText('value') ?? '0';
   if (isRuleAction(action)) return { expression, effect: { action, value } };
   const hint = suggestion(action, ['ADD', 'SUBTRACT']) || '; write ADD or SUBTRACT';
-  report(effectNode.line, `${place}, action: ${shownText(action)} is not an action${hint}`, { part: 'action' });
-  return undefined;
+  report(effectNode?.line ?? node.line, `${place}, action: ${shownText(action)} is not an action${hint}`, {
+    part: 'action',
+  });
+  return { expression, effect: { action: 'ADD', value } };
 }
 
 /** The part that a problem is about. */
@@ -81,10 +81,13 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   return { definitions, checked, entries };
 }
 
-/** A rule whose form is valid. */
 interface ReadRule {
   rule: RuleDefinition;
   node: YamlNode & { kind: 'map' };
+  /** How messages call it. */
+  place: string;
+  /** Whether its form is: its expressions are not checked yet. */
+  isValid: boolean;
 }
 
 type CheckedRule = ReadRule & ValidRule;
@@ -126,29 +129,32 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     const failEntry: Report = (line, message, part) => fail(line, message, { entry: index + 1, ...part });
     return readEntry(item, `${place}, entry ${index + 1}`, failEntry);
   });
+  // What is not a list has been reported.
+  if (logic.length === 0 && !isValid) return undefined;
   const rule = {
     name,
     description,
     is_enabled: enabled !== 'false',
     ...(when === undefined ? {} : { when }),
-    logic: logic.filter(entry => entry !== undefined),
+    logic,
   };
-  // Problems number entries as the file does, so expressions are checked only if all entries could be read.
-  return isValid ? { rule, node } : undefined;
+  return { rule, node, place, isValid };
 }
 
 function checkExpressions(
-  { rule, node }: ReadRule,
+  read: ReadRule,
   definitions: CheckedDefinitions,
   report: Report,
   onEntry: OnEntry | undefined,
 ): CheckedRule[] {
+  const { rule, node, place, isValid } = read;
   const { entries, problems } = checkRule(rule, definitions, onEntry);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
-    report(found.line, problem.message + adviseOn(found, problem.message), problem);
+    const message = rule.name === '' ? problem.message.replace('Rule ""', place) : problem.message;
+    report(found.line, message + adviseOn(found, message), { ...problem, rule: rule.name || null });
   }
-  return problems.length > 0 ? [] : [{ rule, node, entries }];
+  return problems.length === 0 && isValid ? [{ ...read, entries }] : [];
 }
 
 /** Rules that are fast one by one can be slow together. @param warn for what is nearly too slow */
@@ -214,8 +220,9 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
     }
     rules.push(...checkExpressions(rule, checked, report, onEntry));
   }
+  const takenByTests = new Set<string>();
   const tests = readList(file.nodeOf('tests'), '`tests`', report)
-    .map((node, index) => readTest(node, index + 1, report))
+    .map((node, index) => readTest(node, index + 1, takenByTests, report))
     .filter(test => test !== undefined);
   if (problems.length === 0) checkSpeed(rules, report, reportTo(warnings), onEntry);
   if (problems.length === 0) warnings.push(...Array.from(lintRules(checked, rules), locate));

@@ -126,9 +126,11 @@ const filesOf = ({ files }: Given): readonly string[] => (Array.isArray(files) ?
 
 /** What follows from other facts, if these are given: a fact, its value, and one of those others. */
 function* derive(given: Given): Generator<[name: FactName, value: number | boolean, from: FactName]> {
-  const { additions, deletions, created_at: created, merged_by: merger, author } = given;
-  if (typeof additions === 'number' && typeof deletions === 'number')
-    yield ['size', additions + deletions, 'additions'];
+  const { additions, deletions, file_changes: changes, created_at: created, merged_by: merger, author } = given;
+  if (typeof additions === 'number' || typeof deletions === 'number') {
+    const [added, removed] = [additions ?? totalOf(changes, 0), deletions ?? totalOf(changes, 1)];
+    yield ['size', Number(added) + Number(removed), additions === undefined ? 'deletions' : 'additions'];
+  }
   for (const event of ['merge', 'close'] as const) {
     const end = given[`${event}d_at`];
     if (typeof created === 'number' && typeof end === 'number') {
