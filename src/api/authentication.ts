@@ -17,7 +17,7 @@ declare module 'fastify' {
 }
 
 /** One for all: the stack of a new one would be a twentieth of what a request with a bad token costs. */
-const refusal = unauthenticated('Unauthenticated.');
+const refusal = unauthenticated('Unauthenticated.', 'Send a valid token in the header Authorization: Bearer TOKEN.');
 export const invalidToken = () => refusal;
 
 /** For another organisation's object and for a missing scope. */

@@ -102,9 +102,29 @@ export function handleErrors(app: FastifyInstance): void {
   // Each path is stored under GET, with the methods that it has.
   const paths = createRouter({ ...app.initialConfig.routerOptions });
   app.addHook('onRoute', ({ url, method }) => {
+    // That of preflights, which are answered on every path.
+    if (method === 'OPTIONS') return;
     const methods: Set<string> = paths.findRoute('GET', url)?.store ?? new Set();
     if (methods.size === 0) paths.on('GET', url, () => undefined, methods);
     for (const name of [method].flat()) methods.add(name);
+  });
+
+  /** Undefined if there is no such path: a parameter is not empty. */
+  const methodsOf = (url: string): Set<string> | undefined => {
+    const route = paths.find('GET', url);
+    return route === null || hasEmptyValue(route.params) ? undefined : route.store;
+  };
+  const unknownPath = ({ url }: FastifyRequest) => {
+    const path = url.replace(/[?#].*$/s, '');
+    const shorter = path.replace(/\/+$/, '');
+    const exists = shorter !== path && methodsOf(shorter) !== undefined;
+    return notFound(
+      'No such path.',
+      exists ? `Ask for ${shorter}, without a slash at the end.` : 'See /docs for the paths.',
+    );
+  };
+  app.addHook('onRequest', async request => {
+    if (!request.is404 && hasEmptyValue(request.params as object)) throw unknownPath(request);
   });
 
   app.setErrorHandler(sendError);
@@ -114,13 +134,15 @@ export function handleErrors(app: FastifyInstance): void {
       request.log.debug({ ...describeRequest(request), status, ms: Math.round(elapsedTime) }, 'answered');
   });
   app.setNotFoundHandler((request, reply) => {
-    const route = paths.find('GET', request.url);
-    if (route === null) throw notFound('There is nothing at this path.', 'See /openapi.json for the paths.');
-    const allowed = [...route.store].join(', ');
+    const methods = methodsOf(request.url);
+    if (methods === undefined) throw unknownPath(request);
+    const allowed = [...methods].join(', ');
     reply.header('allow', allowed);
     throw methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);
   });
 }
+
+const hasEmptyValue = (params: object) => Object.values(params).includes('');
 
 const parserErrors: Record<string, { status: number; message: string }> = {
   HPE_HEADER_OVERFLOW: { status: errorStatuses.headers_too_large, message: 'The request headers are too large.' },

@@ -52,7 +52,7 @@ export function createPageCache(maxAgeMs = defaultMaxAgeMs): SendPage {
     const sent = request.headers['if-none-match'];
     const known = built.get(key);
     let { tag, page } = known ?? {};
-    // Nobody can guess a tag: a client that has it was sent this page, so its request is valid.
+    // If there is a tag, this page was built for an earlier request, so this one is valid, too.
     if (tag === undefined || (page === undefined && !hasTag(sent, tag))) {
       page = await build();
       tag = `"${key}.${crc32(page).toString(36)}"`;
@@ -73,7 +73,8 @@ function keyOf(contentVersion: string, url: string): string {
   return createHash('sha256').update(`${version} ${contentVersion} ${url}`).digest('base64url');
 }
 
-/** @param header `If-None-Match`: tags, which proxies may have marked as weak */
+/** @param header `If-None-Match`: tags, which proxies mark as weak or as compressed, as Apache does; or `*` for any */
 function hasTag(header: string | undefined, tag: string): boolean {
-  return header?.split(',').some(sentTag => sentTag.trim().replace(/^W\//, '') === tag) ?? false;
+  const isSame = (sent: string) => sent === '*' || sent.replace(/^W\//, '').replace(/--?(gzip|br|zstd)"$/, '"') === tag;
+  return header?.split(',').some(sent => isSame(sent.trim())) ?? false;
 }

@@ -29,10 +29,13 @@ const Rule = namedObject('Rule', {
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
   app.addSchema(Rule);
-  /** By organisation. */
-  const lists = new LRUCache<string, { version: string | undefined; rules: readonly string[] }>({
+  /** By organisation and version. Requests that come together share one: it may have 20 MB. */
+  const lists = new LRUCache<string, readonly string[], string>({
     maxSize: 32 * 1024 * 1024,
-    sizeCalculation: ({ rules }) => rules.reduce((size, rule) => size + rule.length, 1),
+    sizeCalculation: rules => rules.reduce((size, rule) => size + rule.length, 1),
+    fetchMethod: async (_key, _stale, { context: organisationId }) =>
+      (await readRules(database, organisationId)).map(represent),
+    ignoreFetchAbort: true,
   });
 
   app.get(
@@ -51,14 +54,10 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller }, reply) => {
       const { organisationId } = caller;
-      const known = lists.get(organisationId);
-      if (known !== undefined && known.version === (await findRulesetVersion(database, organisationId))) {
-        return sendList(reply, known.rules);
-      }
-      const { version, rules } = await readRules(database, organisationId);
-      const list = { version, rules: rules.map(represent) };
-      lists.set(organisationId, list);
-      return sendList(reply, list.rules);
+      // Rules that are applied meanwhile come under the version before: it is not asked for again.
+      const version = await findRulesetVersion(database, organisationId);
+      const rules = await lists.fetch(`${organisationId} ${version}`, { context: organisationId });
+      return sendList(reply, rules ?? []);
     },
   );
 };

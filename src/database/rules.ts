@@ -42,20 +42,9 @@ export async function findRulesetVersion(database: Database, organisationId: str
   return row?.version;
 }
 
-/**
- * The rules in force and their version, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix
- * seconds. They are read again if another version comes into force meanwhile.
- */
-export async function readRules(
-  database: Database,
-  organisationId: string,
-): Promise<{ version: string | undefined; rules: RuleRow[] }> {
-  for (;;) {
-    const version = await findRulesetVersion(database, organisationId);
-    const rules = await database.read(latestRules, { organisationId });
-    if ((await findRulesetVersion(database, organisationId)) === version) return { version, rules };
-  }
-}
+/** The rules in force, latest first: `isEnabled` is `t` or `f`, `logic` is JSON, `createdAt` is in Unix seconds. */
+export const readRules = (database: Database, organisationId: string): Promise<RuleRow[]> =>
+  database.read(latestRules, { organisationId });
 
 /** Rules, with the text of the file that they were applied from. */
 export type RulesetWithSource = Ruleset & { source: string };

@@ -32,7 +32,7 @@ const endpoints = (pullRequest: string, member: string) =>
     ['GET', '/2025-04/users'],
   ] as const;
 const unknown = endpoints(formatId('pr', newId()), formatId('mem', newId()));
-const unauthenticated = { message: 'Unauthenticated.' };
+const unauthenticated = { message: 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.' };
 const forbidden = { message: 'This action is unauthorized.' };
 
 describe('requests without a valid token', () => {

@@ -181,19 +181,32 @@ describe('a path without a handler', () => {
     return app;
   }
 
-  test.each(['/', '/things', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
+  test.each(['/', '/things', '/things/', '/things/?x', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
     'a path that does not exist gets 404: %s',
     async url => {
-      const reply = await routes().inject({ url, method: 'POST' });
-      expect(reply.statusCode).toBe(404);
-      expect(reply.json()).toEqual({ message: 'There is nothing at this path. See /openapi.json for the paths.' });
-      expect(reply.headers.allow).toBeUndefined();
+      for (const method of ['GET', 'POST'] as const) {
+        const reply = await routes().inject({ url, method });
+        expect(reply.statusCode).toBe(404);
+        expect(reply.json()).toEqual({ message: 'No such path. See /docs for the paths.' });
+        expect(reply.headers.allow).toBeUndefined();
+      }
     },
   );
 
   test.each([
+    ['/things/1/', '/things/1'],
+    ['/a.b//?x=/', '/a.b'],
+    ['/works/', '/works'],
+  ])('a path with a slash at the end gets 404, which names the one without: %s', async (url, path) => {
+    const reply = await routes().inject(url);
+    expect([reply.statusCode, reply.json()]).toEqual([
+      404,
+      { message: `No such path. Ask for ${path}, without a slash at the end.` },
+    ]);
+  });
+
+  test.each([
     ['/things/1', 'GET, HEAD, DELETE'],
-    ['/things/', 'GET, HEAD, DELETE'],
     ['/things/1?at=/a.b', 'GET, HEAD, DELETE'],
     ['/things/%20%2F?', 'GET, HEAD, DELETE'],
     ['/a.b', 'PUT, POST'],

@@ -95,5 +95,7 @@ test('the generated client reads, syncs and deletes a pull request, and gets err
   expect(deleted).toEqual({ id, object: 'pull_request', deleted: true });
   const { error, response } = await PUT('/2025-04/pull-requests/{pullRequest}/sync', { params });
   expect([response.status, error?.message]).toEqual([404, 'There is no pull request with this id.']);
-  expect((await client('ps_none').GET('/2025-04/account')).error?.message).toBe('Unauthenticated.');
+  expect((await client('ps_none').GET('/2025-04/account')).error?.message).toBe(
+    'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.',
+  );
 });

@@ -59,13 +59,14 @@ const setTitle = (title: string) =>
   scene.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
 describe('a page of pull requests', () => {
-  test('a page of pull requests has a tag, and whoever sends it gets 304 without a body', async () => {
+  test('a page of pull requests has a tag, and a client that sends it gets 304 without a body', async () => {
     const first = await read();
     expect([first.status, first.cacheControl]).toEqual([200, 'private, no-cache']);
-    for (const given of [first.tag, `W/${first.tag}`, `"other", ${first.tag}`]) {
+    const compressed = ['-gzip', '--gzip', '-br', '-zstd'].map(mark => first.tag.replace(/"$/, `${mark}"`));
+    for (const given of [first.tag, `W/${first.tag}`, `"other", ${first.tag}`, '*', ...compressed]) {
       expect(await read(all, given)).toEqual({ ...first, status: 304, body: '' });
     }
-    for (const given of ['"other"', first.tag.replaceAll('"', ''), '*']) {
+    for (const given of ['"other"', first.tag.replaceAll('"', ''), first.tag.replace(/"$/, '-other"'), '"*"']) {
       expect(await read(all, given)).toEqual(first);
     }
   });

@@ -23,7 +23,6 @@ describe('paths and methods', () => {
     '/2025-04',
     '/2025-04/',
     '/2025-04/pull-request',
-    '/2025-04/users/',
     '/2025-04//users',
     '//2025-04/users',
     '/2025-05/users',
@@ -41,9 +40,39 @@ describe('paths and methods', () => {
   ])('the path %s gets 404, with a token or without', async url => {
     for (const token of [tenant.token, undefined]) {
       const { status, body } = await client.get(url, token);
-      expect([status, body.message]).toEqual([404, 'There is nothing at this path. See /openapi.json for the paths.']);
+      expect([status, body.message]).toEqual([404, 'No such path. See /docs for the paths.']);
     }
   });
+
+  test.each([
+    ['/2025-04/users/', '/2025-04/users'],
+    ['/2025-04/pull-requests/', '/2025-04/pull-requests'],
+    ['/2025-04/pull-requests/?per_page=3', '/2025-04/pull-requests'],
+    ['/2025-04/members/', '/2025-04/members'],
+    ['/2025-04/members/x/', '/2025-04/members/x'],
+    ['/2025-04/members/x/pull-requests/', '/2025-04/members/x/pull-requests'],
+    ['/webhooks/github/', '/webhooks/github'],
+    ['/healthz/', '/healthz'],
+  ])('%s gets 404, which names %s, with every method', async (url, path) => {
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
+      const { status, body } = await client.send(method, url, tenant.token);
+      expect([method, status, body.message]).toEqual([
+        method,
+        404,
+        `No such path. Ask for ${path}, without a slash at the end.`,
+      ]);
+    }
+  });
+
+  test.each(['/2025-04/members//pull-requests', '/2025-04/pull-requests//sync', '/operator/explanations/'])(
+    'a path with an empty part gets 404, with every method: %s',
+    async url => {
+      for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS'] as const) {
+        const { status, body } = await client.send(method, url, undefined);
+        expect([method, status, body.message]).toEqual([method, 404, 'No such path. See /docs for the paths.']);
+      }
+    },
+  );
 
   test.each([
     ['/2025-04/account', 'GET, HEAD'],
@@ -375,7 +404,9 @@ describe('a browser', () => {
     const asked = await preflight(app, origin);
     expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
     expect(asked.headers['access-control-allow-methods']).toBe('GET, PUT, DELETE');
-    expect(asked.headers['access-control-allow-headers']).toBe('authorization, if-none-match');
+    expect(asked.headers['access-control-allow-headers']).toBe(
+      'authorization, content-type, if-none-match, x-request-id',
+    );
     const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
     expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
     expect(reply.headers['access-control-expose-headers']).toBe(
@@ -388,6 +419,24 @@ describe('a browser', () => {
     const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
     for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
       expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
+    }
+  });
+
+  test('what is not a preflight gets the same reply whether browsers may call the API or not', async () => {
+    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const;
+    const paths = ['', '/', '/nothing', '/account', '/users/', '/pull-requests/', `/pull-requests/${absent}/sync`];
+    for (const method of methods) {
+      for (const path of paths) {
+        const request = { method: method as 'GET', url: `/2025-04${path}` };
+        const [without, beside] = await Promise.all(
+          [service.app, app].map(async each => {
+            const { statusCode, headers, body } = await each.inject(request);
+            return { ...request, statusCode, type: headers['content-type'], allow: headers.allow, body };
+          }),
+        );
+        expect(beside).toEqual(without);
+      }
     }
   });
 

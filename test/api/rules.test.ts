@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { applyRuleset, readRules } from '../../src/database/rules.ts';
+import { buildApp } from '../../src/app.ts';
+import type { Database } from '../../src/database/client.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { type Client, createClient } from '../support/client.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createLatch } from '../support/github/faults.ts';
+import { closing, type Service, startService } from '../support/service.ts';
 import { createTenant, type Tenant } from '../support/tenants.ts';
 
 interface RuleBody {
@@ -116,33 +119,43 @@ describe('rules', () => {
     expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: 1_700_000_000 });
   });
 
-  test('rules are read from one version, even if another comes into force meanwhile', async () => {
+  /** A service that waits for `before` whenever it is about to read the rules. */
+  async function interrupted(before: () => Promise<unknown>) {
     const { database } = service;
-    const version = (name: string, count: number) =>
-      Array.from({ length: count }, (_, index) => rule(`${name} ${index}`));
-    for (const [before, after] of [
-      [25, 5],
-      [12, 30],
-      [10, 10],
-    ] as const) {
-      await apply(version('before', before));
-      let reads = 0;
-      const interrupted: typeof database = {
-        ...database,
-        read: async (selection, values) => {
-          reads += 1;
-          // The version is read first.
-          if (reads === 2) await apply(version('after', after));
-          return database.read(selection, values);
-        },
-      };
-      const { rules } = await readRules(interrupted, tenant.organisation.id);
-      expect(rules.map(({ name }) => name)).toEqual(
-        version('after', after)
-          .map(({ name }) => name)
-          .toReversed(),
-      );
-    }
+    const read: Database['read'] = async (selection, values) => {
+      if (selection.name === 'latest_rules') await before();
+      return database.read(selection, values);
+    };
+    const app = closing(await buildApp({ ...service, database: { ...database, read } }));
+    return async () => {
+      const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${tenant.token}` } });
+      return reply.json<{ data: RuleBody[] }>().data.map(({ name }) => name);
+    };
+  }
+
+  test('rules that come into force while a list is read are in that list, and in the next one', async () => {
+    await apply([rule('before')]);
+    const names = await interrupted(() => apply([rule('after')]));
+    expect(await names()).toEqual(['after']);
+    expect(await names()).toEqual(['after']);
+    await apply([rule('last')]);
+    expect(await list()).toMatchObject([{ name: 'last' }]);
+  });
+
+  test('requests for rules that come together share a read, and later ones need none', async () => {
+    await apply([rule('shared')]);
+    const latch = createLatch();
+    let reads = 0;
+    const names = await interrupted(() => {
+      reads += 1;
+      return latch.released;
+    });
+    const asked = Array.from({ length: 4 }, names);
+    await expect.poll(() => reads).toBe(1);
+    latch.release();
+    expect(await Promise.all(asked)).toEqual(Array(4).fill(['shared']));
+    expect(await names()).toEqual(['shared']);
+    expect(reads).toBe(1);
   });
 
   test('rules of another organisation are not listed', async () => {

@@ -262,7 +262,7 @@ describe('--server', () => {
     expect(await ask('ps_x', 'rules', 'export')).toEqual({
       exitCode: 1,
       code: 'unauthenticated',
-      message: 'Unauthenticated.',
+      message: 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.',
       action: expect.stringMatching(/^Set PULLSCORE_TOKEN to a token of the service: pullscore token create /),
     });
     const client = await createToken(scene.service, scene.user, ['read']);
