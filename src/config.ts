@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { editDistance } from './scoring/language/nearest-name.ts';
 
 const integer = (minimum: number, maximum: number, fallback: number) =>
   Type.Integer({ minimum, maximum, default: fallback });
@@ -87,7 +88,8 @@ export function loadConfig(env: Variables, envFile?: string) {
     const [given = name] = spellings(name).filter(each => env[each]?.trim());
     const text = (secrets.includes(name as keyof Environment) ? readSecret(env, name, problems) : env[given])?.trim();
     // Compose files pass an unset variable as an empty one.
-    values[name] = text === undefined || text === '' ? schema.default : parse(schema.type, text);
+    const isUnset = text === undefined || text === '' || isServiceLink(name, text);
+    values[name] = isUnset ? schema.default : parse(schema.type, text);
     if (values[name] === undefined) delete values[name];
   }
   for (const error of environmentCheck.Errors(values)) {
@@ -154,6 +156,7 @@ export function loadConfig(env: Variables, envFile?: string) {
     /** Names of the variables that are set, such as `GITHUB_TOKEN_FILE`. */
     variables: Object.freeze(setVariables(env)),
     envFile,
+    misspeltVariables: Object.freeze(misspeltVariables(env)),
     /** Values that are not the default, by variable, so that processes can be compared. Secrets are among them. */
     settings: Object.freeze(
       Object.fromEntries(
@@ -205,6 +208,21 @@ export const setVariables = (env: Variables): string[] =>
     .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : spellings(name)))
     .filter(name => env[name]?.trim());
 
+/** Variables that are set and probably meant to be ours, such as `PORTT`, with the names that were meant. */
+function misspeltVariables(env: Variables): (readonly [name: string, meant: string])[] {
+  const ours = Object.keys(Environment.properties).flatMap(name =>
+    secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : [name],
+  );
+  return Object.keys(env).flatMap(name => {
+    if (!/^[A-Z_]{5,}$/.test(name) || ours.includes(name) || !env[name]?.trim()) return [];
+    // Other programs have names that are near, such as FTP_PROXY: one letter, or a whole part, makes a misspelling.
+    const meant =
+      ours.find(our => name.includes('_') && our.endsWith(`_${name}`)) ??
+      ours.find(our => editDistance(name, our, 2) === 1);
+    return meant === undefined || env[meant]?.trim() ? [] : [[name, meant] as const];
+  });
+}
+
 const spellings = (name: string): string[] => (sharedNames.includes(name) ? [name.toLowerCase(), name] : [name]);
 
 /** Which proxy to use for GitHub, by the rules of curl: https://everything.curl.dev/usingcurl/proxies/env.html */
@@ -252,6 +270,9 @@ function readWebhookSecret(text: string): WebhookSecret {
   const [, login, secret] = /^([A-Za-z\d](?:-?[A-Za-z\d]){0,38}):(.*)$/s.exec(text) ?? [];
   return Object.freeze(secret === undefined ? { login: undefined, secret: text } : { login, secret });
 }
+
+/** Kubernetes sets NAME_PORT in every container beside a Service that is called so. */
+const isServiceLink = (name: string, text: string): boolean => name.endsWith('_PORT') && text.startsWith('tcp://');
 
 function parse(type: string | undefined, text: string): unknown {
   if (type === 'integer') return /^\d+$/.test(text) ? Number(text) : text;

@@ -17,6 +17,7 @@ function problemsOf(env: Record<string, string>): string {
 
 test('nothing has to be configured', () => {
   expect(loadConfig({})).toEqual({
+    misspeltVariables: [],
     variables: [],
     databaseUrl: undefined,
     home: resolve('.pullscore'),
@@ -63,6 +64,7 @@ test('everything can be configured', () => {
       ...['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN', 'CORS_ORIGINS'],
       ...['WORKER', 'RATE_LIMIT', 'RECONCILE_INTERVAL', 'LOG_LEVEL'],
     ],
+    misspeltVariables: [],
     settings: expect.objectContaining({
       PUBLIC_URL: 'https://scores.example/api',
       GITHUB_API_URL: 'https://github.example/api/v3',
@@ -413,6 +415,21 @@ test('the images in Dockerfile and docker-compose.yml are pinned by digest', () 
     'FROM node AS build',
     'FROM node',
   ]);
+});
+
+test.each([
+  [{ PORTT: '1' }, [['PORTT', 'PORT']]],
+  [{ WEBHOOK_SECRET: 'x' }, [['WEBHOOK_SECRET', 'GITHUB_WEBHOOK_SECRET']]],
+  [{ GITHUB_TOKEN_FLIE: 'x' }, [['GITHUB_TOKEN_FLIE', 'GITHUB_TOKEN_FILE']]],
+  [{ FTP_PROXY: 'x', HOSTNAME: 'x', POSTGRES_PASSWORD: 'x', PORTT: '', LOG_LEVEL: 'info' }, []],
+  [{ WORKERS: '2', WORKER: 'true' }, []],
+])('names which variable was meant in %o', (env, expected) => {
+  expect(loadConfig(env).misspeltVariables).toEqual(expected);
+});
+
+test("a service link of Kubernetes is not taken for METRICS_PORT, nor anything else that isn't a port", () => {
+  expect(loadConfig({ METRICS_PORT: 'tcp://10.0.0.1:9090' }).metricsPort).toBeUndefined();
+  expect(() => loadConfig({ METRICS_PORT: 'udp://10.0.0.1:9090' })).toThrow('METRICS_PORT must be a whole number');
 });
 
 test('docker compose publishes the API and nothing else, on this machine only unless PUBLISH says otherwise', () => {

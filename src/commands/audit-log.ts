@@ -40,7 +40,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
               String(event.count),
               event.requestId ?? '-',
             ]),
-            'Nothing is recorded yet.',
+            since === undefined ? 'Nothing is recorded yet.' : 'Nothing is recorded since that day.',
           ),
         };
       }),

@@ -105,7 +105,10 @@ export async function runProgram(context: Context, operands: readonly string[]):
       if (error.message !== '') complain(context, error.message);
       return error.exitCode;
     }
-    const { code, message, action, details } = failureOf(context, error);
+    const failed = failureOf(context, error);
+    const { code, message, details } = failed;
+    // Only here is it known how the program is called.
+    const action = failed.action?.replace('pullscore migrate', `${context.program} migrate`);
     if (operands.includes('--json')) {
       context.stdout.write(jsonDocument({ error: { code, message, action: action ?? null }, ...details }));
     }

@@ -17,6 +17,8 @@ const maxFileBytes = 2_000_000;
 const standardInput = '-';
 
 async function readBytes(path: string, name: string): Promise<Buffer> {
+  if (path === '')
+    throw new CommandError("The file's name is empty.", 'Name a rules file, such as rules.example.yaml.');
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -28,7 +30,8 @@ async function readBytes(path: string, name: string): Promise<Buffer> {
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`${name} can't be read (${code}).`, 'Name a rules file, such as rules.example.yaml.');
+    const reason = { ENOENT: 'there is no such file', EISDIR: 'it is a folder' }[code ?? ''] ?? code;
+    throw new CommandError(`${name} can't be read: ${reason}.`, 'Name a rules file, such as rules.example.yaml.');
   }
   if (size > maxFileBytes) {
     throw new CommandError(`${name} is larger than ${maxFileBytes / 1e6} MB: it can't be a rules file.`);

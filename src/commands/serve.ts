@@ -34,6 +34,7 @@ export function serveCommands(program: PullscoreCommand, context: Context): void
 async function run(context: Context, command: ServiceProcess['command'], { json }: { json?: boolean }): Promise<void> {
   const { config, interrupted } = context;
   const isService = command === 'serve';
+  for (const [name, meant] of config.misspeltVariables) context.log.warn(`${name} is not read; ${meant} is`);
   if (config.envFile) context.log.info(`read ${config.envFile}; what is set elsewhere wins`);
   // A worker has nothing to serve but its metrics and health.
   const [portName, port] = isService ? ['PORT', config.port] : ['METRICS_PORT', config.metricsPort];

@@ -9,10 +9,18 @@ import {
 import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
-import { table } from '../text/terminal.ts';
+import { shellWord, table } from '../text/terminal.ts';
 import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, operator, showTime, UsageError, withDeps } from './context.ts';
+import {
+  CommandError,
+  type Context,
+  operator,
+  requireOrganisation,
+  showTime,
+  UsageError,
+  withDeps,
+} from './context.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
@@ -71,7 +79,9 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       const scopes = parseScopes(options.scopes);
       const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
       return withDeps(context, async deps => {
-        const user = await requireUser(context, deps, options.user, options.organisation);
+        const add = (login = 'LOGIN') =>
+          `Add one: ${context.program} user add --organisation ${login} --name NAME --email ${shellWord(options.user)}`;
+        const user = await requireUser(context, deps, options.user, options.organisation, add);
         const token = generateAccessToken();
         const stored = await deps.database.transaction(async executor => {
           const added = await addAccessToken(executor, {
@@ -92,10 +102,12 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
   group
     .command('list')
     .description('list the tokens, without their secrets')
+    .option('--organisation <login>', 'only those of this organisation')
     .examples('token list')
-    .answer(() =>
-      withDeps(context, async ({ database }) => {
-        const listed = await listAccessTokens(database.executor);
+    .answer<{ organisation?: string }>(({ organisation: login }) =>
+      withDeps(context, async deps => {
+        const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
+        const listed = await listAccessTokens(deps.database.executor, organisation?.id);
         const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
         const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
           ...token,
@@ -118,9 +130,10 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
             last_used_at: unixSeconds(token.lastUsedAt),
           })),
           text: table(
-            ['ID', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES', 'LAST USED (±10 MIN)'],
+            ['ID', 'ORGANISATION', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES (UTC)', 'LAST USED (UTC, ±10 MIN)'],
             tokens.map(token => [
               formatId('tok', token.id),
+              token.organisation,
               token.email,
               token.name,
               token.scopes.join(','),

@@ -25,12 +25,16 @@ const represent = (user: User, organisation: string) => ({
   created_at: unixSeconds(user.createdAt),
 });
 
-/** @throws CommandError if nobody has this e-mail address, or users of several organisations have it */
+/**
+ * @param advise what to do if there is no such user, given the organisation's login
+ * @throws CommandError if nobody has this e-mail address, or users of several organisations have it
+ */
 export async function requireUser(
   context: Context,
   deps: Deps,
   email: string,
   organisationLogin: string | undefined,
+  advise: (login?: string) => string,
 ): Promise<User & { organisation: string }> {
   const organisation =
     organisationLogin === undefined ? undefined : await requireOrganisation(context, deps, organisationLogin);
@@ -39,11 +43,7 @@ export async function requireUser(
   );
   const [user] = found;
   if (user === undefined) {
-    throw new CommandError(
-      `There is no user ${email}.`,
-      `Add one: ${context.program} user add --organisation ${organisation?.login ?? 'LOGIN'} --name NAME --email ${shellWord(email)}`,
-      'not_found',
-    );
+    throw new CommandError(`There is no user ${email}.`, advise(organisation?.login), 'not_found');
   }
   if (found.length > 1) {
     const logins = found.map(({ organisation: login }) => login);
@@ -112,7 +112,13 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .examples('user remove ada@acme.example --yes')
     .answer<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) =>
       withDeps(context, async deps => {
-        const user = await requireUser(context, deps, email, organisation);
+        const user = await requireUser(
+          context,
+          deps,
+          email,
+          organisation,
+          () => `List them: ${context.program} user list`,
+        );
         const question = `Remove ${user.email} from ${user.organisation} with all tokens?`;
         // Scripts rely on it without --yes.
         await confirm(context, question, user.email, yes || !process.stdin.isTTY);

@@ -38,7 +38,8 @@ export async function addAccessToken(
   return added;
 }
 
-export function listAccessTokens(executor: Executor) {
+/** @param organisationId undefined lists those of all organisations */
+export function listAccessTokens(executor: Executor, organisationId?: string) {
   return executor
     .select({
       id: accessTokens.id,
@@ -54,6 +55,7 @@ export function listAccessTokens(executor: Executor) {
     .from(accessTokens)
     .innerJoin(users, and(eq(users.organisationId, accessTokens.organisationId), eq(users.id, accessTokens.userId)))
     .innerJoin(organisations, eq(organisations.id, accessTokens.organisationId))
+    .where(organisationId === undefined ? undefined : eq(accessTokens.organisationId, organisationId))
     .orderBy(accessTokens.createdAt, accessTokens.id);
 }
 

@@ -56,8 +56,8 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   if (comparison === undefined) return false;
   onFound?.();
   const organisation = await getOrganisation(executor, comparison.organisationId);
-  // Jitter: organisations that were added together are not compared together.
-  const interval = (config.comparisonInterval || defaultIntervalSeconds) * (0.9 + 0.2 * Math.random());
+  // Jitter: organisations that were added together are not compared together. Never later than promised.
+  const interval = (config.comparisonInterval || defaultIntervalSeconds) * (0.9 + 0.1 * Math.random());
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   let failure: string | undefined;

@@ -1,4 +1,5 @@
 import type { Executor } from '../database/client.ts';
+import { readErased } from '../database/erased-people.ts';
 import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfile } from '../database/members.ts';
 import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
@@ -17,7 +18,7 @@ const maxLists = 3;
  * unless GitHub returned the whole list, and skips people with newer stored data.
  *
  * @param record runs in the transaction that saves them
- * @returns how many members GitHub lists, and how many of those known before have left; null if GitHub lists public
+ * @returns how many members GitHub lists without those who were erased here, and how many of those known before have left; null if GitHub lists public
  * members only: then nobody leaves
  */
 export async function syncMembers(
@@ -46,7 +47,9 @@ export async function syncMembers(
           if (isOvertaken && lists < maxLists) return 'overtaken';
         }
         await record?.(executor);
-        return { members: listed.length, left: mayLeave === false ? null : allLeft };
+        const isErased = await readErased(executor, id);
+        const members = listed.filter(({ githubId }) => !isErased(githubId)).length;
+        return { members, left: mayLeave === false ? null : allLeft };
       });
     const ask = async () => !isPublicOnly && (await deps.github.readsMembers(organisation));
     // An operator is told about it. Otherwise it takes no request while nobody would leave.

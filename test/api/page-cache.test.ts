@@ -58,6 +58,18 @@ const listOf = async () => `${new URL((await find()).links.member).pathname}/pul
 const setTitle = (title: string) =>
   scene.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
+test('an error has no ETag, even if it comes after the page had one', async () => {
+  const { executor } = scene.service.database;
+  await setTitle('Not in the cache');
+  await renewContentVersion(executor, scene.organisation.id);
+  const rename = (from: string, to: string) =>
+    executor.execute(sql`alter table ${sql.identifier(from)} rename to ${sql.identifier(to)}`);
+  await rename('pull_requests', 'moved');
+  const failed = await read().finally(() => rename('moved', 'pull_requests'));
+  expect(failed).toMatchObject({ status: 500, tag: 'undefined' });
+  expect((await read()).tag).toMatch(/^"/);
+});
+
 describe('a page of pull requests', () => {
   test('a page of pull requests has a tag, and a client that sends it gets 304 without a body', async () => {
     const first = await read();

@@ -239,7 +239,7 @@ describe('member erase', () => {
     github.repository('web').openPullRequest({ author: ada });
     const [others] = github.repository('web').pullRequests.filter(({ author }) => author !== ada);
     others?.edit({ title: 'Merged by her, and assigned to her' });
-    await runJson(environment, 'members', 'sync', '--organisation', 'erasing');
+    expect(await runJson(environment, 'members', 'sync', '--organisation', 'erasing')).toMatchObject({ members: 1 });
     await runJson(environment, 'import', '--organisation', 'erasing');
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
     const { rows: kept } = await executor.execute(sql`
@@ -287,6 +287,10 @@ describe('member erase', () => {
       transaction: (work, options) => (begun++ === 0 ? database.transaction(work, options) : Promise.reject(stop)),
     };
     await expect(eraseMembers(failing, organisation.id, people)).rejects.toThrow(stop);
+    const { checks } = JSON.parse((await runHere(environment, 'doctor', '--organisation', 'halfway', '--json')).stdout);
+    expect(checks).toContainEqual(
+      expect.objectContaining({ name: 'people', message: 'ada is being erased; a running service finishes that.' }),
+    );
     github.repository('web').openPullRequest({ author: ada });
     await runJson(environment, 'import', '--organisation', 'halfway');
     expect(await countRows(organisation.id)).toMatchObject({ members: 2, pull_requests: 3 });
@@ -373,6 +377,42 @@ describe('deleted pull requests', () => {
   });
 });
 
+test('webhooks status counts and lists the failures of one organisation, not those of another', async () => {
+  const [failing, calm] = [await newHome('troubled'), await newHome('calm')];
+  const { executor } = scene.service.database;
+  await executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error, due_at)
+    select organisation_id, github_id, node_id, 0, 'It failed.', null
+    from pull_requests where organisation_id = ${failing.organisation.id}`);
+  await executor.execute(sql`
+    insert into check_runs (organisation_id, pull_request_id, row_version, ruleset_version, is_final, last_error)
+    select organisation_id, id, '0', 0, false, 'It failed.'
+    from pull_requests where organisation_id = ${failing.organisation.id}`);
+  const countsOf = async ({ login }: { login: string }) => {
+    const { waiting, failing, parked, failures, checks } = await runJson<
+      {
+        [name in 'waiting' | 'failing' | 'parked']: number;
+      } & { failures: unknown[]; checks: { failing: number; parked: number; failures: unknown[] } }
+    >(environment, ...['webhooks', 'status', '--organisation', login]);
+    return [waiting, failing, parked, failures.length, checks.failing, checks.parked, checks.failures.length];
+  };
+  expect(await countsOf(failing.organisation)).toEqual([3, 3, 3, 3, 0, 3, 3]);
+  expect(await countsOf(calm.organisation)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  await executor.execute(sql`delete from sync_requests where organisation_id = ${failing.organisation.id}`);
+});
+
+test('token list shows the organisation, and only its tokens if asked', async () => {
+  const tenants = [await newHome('lister'), await newHome('listed')];
+  for (const { organisation, user } of tenants) {
+    const list = (...options: string[]) => runHere(environment, 'token', 'list', ...options);
+    const own = await list('--organisation', organisation.login);
+    const isOwn = new RegExp(`^tok_\\w+ +${organisation.login} +${user.email} `);
+    expect(own.stdout.trim().split('\n').slice(1)).toEqual([expect.stringMatching(isOwn)]);
+    expect((await list()).stdout.split('\n').filter(line => isOwn.test(line))).toHaveLength(1);
+  }
+  expect((await runHere(environment, 'token', 'list', '--organisation', 'nosuch')).code).toBe(1);
+});
+
 describe('token rotate', () => {
   const statusWith = async (token: string) => (await scene.client.get('/2025-04/account', token)).status;
   const rotate = async (id: string, ...options: string[]) =>
@@ -418,6 +458,18 @@ describe('token rotate', () => {
     const rotated = await rotate(old.id, '--grace', '0');
     expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([401, 200]);
     expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
+  });
+
+  test('token rotate gives the whole lifetime again when most of it has passed', async () => {
+    const old = await newToken('--expires', '90d');
+    const isIt = eq(accessTokens.id, parseId('tok', old.id) ?? '');
+    const days = (count: number) => sql`now() + ${`${count} days`}::interval`;
+    await scene.service.database.executor
+      .update(accessTokens)
+      .set({ createdAt: days(-60), expiresAt: days(30) })
+      .where(isIt);
+    const { expires_at: end } = await rotate(old.id);
+    expect(Math.abs((end ?? 0) - (Date.now() / 1000 + 90 * 86_400))).toBeLessThan(600);
   });
 
   test('a second token rotate gives the same lifetime again, and ends the old token no later', async () => {
@@ -553,6 +605,9 @@ test('the audit log shows who did what, by organisation and since a day', async 
   expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
   expect(await runJson(environment, 'audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
   expect((await runHere(environment, 'audit-log', '--limit', '0')).code).toBe(2);
+  expect((await runHere(environment, 'audit-log', '--since', '2999-01-01')).stdout).toBe(
+    'Nothing is recorded since that day.\n',
+  );
   // As many syncs as one event may stand for.
   await scene.service.database.executor.execute(sql`
     update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);

@@ -206,6 +206,12 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     );
   });
 
+  test('a failure says where to look for a user to remove', async () => {
+    expect(await complaint(environment, 'user', 'remove', 'x@acme.example')).toBe(
+      'pullscore: There is no user x@acme.example. List them: pullscore user list',
+    );
+  });
+
   test('a failure names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
@@ -250,8 +256,9 @@ describe('a failure that ends with 1 and one line on standard error', () => {
 
   test('a failure says why a rules file could not be read', async () => {
     const cases: [string, string][] = [
-      ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read (ENOENT). Name a rules file"],
-      ['/', "/ can't be read (EISDIR). Name a rules file"],
+      ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read: there is no such file. Name a rules file"],
+      ['/', "/ can't be read: it is a folder. Name a rules file"],
+      ['', "The file's name is empty. Name a rules file"],
       ['/dev/zero', "/dev/zero is larger than 2 MB: it can't be a rules file."],
     ];
     await each(cases, async ([path, expected]) => {

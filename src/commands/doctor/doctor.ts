@@ -4,6 +4,7 @@ import { areChecksEnabled, countCheckRuns, listFailingCheckRuns } from '../../da
 import { connectDatabase, type Database } from '../../database/client.ts';
 import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
+import { findHalfErased } from '../../database/erasure.ts';
 import { findLimits } from '../../database/github-rate-limits.ts';
 import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescoring.ts';
@@ -138,7 +139,10 @@ async function checkDatabase(
     const inspecting = inspectOrganisation(executor, id);
     await Promise.all([
       report.check(checks.rules, own, () => getRuleset(executor, id, rulesetVersion)),
-      report.check(checks.people, own, () => inspecting),
+      report.check(checks.people, own, async () => {
+        const [inspection, halfErased] = await Promise.all([inspecting, findHalfErased(executor, id)]);
+        return { ...inspection, halfErased };
+      }),
       report.check(checks.scores, own, () => countOutdated(executor, id)),
       report.check(checks.deliveries, own, async () => {
         const [inspection, gone] = await Promise.all([inspecting, countGoneDeliveries(executor, id)]);

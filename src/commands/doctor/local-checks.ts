@@ -47,8 +47,16 @@ export const describeVariables = (where: string, variables: readonly string[]): 
   variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** This shell: where doctor runs, which may not be where the service runs. */
-export const checkEnvironment = ({ variables, envFile, publicUrl, github, comparisonInterval }: Config): Verdicts => [
+export const checkEnvironment = ({
+  variables,
+  envFile,
+  misspeltVariables,
+  publicUrl,
+  github,
+  comparisonInterval,
+}: Config): Verdicts => [
   ok(`${describeVariables(envFile === undefined ? 'in this shell' : `in this shell or in ${envFile}`, variables)}.`),
+  ...misspeltVariables.map(([name, meant]) => warning(`${name} is not read.`, `If you mean ${meant}, rename it.`)),
   isUnencrypted(publicUrl) &&
     warning('PUBLIC_URL is not https: others can read access tokens.', 'Put a TLS proxy in front: docs/deployment.md.'),
   isUnencrypted(github.apiUrl) &&
@@ -159,10 +167,20 @@ export function checkRules(ruleset: Omit<StoredRuleset, 'source'>, scope: Organi
   );
 }
 
-export function checkPeople({ members, users, tokens }: OrganisationInspection, scope: OrganisationScope): Verdicts {
+/** @param facts.halfErased members whose erasure has begun and not finished */
+export function checkPeople(
+  { members, users, tokens, halfErased }: OrganisationInspection & { halfErased: readonly { login: string }[] },
+  scope: OrganisationScope,
+): Verdicts {
   const counts = [counted(members, 'member'), counted(users, 'user'), counted(tokens, 'valid access token')];
-  if (members > 0 && tokens > 0) return ok(`${list(counts)}.`);
   return [
+    members > 0 && tokens > 0 && ok(`${list(counts)}.`),
+    ...halfErased.map(({ login }) =>
+      warning(
+        `${login} is being erased; a running service finishes that.`,
+        `To do it now: ${command(scope, `member erase ${login} --yes`)}`,
+      ),
+    ),
     members === 0 &&
       warning(
         'No members are known: only pull requests whose authors GitHub marks as members are kept.',

@@ -6,7 +6,7 @@ const maxDistance = (name: string) => Math.min(6, Math.max(1, Math.floor(name.le
  *
  * @param limit the result is exact below it; otherwise it is only known to be at least this
  */
-function editDistance(left: string, right: string, limit: number): number {
+export function editDistance(left: string, right: string, limit: number): number {
   if (Math.abs(left.length - right.length) >= limit) return limit;
   let beforeLast: number[] = [];
   let last = Array.from({ length: right.length + 1 }, (_, column) => column);
