@@ -53,8 +53,14 @@ beforeAll(async () => {
     asked.push(`${method} ${url}`);
     const given = JSON.parse((await text(request)) || '{}') as { body: string };
     const send = (body: unknown) => reply.end(JSON.stringify(body));
-    if (url.includes('/commits/')) return send([{ number: 4, merge_commit_sha: url.split('/').at(-2) }]);
-    if (method === 'GET') return send(comments);
+    // Pull requests that have the commit come in any order: one may have been merged into the branch of another.
+    if (url.includes('/commits/')) {
+      return send([
+        { number: 3, merge_commit_sha: 'elsewhere' },
+        { number: 4, merge_commit_sha: url.split('/').at(-2) },
+      ]);
+    }
+    if (method === 'GET') return send(url.includes('/issues/4/') ? comments : []);
     if (method === 'POST') comments.push({ id: 9, user: { login: 'github-actions[bot]' }, body: given.body });
     else Object.assign(comments.find(({ id }) => url.endsWith(`/${id}`)) ?? {}, given);
     return send({});

@@ -338,6 +338,22 @@ describe('paging', () => {
     expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
+  test('a list of repositories has each once, even if some change while its pages are read', async () => {
+    const { github, acme, web, client } = await start();
+    const names = ['web', 'api', 'docs', 'lib'];
+    for (const name of names) acme.repository(name);
+    const listed: string[] = [];
+    for (let after: string | null = null; ; ) {
+      const page = await client.pageRepositories(identityOf(acme), { after, pageSize: 2 });
+      listed.push(...page.items.map(({ name }) => name));
+      if (!page.hasNextPage) break;
+      after = page.endCursor;
+      github.clock.advance(60);
+      web.openPullRequest();
+    }
+    expect(listed).toEqual(names);
+  });
+
   test('the owners of a hundred repositories come in one request of one point', async () => {
     const seen: GithubRequest[] = [];
     const { github, acme, web, client } = await start();

@@ -296,6 +296,31 @@ describe('a pull request', () => {
   });
 });
 
+test('a pull request has all of its labels, as many as GitHub allows', async () => {
+  const { web, client } = await start();
+  const labels = Array.from({ length: 100 }, (_, index) => `label ${index}`);
+  const { nodeId } = web.openPullRequest({ labels });
+  expect((await fetchOne(client, nodeId)).labels).toEqual(labels);
+});
+
+test('the first review is the one submitted first, not the one begun first', async () => {
+  const { github, acme, web, client } = await start();
+  const pullRequest = web.openPullRequest();
+  const [early, late] = [acme.member('early'), acme.member('late')];
+  pullRequest.review(late, 'PENDING');
+  github.clock.advance(60);
+  pullRequest.review(early, 'COMMENTED');
+  const submittedAt = github.clock.now();
+  github.clock.advance(60);
+  pullRequest.submitReview(late, 'APPROVED');
+  expect(pullRequest.reviews.map(({ author }) => author?.login)).toEqual(['late', 'early']);
+  expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+    reviews: 2,
+    approvals: 1,
+    firstReviewAt: submittedAt,
+  });
+});
+
 describe('a reply that does not match the schema', () => {
   const changes: [string, Record<string, unknown>][] = [
     ['a negative count', { additions: -1 }],

@@ -88,6 +88,21 @@ describe('a tenth of the hourly points', () => {
     expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
   });
 
+  test('a webhook may use the last tenth of the points, also if its request is filled up by a sweep', async () => {
+    const home = await withFewPoints(500);
+    const [, swept, changed] = home.acme.repository('web').pullRequests;
+    if (swept === undefined || changed === undefined) throw new Error('none');
+    const { executor } = world.service.database;
+    await executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
+      values (${home.organisation.id}, ${swept.id}, ${swept.nodeId}, 1, true)`);
+    expect((await post(world.service, changed.edit({ title: 'Changed' }))).status).toBe(202);
+    const before = world.github.count();
+    expect(await createRequestWorker(world.service)()).toBe(true);
+    expect(world.github.count()).toBe(before + 1);
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+  });
+
   test('a PUT sync may use the last tenth of the hourly points', async () => {
     const home = await withFewPoints(500);
     const [stored] = await storedPullRequests(world.service, home);

@@ -1,6 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
+import { leaseSeconds } from '../../src/database/lease.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/check-runs.ts';
 import { startLoops } from '../../src/sync/loops.ts';
@@ -241,6 +242,32 @@ describe('scores', () => {
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+  });
+
+  test('the publication of scores renews its lease while GitHub is slow', async () => {
+    const home = await newShowingHome();
+    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const before = requestsOf();
+    const publishing = publishCheckRuns(world.service);
+    await waitUntil(async () => requestsOf() === before + 1);
+    const leasedUntil = async () => {
+      const [row] = await world.service.database.executor
+        .select({ dueAt: organisations.checksDueAt })
+        .from(organisations)
+        .where(ofHome(home));
+      return row?.dueAt?.getTime() ?? 0;
+    };
+    const first = await leasedUntil();
+    vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
+    await expect.poll(leasedUntil).toBeGreaterThan(first);
+    release();
+    expect(await publishing).toBe(true);
+    // Others look whether anything is due.
+    await enable(home, false);
   });
 
   test('scores that an operator turns off during their publication stay off', async () => {

@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
-import { moveLease } from '../../src/database/lease.ts';
+import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
@@ -302,6 +302,28 @@ describe('an organisation', () => {
     });
     expect(await pruning).toBe(true);
     expect(await countDeliveries()).toEqual([]);
+  });
+
+  test('pruning renews its lease while the database is slow', async () => {
+    await addDeliveries(1, { age: '9 days' });
+    const leasedUntil = async () =>
+      (await execute<{ at: number }>(sql`select extract(epoch from prune_due_at)::float8 as at from organisations`))[0]
+        ?.at ?? 0;
+    const replica = await startReplica(service.database.url);
+    onTestFinished(() => replica.close());
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const before = await leasedUntil();
+    let pruning: Promise<boolean> | undefined;
+    await service.database.transaction(async executor => {
+      await executor.execute(sql`lock table webhook_deliveries`);
+      pruning = pruneOrganisation(replica);
+      await waitUntil(async () => (await leasedUntil()) > before);
+      const first = await leasedUntil();
+      vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
+      await waitUntil(async () => (await leasedUntil()) > first);
+    });
+    expect(await pruning).toBe(true);
   });
 
   test('pruning is due again a minute after a failure, or at once if the replica stopped', async () => {

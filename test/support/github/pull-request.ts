@@ -284,6 +284,15 @@ export class PullRequest {
     return submittedAt === null ? undefined : reviewEvent(this, review, 'submitted', author);
   }
 
+  /** Submits the pending review of `author`. It keeps its place among the reviews, which is that of its beginning. */
+  submitReview(author: Account, state: Verdict): PullRequestWebhook {
+    const review = this.reviews.find(each => each.author === author && each.state === 'PENDING');
+    if (!review) throw new Error(`${author.login} has not begun a review of ${this.url}`);
+    this.#touch();
+    Object.assign(review, { state, submittedAt: this.updatedAt });
+    return reviewEvent(this, review, 'submitted', author);
+  }
+
   /** Dismisses the latest verdict of `author`. */
   dismissReview(author: Account, by: Account | null = this.author): PullRequestWebhook {
     const review = this.reviews.findLast(each => each.author === author && each.state !== 'PENDING');

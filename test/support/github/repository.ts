@@ -57,6 +57,10 @@ export class Repository {
     return `${this.organisation.login}/${this.name}`;
   }
 
+  get updatedAt(): number {
+    return Math.max(this.createdAt, ...this.pullRequests.map(each => each.updatedAt));
+  }
+
   /** How long GraphQL does not show a change of its pull requests. */
   get lagMilliseconds(): number {
     return Math.max(this.#lagMilliseconds, this.organisation.world.lagMilliseconds);

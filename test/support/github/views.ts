@@ -106,13 +106,17 @@ function organisationView(organisation: Organisation) {
       if (found) return repositoryView(found);
       throw githubError('NOT_FOUND', `Could not resolve to a Repository with the name '${login}/${wanted}'.`);
     },
-    repositories: (page: PageArguments) =>
-      connection(
-        organisation.repositories.toSorted((a, b) => a.createdAt - b.createdAt || a.id - b.id),
+    repositories: ({ orderBy, ...page }: PageArguments & { orderBy?: { field: string; direction: string } }) => {
+      const timeOf = (each: Repository) => (orderBy?.field === 'CREATED_AT' ? each.createdAt : each.updatedAt);
+      const direction = orderBy?.direction === 'DESC' ? -1 : 1;
+      return connection(
+        organisation.repositories.toSorted((a, b) => direction * (timeOf(a) - timeOf(b) || a.id - b.id)),
         page,
         repositoryView,
-        each => [each.createdAt, each.id],
-      ),
+        each => [timeOf(each), each.id],
+        direction,
+      );
+    },
     viewerIsAMember: (_: unknown, viewer: Viewer) => viewer.organisation === undefined && viewer.isMember,
     membersWithRole: (page: PageArguments, viewer: Viewer) => {
       const isShown = ({ id: member }: Account) =>
