@@ -10,10 +10,10 @@ export const hostileScript = fileURLToPath(new URL('hostile-scorer.ts', import.m
 export const hostileScorer = (database: Database, log: Logger, limits: { maxQueueMs?: number } = {}) =>
   createScorer(database, log, { script: hostileScript, execArgv: ['--import', 'tsx'], ...limits });
 
-/** Processes that have the current one as their parent, or another, and run that script. */
+/** Processes that run rules, of this process or of another one. */
 export function scorersOf(parent = process.pid): number[] {
   const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ');
-  return children.map(Number).filter(pid => pid > 0 && commandOf(pid).includes('hostile-scorer'));
+  return children.map(Number).filter(pid => pid > 0 && /scorer\.[jt]s/.test(commandOf(pid)));
 }
 
 function commandOf(pid: number): string {

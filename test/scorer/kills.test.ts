@@ -1,0 +1,58 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { getUsableVersion } from '../../src/database/organisations.ts';
+import { countOutdated } from '../../src/database/rescoring.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { createScorer } from '../../src/scorer/scorer.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { requireBuild } from '../commands/support.ts';
+import { scorersOf } from '../support/scorer.ts';
+import { newHome, startWorld } from '../support/world.ts';
+import { apply, newStored, rule, scoreHistory, storedPullRequests } from '../sync/support.ts';
+
+test('re-scoring and a plan end right, in whatever state their processes are killed, and blame no rules', async () => {
+  requireBuild();
+  const world = await startWorld();
+  onTestFinished(() => world.close());
+  const home = await newHome(world);
+  const { database, log } = world.service;
+  const { id: organisationId } = home.organisation;
+  await newStored(world.service, home, 2_000);
+  await apply(world.service, home, rule('additions'));
+  const scorer = createScorer(database, log);
+  onTestFinished(() => scorer.close());
+  const deps = { ...world.service, scorer };
+
+  // Each time a little later: while they start, load rules, score, plan and save.
+  let kills = 0;
+  const killNext = () => {
+    for (const pid of scorersOf()) process.kill(pid, 'SIGKILL');
+    kills += 1;
+    if (kills < 25) killing = setTimeout(killNext, kills * 20);
+  };
+  let killing = setTimeout(killNext, 20);
+  onTestFinished(() => clearTimeout(killing));
+
+  /** Until it is done: a job fails if its process ended three times. */
+  const insist = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof ServiceError && error.code === 'overloaded')) throw error;
+      }
+    }
+  };
+  const ruleset = { definitions: [], rules: [rule('additions + 1')] };
+  const plan = insist(() => scorer.run('plan', { organisationId, ruleset, withAudit: true }));
+  while (kills < 25 || (await countOutdated(database.executor, organisationId)).outdated > 0) {
+    await insist(() => rescoreBatch(deps, organisationId));
+  }
+
+  const scores = (await storedPullRequests(world.service, home)).map(({ score }) => score);
+  expect(scores).toEqual(Array.from({ length: 2_000 }, () => 3));
+  const changes = await scoreHistory(world.service, home);
+  expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
+  expect(await plan).toMatchObject({ result: { pullRequests: 2_000, raised: 2_000 } });
+  // It would throw if they were suspended.
+  expect(await getUsableVersion(database.executor, organisationId)).toBe(1);
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { createTurns } from '../../src/scorer/turns.ts';
+
+/** Jobs whose turns are noted. */
+function startJobs() {
+  const begun: string[] = [];
+  const take = createTurns();
+  const job = (organisationId: string, priority: number) =>
+    take({ organisationId, priority, begin: () => void begun.push(`${organisationId}${priority}`) });
+  return { begun, job };
+}
+
+test('the most urgent kind of job goes first, and of one kind the organisation served longest ago', async () => {
+  const { begun, job } = startJobs();
+  const [a, b, urgent] = [job('a', 3), job('b', 3), job('c', 0)];
+  await Promise.all([b(), a(), urgent()]);
+  expect(begun.splice(0)).toEqual(['c0', 'b3', 'a3']);
+  await urgent();
+  await Promise.all([a(), b()]);
+  expect(begun).toEqual(['c0', 'b3', 'a3']);
+});
+
+test('a job goes on until it has had its 100 ms, and then gives way to others', async () => {
+  const { begun, job } = startJobs();
+  const [long, other] = [job('a', 3), job('b', 3)];
+  await long();
+  const begunAt = performance.now();
+  const others = other();
+  while (begun.length < 3) await long();
+  expect(begun).toEqual(['a3', 'b3', 'a3']);
+  expect(performance.now() - begunAt).toBeGreaterThan(99);
+  await others;
+});
