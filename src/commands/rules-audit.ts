@@ -1,5 +1,5 @@
 import { type AuditDocument, readAudit, rounding } from '../reports/audit.ts';
-import { maxAudited } from '../reports/work.ts';
+import { maxAudited } from '../scorer/plan.ts';
 import type { Way } from '../scoring/plan/audit-ways.ts';
 import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';

@@ -2,16 +2,10 @@
 
 import { createReadStream } from 'node:fs';
 import { representRules } from '../reports/explanation.ts';
-import type { ExplainedEntry, Explanation } from '../scoring/explain/explain.ts';
-import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
-import type { FileProblem } from '../scoring/file/yaml-node.ts';
-import { formatInteger } from '../text/numbers.ts';
+import { type Problem as FoundProblem, maxFileBytes, problemsOf } from '../reports/rules-file.ts';
+import { checkRulesFile } from '../scoring/file/check-rules-file.ts';
 import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
-import { showCounted } from './explain/text.ts';
-
-/** More than 200 rules of maximum size need. */
-const maxFileBytes = 2_000_000;
 
 /** Names standard input: a program in a container does not see the operator's files. */
 const standardInput = '-';
@@ -39,23 +33,7 @@ async function readBytes(path: string, name: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The first tests that fail have an explanation of their score. */
-type Problem = FileProblem & {
-  file: string;
-  explanation?: Explanation | undefined;
-  relevant?: ReadonlySet<ExplainedEntry> | undefined;
-};
-
-/** Mistakes, or else tests that fail. */
-function findProblems(name: string, { problems, results }: CheckedFile): Problem[] {
-  if (problems.length > 0) return problems.map(problem => ({ file: name, ...problem }));
-  return results.flatMap(({ test, actual, passed, explanation, relevant }) => {
-    if (passed) return [];
-    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
-    const message = `test ${JSON.stringify(test.name)} expected ${formatInteger(test.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
-    return [{ file: name, line: test.line, message, rule: null, entry: null, part: null, explanation, relevant }];
-  });
-}
+type Problem = FoundProblem & { file: string };
 
 export const textOf = ({ file, line, message }: Problem): string => `${file}:${line}: ${message}`;
 
@@ -72,12 +50,12 @@ export function showWarnings({ stderr }: Context, warnings: readonly Problem[]):
   for (const { file, line, message } of warnings) stderr.write(`${plain(`${file}:${line}: warning: ${message}`)}\n`);
 }
 
-/** @returns also the file's text, and its name for messages */
+/** @returns also its name for messages */
 export async function readRules(path: string) {
   const name = path === standardInput ? 'standard input' : path;
   const file = checkRulesFile(await readBytes(path, name));
-  const warnings: Problem[] = file.warnings.map(warning => ({ file: name, ...warning }));
-  return { name, file, problems: findProblems(name, file), warnings };
+  const inFile = (found: readonly FoundProblem[]): Problem[] => found.map(each => ({ file: name, ...each }));
+  return { name, file, problems: inFile(problemsOf(file)), warnings: inFile(file.warnings) };
 }
 
 /** @throws CommandError with the first problem, and how to see the others; warnings are left to the caller */

@@ -1,4 +1,3 @@
-import { Option } from 'commander';
 import { getRuleset } from '../database/rules.ts';
 import { type AppliedDocument, applyRules, type RulesDocument, readRules } from '../reports/rules.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -67,7 +66,6 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .option('--by <name>', 'name to record in the history (default: the user who runs the command)')
     .option('--yes', 'do not ask before rules that are an empty list')
     .option('--if-version <number>', 'only if this version is in force: the one that a plan was made against')
-    .addOption(new Option('--request <id>').hideHelp())
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
     .answerFrom<ApplyOptions, AppliedDocument>(async (options, path) => {
       const { version: wanted, yes, ifVersion, server } = options;
@@ -91,9 +89,8 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           const version = wanted === undefined ? 0 : requireVersion(context, organisation, wanted, 1);
           const ruleset = given?.ruleset ?? (await getRuleset(database.executor, organisation.id, version));
           await confirmEmpty(ruleset, organisation.login);
-          const { by = operatorName(), request } = options;
-          const actor = request === undefined ? operator() : { name: by, requestId: request };
-          return applyRules(database, organisation.id, ruleset, { actor, appliedBy: by, expected });
+          const { by = operatorName() } = options;
+          return applyRules(database, organisation.id, ruleset, { actor: operator(), appliedBy: by, expected });
         },
         request: {
           method: 'PUT',
@@ -145,6 +142,4 @@ interface ApplyOptions {
   by?: string;
   yes?: boolean;
   ifVersion?: string;
-  /** The id of the request that this is done for. */
-  request?: string;
 }

@@ -12,14 +12,13 @@ import { documentOptions, serveDocument } from '../api/openapi.ts';
 import { closedObject } from '../api/validation.ts';
 import { findUserRow } from '../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
+import { readAudit } from '../reports/audit.ts';
 import { parseTarget, readExplanation } from '../reports/explanation.ts';
-import { readRules } from '../reports/rules.ts';
+import { readPlan } from '../reports/plan.ts';
+import { applyRules, readRules } from '../reports/rules.ts';
+import { checkFile, maxFileBytes } from '../reports/rules-file.ts';
 import { readStandings } from '../reports/standings.ts';
-import { createCommandRunner } from './run-command.ts';
 import { createTurns } from './turns.ts';
-
-/** As for the commands. */
-const maxFileBytes = 2_000_000;
 
 /** Each has a connection of its own. Standings of a million pull requests take seconds. */
 const maxSnapshots = 4;
@@ -33,10 +32,11 @@ and with \`rules:write\` for one that may apply rules. It sees one organisation.
 **Versions.** \`GET\` and \`PUT /operator/rules\` have the version in force as their \`ETag\`. \`PUT\` needs \`If-Match\` with the version
 that a plan was made against: if another one is in force meanwhile, the reply is 412 and nothing changes. \`*\` stands for any.
 
-**Limits.** One rules file of an organisation at a time, and two of all: any other gets 429 with \`Retry-After\`. It has up to
-2 MB and ten minutes. A plan ends when its client goes away. Reads of an organisation wait for one another.`;
+**Limits.** A rules file has up to 2 MB. An organisation has one at a time, a second gets 429 with \`Retry-After\`. It waits for up
+to 30 seconds for those of others, of which the organisation served longest ago is next, and then gets 429, too. A plan has ten
+minutes, and ends when its client goes away. Reads of an organisation wait for one another.`;
 
-const document = (description: string) => Type.Unsafe<object | string>({ description });
+const document = (description: string) => Type.Unsafe<object>({ description });
 const Day = Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'A day, UTC' }));
 
 declare module 'fastify' {
@@ -53,7 +53,7 @@ export async function describeOperatorApi(app: FastifyInstance): Promise<void> {
 }
 
 export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
-  const { database } = app.deps;
+  const { database, scorer } = app.deps;
   app.removeAllContentTypeParsers();
   const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
   app.addContentTypeParser('application/yaml', options, async ({ headers }: FastifyRequest, body: Buffer) => {
@@ -65,20 +65,12 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
     throw unsupportedMediaType('The content type must be application/yaml.');
   });
   app.admitBodies(app, maxFileBytes, ({ caller }) => caller.organisationId);
-  const runCommand = createCommandRunner(app.deps);
   const inTurns = createTurns(maxSnapshots);
 
-  /** Runs a command and sends its document. */
-  async function send(request: FastifyRequest, reply: FastifyReply, words: readonly string[]): Promise<string> {
-    const gone = new AbortController();
-    reply.raw.once('close', () => gone.abort());
-    reply.type('application/json; charset=utf-8');
-    return runCommand({
-      organisationId: request.caller.organisationId,
-      words,
-      input: Buffer.isBuffer(request.body) ? request.body : undefined,
-      signal: gone.signal,
-    });
+  /** A rules file that has no mistakes. */
+  async function readFile({ caller, body }: FastifyRequest, signal: AbortSignal) {
+    const file = await checkFile(scorer, caller.organisationId, Buffer.isBuffer(body) ? body : Buffer.alloc(0), signal);
+    return { name: 'request body', ruleset: file };
   }
 
   const consumes = ['application/yaml'];
@@ -104,8 +96,12 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `rules plan --json` prints'), ...errorResponses(invalidFile) },
       },
     },
-    (request, reply) =>
-      send(request, reply, ['rules', 'plan', '-', ...(request.query.audit === undefined ? [] : ['--audit'])]),
+    async (request, reply) => {
+      const signal = whileConnected(reply);
+      const file = await readFile(request, signal);
+      const withAudit = request.query.audit !== undefined;
+      return readPlan(app.deps, request.caller.organisationId, file, { withAudit, signal });
+    },
   );
 
   app.post(
@@ -122,7 +118,11 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `rules audit --json` prints'), ...errorResponses(invalidFile) },
       },
     },
-    (request, reply) => send(request, reply, ['rules', 'audit', '-']),
+    async (request, reply) => {
+      const signal = whileConnected(reply);
+      const { ruleset } = await readFile(request, signal);
+      return readAudit(app.deps, request.caller.organisationId, ruleset, { signal });
+    },
   );
 
   app.get(
@@ -171,16 +171,15 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       },
     },
     async (request, reply) => {
-      const version = versionOf(request.headers['if-match']);
+      const expected = versionOf(request.headers['if-match']);
       const { organisationId, userId } = request.caller;
+      const { ruleset } = await readFile(request, whileConnected(reply));
       const user = await findUserRow(database, organisationId, userId);
       // Removed a moment ago, and the token with them.
       if (user === undefined) throw invalidToken();
-      const applied = await send(request, reply, [
-        ...['rules', 'apply', '-', '--yes', `--by=${user.email}`, `--request=${request.id}`],
-        ...(version === undefined ? [] : [`--if-version=${version}`]),
-      ]);
-      reply.header('etag', `"${JSON.parse(applied).version}"`);
+      const actor = { name: user.email, requestId: request.id };
+      const applied = await applyRules(database, organisationId, ruleset, { actor, appliedBy: user.email, expected });
+      reply.header('etag', `"${applied.version}"`);
       return applied;
     },
   );
@@ -223,12 +222,22 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `explain --json` prints'), ...errorResponses('bad_request', 'not_found') },
       },
     },
-    ({ caller: { organisationId }, params }) => {
+    ({ caller: { organisationId }, params }, reply) => {
       const target = parseTarget(params.pull_request);
-      return inTurns(organisationId, () => readExplanation(database, target, { organisationId }));
+      const signal = whileConnected(reply);
+      return inTurns(organisationId, () => readExplanation(app.deps, target, { organisationId, signal }));
     },
   );
 };
+
+/** Aborted if the client goes away. */
+function whileConnected({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  const abort = () => gone.abort(badRequest('The client broke off its request.'));
+  if (raw.destroyed) abort();
+  raw.once('close', abort);
+  return gone.signal;
+}
 
 /** @returns undefined for any version */
 function versionOf(ifMatch: string | undefined): number | undefined {

@@ -3,10 +3,11 @@ import { getOrganisation } from '../database/organisations.ts';
 import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
+import type { ResultOf } from '../scorer/jobs.ts';
+import { maxAudited } from '../scorer/plan.ts';
 import type { AuditedWay } from '../scoring/plan/audit.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { ReportOptions } from './standings.ts';
-import { audit, maxAudited, type PlanWork } from './work.ts';
 
 /** A share equal to another may exceed it by this much. */
 export const rounding = 1e-9;
@@ -14,16 +15,16 @@ export const rounding = 1e-9;
 export type AuditDocument = Awaited<ReturnType<typeof readAudit>>;
 
 export async function readAudit(
-  { database }: Deps,
+  { database, scorer }: Pick<Deps, 'database' | 'scorer'>,
   organisationId: string,
-  ruleset: Ruleset,
+  { definitions, rules }: Ruleset,
   { signal, onProgress }: ReportOptions = {},
 ) {
   const { executor } = database;
   const total = Math.min(await countPullRequests(executor, organisationId), maxAudited);
-  const { stored, pullRequests, ways } = await audit(
-    database,
-    { organisationId, ruleset },
+  const { stored, pullRequests, ways } = await scorer.run(
+    'audit',
+    { organisationId, ruleset: { definitions, rules } },
     { signal, onProgress: done => onProgress?.(done, total) },
   );
   const examples = ways.flatMap(({ example }) => example?.id ?? []);
@@ -47,7 +48,7 @@ export type AuditComparison = ReturnType<typeof compareAudits>;
 export type ComparedWay = AuditComparison['ways'][number];
 
 /** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
-export const compareAudits = ({ stored, before, after }: NonNullable<PlanWork['audits']>) => ({
+export const compareAudits = ({ stored, before, after }: NonNullable<ResultOf<'plan'>['audits']>) => ({
   pull_requests: after.pullRequests,
   stored_pull_requests: stored,
   ways: after.ways.map(latter => {

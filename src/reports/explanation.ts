@@ -1,4 +1,4 @@
-import type { Database, Executor } from '../database/client.ts';
+import type { Executor } from '../database/client.ts';
 import {
   type ExplainablePullRequest,
   findPullRequestsById,
@@ -6,8 +6,8 @@ import {
   isScoreStale,
   listScoreChanges,
 } from '../database/explanations.ts';
-import { getRuleset } from '../database/rules.ts';
 import { readSnapshot } from '../database/snapshot.ts';
+import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
 import { type ExplainedRule, type Explanation, explainScore } from '../scoring/explain/explain.ts';
@@ -85,75 +85,71 @@ export type ExplanationDocument = Awaited<ReturnType<typeof readExplanation>>;
  * @throws ServiceError `not_found` if it is not stored
  */
 export async function readExplanation(
-  database: Database,
+  { database, scorer }: Pick<Deps, 'database' | 'scorer'>,
   target: Target,
   {
-    organisationId,
+    organisationId: wanted,
     rules,
-  }: { organisationId?: string | undefined; rules?: { name: string; ruleset: Ruleset } | undefined },
+    signal,
+  }: {
+    organisationId?: string | undefined;
+    rules?: { name: string; ruleset: Ruleset } | undefined;
+    signal?: AbortSignal;
+  },
 ) {
-  return readSnapshot(database, async executor => {
-    const { pullRequest, repository, repositoryLeftAt, organisation } = await getPullRequest(
-      executor,
-      target,
-      organisationId,
-    );
-    const facts = factsOf({ ...pullRequest, repository });
-    const explain = async (version: number) =>
-      explainScore(await getRuleset(executor, organisation.id, version), facts);
-    const inForce = organisation.rulesetVersion;
+  const stored = await readSnapshot(database, async executor => {
+    const found = await getPullRequest(executor, target, wanted);
+    const { pullRequest, organisation } = found;
+    const [organisationId, id] = [organisation.id, pullRequest.id];
     // A score that a new version does not change keeps its old version.
-    const isOutdated =
-      pullRequest.rulesetVersion < inForce && (await isScoreStale(executor, organisation.id, pullRequest.id));
-    // The one in force, or the score's own if the score is out of date.
-    const version = isOutdated ? pullRequest.rulesetVersion : inForce;
-    const explanation = rules === undefined ? await explain(version) : explainScore(rules.ruleset, facts);
-    const changes = await listScoreChanges(executor, organisation.id, pullRequest.id);
+    const isBehind = pullRequest.rulesetVersion < organisation.rulesetVersion;
     return {
-      id: formatId('pr', pullRequest.id),
-      url: pullRequest.url,
-      organisation: organisation.login,
-      repository,
-      repository_left_at: unixSeconds(repositoryLeftAt),
-      number: pullRequest.number,
-      title: pullRequest.title,
-      author: pullRequest.author,
-      state: pullRequest.state,
-      score: pullRequest.score,
-      // The name of the rules file that is explained.
-      file: rules?.name ?? null,
-      ruleset_version: rules === undefined ? version : null,
-      ruleset_version_in_force: inForce,
-      outdated: isOutdated,
-      score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
-      explained_score: explanation.score,
-      sum: explanation.sum,
-      rules: representRules(explanation),
-      history: changes.map(change => ({
-        changed_at: unixSeconds(change.changedAt),
-        from: change.fromScore,
-        to: change.toScore,
-        cause: change.cause,
-        ruleset_version: change.rulesetVersion,
-        changes: change.changes,
-      })),
+      ...found,
+      isOutdated: isBehind && (await isScoreStale(executor, organisationId, id)),
+      changes: await listScoreChanges(executor, organisationId, id),
     };
   });
-}
-
-/** A body can have 64 KiB, and thousands of entries can read it. */
-const maxTextLength = 1_000;
-
-/** JSON has no infinity: it becomes null with a note. */
-function representPart({ source, kind, value, note, chosen, parts }: ExplainedPart): ExplainedPart {
-  const represented = { source, kind, value, note, chosen, parts: parts.map(representPart) };
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
+  const { pullRequest, repository, repositoryLeftAt, organisation, isOutdated, changes } = stored;
+  const facts = factsOf({ ...pullRequest, repository });
+  async function explain(version: number): Promise<Explanation> {
+    const input = { organisationId: organisation.id, version, facts: [facts] };
+    const [explanation] = await scorer.run('explain', input, { signal });
+    if (explanation === undefined) throw new Error('a pull request without an explanation');
+    return explanation;
   }
-  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  // Never half a surrogate pair.
-  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
-  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
+  const inForce = organisation.rulesetVersion;
+  // The one in force, or the score's own if the score is out of date.
+  const version = isOutdated ? pullRequest.rulesetVersion : inForce;
+  const explanation = rules === undefined ? await explain(version) : explainScore(rules.ruleset, facts);
+  return {
+    id: formatId('pr', pullRequest.id),
+    url: pullRequest.url,
+    organisation: organisation.login,
+    repository,
+    repository_left_at: unixSeconds(repositoryLeftAt),
+    number: pullRequest.number,
+    title: pullRequest.title,
+    author: pullRequest.author,
+    state: pullRequest.state,
+    score: pullRequest.score,
+    // The name of the rules file that is explained.
+    file: rules?.name ?? null,
+    ruleset_version: rules === undefined ? version : null,
+    ruleset_version_in_force: inForce,
+    outdated: isOutdated,
+    score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
+    explained_score: explanation.score,
+    sum: explanation.sum,
+    rules: representRules(explanation),
+    history: changes.map(change => ({
+      changed_at: unixSeconds(change.changedAt),
+      from: change.fromScore,
+      to: change.toScore,
+      cause: change.cause,
+      ruleset_version: change.rulesetVersion,
+      changes: change.changes,
+    })),
+  };
 }
 
 /** For JSON. */
@@ -166,3 +162,8 @@ export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
       amount: amount === null ? null : representPart(amount),
     })),
   }));
+
+const representPart = ({ operator: _, parts, ...part }: ExplainedPart): ExplainedPart => ({
+  ...part,
+  parts: parts.map(representPart),
+});

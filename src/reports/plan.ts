@@ -9,7 +9,6 @@ import { hasChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { type AuditComparison, compareAudits } from './audit.ts';
 import type { ReportOptions } from './standings.ts';
-import { plan } from './work.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;
 export type PlannedRule = ReturnType<typeof planRule>;
@@ -47,16 +46,16 @@ interface PlanDetails {
  * @param options `withAudit`: also searches both for ways to game them
  */
 export async function readPlan(
-  { database }: Deps,
+  { database, scorer }: Pick<Deps, 'database' | 'scorer'>,
   organisationId: string,
-  { name, ruleset }: { name: string; ruleset: Ruleset },
+  { name, ruleset: { definitions, rules } }: { name: string; ruleset: Ruleset },
   { withAudit, signal, onProgress }: ReportOptions & { withAudit: boolean },
 ): Promise<PlanDocument> {
   const { executor } = database;
   const total = await countPullRequests(executor, organisationId);
-  const { version, outdated, changes, result, audits } = await plan(
-    database,
-    { organisationId, ruleset, withAudit },
+  const { version, outdated, changes, result, audits } = await scorer.run(
+    'plan',
+    { organisationId, ruleset: { definitions, rules }, withAudit },
     { signal, onProgress: done => onProgress?.(done, total) },
   );
   const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);

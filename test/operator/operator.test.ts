@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -6,11 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { buildApp } from '../../src/app.ts';
 import { findOrganisation } from '../../src/database/organisations.ts';
-import { formatId } from '../../src/ids.ts';
-import { createCommandRunner } from '../../src/operator/run-command.ts';
+import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
 import { type Scene, startScene } from '../support/scene.ts';
+import { hostileScorer } from '../support/scorer.ts';
+import { closing } from '../support/service.ts';
 import { createTenant, createToken } from '../support/tenants.ts';
 
 const file = (value: string) => `rules:
@@ -161,37 +162,83 @@ describe('rules over HTTP', () => {
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
   });
 
-  test('the endpoints for operators run one command for an organisation at a time, and two in all', async () => {
+  test('an organisation has one rules file under way at a time, and waits for those of others', async () => {
     const others = await Promise.all(
-      ['second', 'third'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
+      ['second', 'third', 'fourth'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
     );
     const tokens = [token, token, ...others.map(each => each.token)];
     const plan = (by: string) =>
       send('rules/plan', { method: 'POST', body: file('1'), headers: { ...yaml, authorization: `Bearer ${by}` } });
     const replies = await Promise.all(tokens.map(plan));
-    expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429]);
-    expect(replies.filter(({ status }) => status === 429).map(({ headers }) => headers.get('retry-after'))).toEqual([
-      '5',
-      '5',
-    ]);
-    expect((await send('rules')).status).toBe(200);
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 429]);
+    expect(replies.find(({ status }) => status === 429)?.headers.get('retry-after')).toBe('5');
+    expect((await plan(token)).status).toBe(200);
   });
 
-  test('a command over HTTP stops once its client has gone', async () => {
-    const run = createCommandRunner(scene.service);
-    const gone = new AbortController();
-    const request = {
-      organisationId: scene.organisation.id,
-      words: ['rules', 'plan', '-'],
-      input: Buffer.from(file('1')),
+  test('a client that leaves ends its audit, and the next one has its place', async () => {
+    const { service } = scene;
+    // Audits never end here, and there are two places.
+    const scorer = closing(hostileScorer(service.database, service.log));
+    const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
+    const there = await app.listen({ port: 0, host: '127.0.0.1' });
+    const post = (path: string, by: string, signal: AbortSignal | null = null) =>
+      fetch(`${there}/operator/${path}`, {
+        method: 'POST',
+        body: file('1'),
+        headers: { ...yaml, authorization: `Bearer ${by}` },
+        signal,
+      });
+    const run = vi.spyOn(scorer, 'run');
+    onTestFinished(() => run.mockRestore());
+    const audits = () => run.mock.calls.filter(([kind]) => kind === 'audit');
+    for (const left of [1, 2, 3]) {
+      const tenant = await createTenant(service, { scopes: ['rules:read'] });
+      const gone = new AbortController();
+      const auditing = post('rules/audit', tenant.token, gone.signal);
+      await vi.waitFor(() => expect(audits()).toHaveLength(left), { timeout: 60_000 });
+      gone.abort();
+      await expect(auditing).rejects.toThrow();
+    }
+    expect((await post('rules/plan', token)).status).toBe(200);
+  }, 180_000);
+
+  test('processes of the scorer give the same documents as this one', async () => {
+    const { service } = scene;
+    const scorer = closing(createScorer(service.database, service.log));
+    const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
+    const there = await app.listen({ port: 0, host: '127.0.0.1' });
+    // Infinite, absent and long values.
+    const odd = ['1 / (size - size)', 'hours_to_merge', 'length(body)', 'size']
+      .map(file)
+      .map((text, index) => (index === 0 ? text : text.replace(/^rules:\n/, '').replace('Base', `Base ${index}`)));
+    await put(odd.join(''), { 'if-match': '*' });
+    for (const [path, options] of [
+      ['explanations/acme%2Fweb%231', {}],
+      ['rules/plan?audit=true', { method: 'POST', body: file('7'), headers: yaml }],
+      ['rules/audit', { method: 'POST', body: file('size * 2'), headers: yaml }],
+    ] as const) {
+      const reply = await fetch(`${there}/operator/${path}`, {
+        ...options,
+        headers: { ...('headers' in options && yaml), authorization: `Bearer ${token}` },
+      });
+      const document = await reply.json();
+      expect([path, reply.status, document]).toEqual([path, 200, await (await send(path, options)).json()]);
+    }
+  });
+
+  test('a rules file with mistakes is refused with its first one and its line', async () => {
+    const messageOf = async (body: string) => {
+      const reply = await send('rules/plan', { method: 'POST', body, headers: yaml });
+      return ((await reply.json()) as { message: string }).message;
     };
-    const running = run({ ...request, signal: gone.signal });
-    gone.abort();
-    await expect(running).rejects.toMatchObject({ code: 'bad_request' });
-    // Its place is free, so its process is gone: a client that comes and leaves never has two.
-    const processes = execFileSync('ps', ['-eo', 'args']).toString();
-    expect(processes).not.toContain(`--organisation=${formatId('org', request.organisationId)}`);
-    expect(JSON.parse(await run({ ...request, signal: new AbortController().signal }))).toHaveProperty('rules');
+    expect(await messageOf(file('siez'))).toBe(
+      'Line 5: Rule "Base", entry 1, value: `siez` is not a known fact; did you mean `size`?',
+    );
+    expect(await messageOf(`${file('siez')}  - nothing`)).toMatch(/^Line 5: .* The file has 2 problems\.$/);
+    const test = 'tests:\n  - { name: ten, pull_request: {}, score: 10 }\n';
+    expect(await messageOf(`${file('5')}${test}`)).toBe(
+      'Line 8: test "ten" expected 10, but the score is 5 (+5 Base); correct the rules or the test.',
+    );
   });
 
   test.each([

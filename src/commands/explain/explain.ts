@@ -102,9 +102,8 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
         const rules = path === undefined ? undefined : await loadRules(context, path);
         return withDeps(context, async deps => {
           const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
-          const { database } = deps;
-          const document = await readExplanation(database, target, { organisationId: organisation?.id, rules });
-          return { json: document, text: await show(context, document, database.executor) };
+          const document = await readExplanation(deps, target, { organisationId: organisation?.id, rules });
+          return { json: document, text: await show(context, document, deps.database.executor) };
         });
       });
     });

@@ -1,8 +1,9 @@
 /** Writes an explanation, for people as text and for programs as JSON. */
 
+import { placeOf, points } from '../../reports/rules-file.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
-import { counted, formatInteger, signed } from '../../text/numbers.ts';
+import { counted, formatInteger } from '../../text/numbers.ts';
 import { brief } from '../../text/terminal.ts';
 
 const maxTextWidth = 80;
@@ -55,11 +56,6 @@ const margin = ' '.repeat(9);
 /** Aligns the numbers of all lines. */
 const inMargin = (text: string, rest: string) => `${text.padStart(7)}  ${rest}`.trimEnd();
 
-const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
-  entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
-
-const points = ({ action, effect }: ExplainedEntry) => signed(action === 'ADD' ? effect : -effect);
-
 function showEntry(rule: ExplainedRule, entry: ExplainedEntry): string[] {
   const place = placeOf(rule, entry);
   const parts = [entry.condition, entry.amount].filter(part => part !== null);
@@ -81,17 +77,6 @@ function showRule(rule: ExplainedRule, isShown: (entry: ExplainedEntry) => boole
     return [[heading, ...rule.problems.map(problem => margin + brief(problem, 300))]];
   }
   return shown.map(entry => showEntry(rule, entry));
-}
-
-const maxCounted = 10;
-
-/** The entries that counted, on one line. */
-export function showCounted({ rules }: Explanation): string {
-  const all = rules.flatMap(rule =>
-    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
-  );
-  const others = all.length > maxCounted ? [`${all.length - maxCounted} more`] : [];
-  return [...all.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
 }
 
 /** The entries with their parts, then the total. @param relevant the entries to show; all if it is left out */

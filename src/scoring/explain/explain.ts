@@ -6,7 +6,7 @@ import { roundHalfAway } from '../language/functions.ts';
 import { factsRead } from '../language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../rule.ts';
 import { type CheckedLogic, createChecker, evaluatedLogic, type OnEntry, type Ruleset } from '../ruleset.ts';
-import { type ExplainedPart, explainExpression } from './parts.ts';
+import { type ExplainedPart, explainExpression, representPart } from './parts.ts';
 
 export type EntryOutcome =
   | 'counted'
@@ -91,9 +91,10 @@ function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   // What would make the condition true may change other values, too.
   const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
   const potential = action === 'ADD' ? fixed : -fixed;
-  if (explained.value === true) return { ...judgement, condition: explained, amount, potential };
+  const shown = representPart(explained);
+  if (explained.value === true) return { ...judgement, condition: shown, amount: representPart(amount), potential };
   const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
-  return { ...isFalse, condition: explained, amount: null, potential };
+  return { ...isFalse, condition: shown, amount: null, potential };
 }
 
 function explainRule(

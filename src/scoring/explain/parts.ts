@@ -12,11 +12,11 @@ export interface ExplainedPart {
   /** As written, without brackets around it. If a call reads a fact without naming it, the fact's name. */
   source: string;
   kind: 'operation' | 'fact' | 'definition' | 'constant';
-  /** Null if it is absent. A number may be infinite. */
+  /** Null if it is absent. */
   value: Value | null;
-  /** In JSON, which has no infinite number: then the value is null. */
+  /** JSON has no infinite number: then the value is null. */
   infinite?: boolean;
-  /** In JSON, of the whole text of which the value is the beginning. */
+  /** Of the whole text of which the value is the beginning. */
   characters?: number;
   /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;
@@ -134,4 +134,20 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
   }
 
   return walk(tree, source);
+}
+
+/** A body can have 64 KiB, and thousands of entries can read it. */
+const maxTextLength = 1_000;
+
+/** The part as JSON can hold it. */
+export function representPart(part: ExplainedPart): ExplainedPart {
+  const { value, note } = part;
+  const represented = { ...part, parts: part.parts.map(representPart) };
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
+  }
+  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
+  // Never half a surrogate pair.
+  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
+  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
 }
