@@ -243,6 +243,79 @@ describe('a name that can be no name', () => {
   });
 });
 
+test.each([
+  ['approvals > reviews', 'can never be true: `approvals` is never more than `reviews`'],
+  ['size < additions', 'can never be true: `additions` is never more than `size`'],
+  ['created_at > merged_at', 'can never be true: `created_at` is never later than `merged_at`'],
+  [
+    'created_at > 1767225600000',
+    'times are in seconds, and `1767225600000` is in milliseconds; write `date("2026-01-01")`',
+  ],
+  [
+    'milestone == ""',
+    'can never be true: `milestone` is absent if it has no milestone; write `!(length(milestone) >= 0)`',
+  ],
+  ['author in ["ada", ""]', '`author` is never empty'],
+  ['title != ""', '`title` is never empty'],
+  ['repository == "website"', '`repository` is `owner/name`, and `"website"` has no `/`; put the owner before it'],
+  ['glob(repository, "lab-*")', '`repository` is `owner/name`, and `"lab-*"` has no `/`; put the owner before it'],
+  ['repository == "acme/lab-*"', 'looks for exactly this name; write `glob(repository, "acme/lab-*")` for a glob'],
+  ['base in ["main", "release/*"]', 'looks for exactly this name; write `glob(base, "release/*")` for a glob'],
+  ['base == "refs/heads/main"', 'branches have no `refs/heads/` here; write `"main"`'],
+  ['starts_with(head, "refs/heads/x")', 'branches have no `refs/heads/` here; write `"x"`'],
+  ['author == "@ada"', 'logins have no `@` here; leave it out'],
+  ['"@ada" in assignees', 'logins have no `@` here; leave it out'],
+  [
+    'author in ["ada", "Ada Lovelace"]',
+    '`"Ada Lovelace"` has a space, which no login has; write the login, not the name',
+  ],
+  ['lower(author) == "Ada"', '`lower` leaves no capital letters; write `"ada"`'],
+  ['contains(lower(title), "WIP")', '`lower` leaves no capital letters; write `"wip"`'],
+  ['any_file("^src/.*$")', '`"^src/.*$"` is a pattern for `matches`; a glob is written like `"src/**"`'],
+  ['any_label("/bug/")', '`"/bug/"` is a pattern for `matches`; a glob is written like `"src/**"`'],
+  [
+    'lines_except("docs/**", "(a|b).ts") > 5',
+    '`"(a|b).ts"` is a pattern for `matches`; a glob is written like `"src/**"`',
+  ],
+  ['matches(title, "/fix/i")', 'the slashes around a pattern are part of it here; write `"(?i)fix"`'],
+  ['matches(base, "release/*")', 'in a pattern, `/*` is any number of slashes; write `glob(base, "release/*")`'],
+])('the condition %s gets a warning, as its text or number has another form', (expression, message) => {
+  const [found = '', ...others] = ofCondition(expression);
+  expect(others).toEqual([]);
+  expect(found.endsWith(message)).toBe(true);
+  expect(found).toMatch(/^`.*`(: | can | looks )/);
+});
+
+test.each([
+  'reviews > approvals',
+  'approvals >= reviews',
+  'created_at > date("2026-01-01")',
+  'merged_at - created_at > 100000',
+  'milestone != ""',
+  'body == ""',
+  'repository == "acme/web"',
+  'glob(repository, "**/lab-*")',
+  'contains(repository, "lab")',
+  'title == "a * b"',
+  'contains(author, "@")',
+  'starts_with(title, "@ada")',
+  'lower(author) == "ada"',
+  'lower(title) == "wip" || title == "WIP"',
+  'any_file("**/.*", "**/*.test.*", "a$b/**")',
+  'matches(head, "/fix/")',
+  'matches(title, "^fix/[a-z]*")',
+])('the condition %s gets no warning about its form', expression => {
+  expect(ofCondition(expression)).toEqual([]);
+});
+
+test.each(['99999999999', '-1e10', '2147483648 + size'])(
+  'the value %s gets a warning, as it is outside 32 bits',
+  value => {
+    expect(ofValue(value)).toEqual([`\`${value}\` is always outside 32 bits, so it adds nothing`]);
+    expect(ofValue('2147483647')).toEqual([]);
+  },
+);
+
 test('what is wrong with a definition gets its warning there, and not where the definition is used', () => {
   const text = `define:\n  labelled: has_label("area/*")\n${rule(entry('labelled && merged'), entry('!labelled'))}`;
   expect(warnings(text)).toEqual([

@@ -1,15 +1,14 @@
 /** What a valid rules file probably does not mean. */
 
-import type { SourceName } from '../facts.ts';
-import type { CheckedEntry } from '../language/compile.ts';
+import { type CheckedEntry, scoreLimits } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
-import { functionsOfItems } from '../language/hints.ts';
 import { DefinitionError } from '../language/syntax.ts';
 import { excerpt } from '../language/text.ts';
-import { type CheckedDefinitions, definitionsUsed, factsRead, type TypedExpression } from '../language/tree.ts';
+import { type CheckedDefinitions, definitionsUsed, type TypedExpression } from '../language/tree.ts';
 import type { RuleDefinition } from '../rule.ts';
 import { describeProblem, type RuleProblem } from '../ruleset.ts';
-import { type Constancy, constantOf, constantParts, isFact, rangeOf } from './constancy.ts';
+import { type Constancy, constantParts, rangeOf } from './constancy.ts';
+import { likelyMistakesIn } from './likely-mistakes.ts';
 
 /** A rule without problems, and all of its entries. */
 export interface ValidRule {
@@ -19,39 +18,6 @@ export interface ValidRule {
 
 /** About a rule, or about the definition that it names. */
 export type Warning = RuleProblem | { definition: string; message: string };
-
-/** The texts that a part names, quoted, in a list or by a definition. */
-function textsIn(part: TypedExpression): string[] {
-  const named = part.parts.map(constantOf);
-  const others = part.kind === 'call' ? part.literals : part.kind === 'oneOf' ? part.options : [];
-  return [...named, ...others].filter(text => typeof text === 'string');
-}
-
-const logins: readonly SourceName[] = ['author', 'merged_by', 'assignees'];
-
-const memberAssociations = ['MEMBER', 'OWNER'];
-
-/** Each finds one kind of mistake in one part of an expression. @param shown the part, quoted */
-const partLints: readonly ((part: TypedExpression, shown: string) => string | undefined)[] = [
-  function botSuffix(part, shown) {
-    if (!textsIn(part).some(text => /\[bot\\?\]/.test(text))) return undefined;
-    const read = [...factsRead(part.parts)];
-    if (read.length === 0 || !read.every(name => logins.includes(name))) return undefined;
-    return `${shown}: logins of apps have no \`[bot]\` here, and in a glob it is one of the letters b, o and t; leave it out`;
-  },
-  function globAsName(part, shown) {
-    const [, globbing] = [...functionsOfItems].find(([name]) => part.parts.some(inner => isFact(inner, name))) ?? [];
-    const glob = part.parts.map(constantOf).find(text => typeof text === 'string' && text.includes('*'));
-    if (globbing === undefined || glob === undefined) return undefined;
-    return `${shown} looks for exactly this name; write \`${globbing.name}(${JSON.stringify(glob)})\` for a glob`;
-  },
-  function associationOfOthers(part) {
-    if (!part.parts.some(inner => isFact(inner, 'author_association'))) return undefined;
-    const other = part.kind === 'call' ? undefined : textsIn(part).find(text => !memberAssociations.includes(text));
-    if (other === undefined) return undefined;
-    return `members never have the \`author_association\` ${excerpt(JSON.stringify(other))}; theirs is \`"MEMBER"\` or \`"OWNER"\``;
-  },
-];
 
 /**
  * Reads an expression, without the definitions that it uses: these are read by themselves.
@@ -70,10 +36,7 @@ function* lintExpression(
   // `true` and `false` stand there on purpose, and so does the name of a definition.
   const isWritten = tree.kind === 'constant' || tree.kind === 'defined';
   if (found !== undefined && !isWritten) yield describeConstancy(shown, found);
-  for (const lint of partLints) {
-    const message = lint(tree, shown);
-    if (message !== undefined) yield message;
-  }
+  yield* likelyMistakesIn(tree, shown);
   if (tree.kind === 'defined') return;
   // What makes the whole always or never true needs no warning of its own.
   const inner = found === undefined ? constant : new Map();
@@ -105,13 +68,15 @@ function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
       );
     }
     for (const reason of lintExpression(value, effect.value, constantParts(value))) yield about('value', reason);
-    const [min, max] = rangeOf(value).map(roundHalfAway);
+    const [min = 0, max = 0] = rangeOf(value).map(roundHalfAway);
     const shown = excerpt(effect.value);
-    if (min === 0 && max === 0) yield about('value', `${shown} always rounds to 0, so it adds nothing`);
-    else if (effect.action === 'SUBTRACT' && max !== undefined && max <= 0) {
+    const isOutside = min > scoreLimits.maximum || max < scoreLimits.minimum;
+    if (isOutside) yield about('value', `${shown} is always outside 32 bits, so it adds nothing`);
+    else if (min === 0 && max === 0) yield about('value', `${shown} always rounds to 0, so it adds nothing`);
+    else if (effect.action === 'SUBTRACT' && max <= 0) {
       yield about('value', `${shown} is never above 0, so SUBTRACT adds to the score; write ADD, or change its sign`);
     }
-    isDead &&= isNever || (min === 0 && max === 0);
+    isDead &&= isNever || isOutside || (min === 0 && max === 0);
   }
   if (isDead)
     yield describeProblem(rule.name, null, 'logic', 'none of its entries can ever count; correct or remove the rule');

@@ -107,7 +107,7 @@ function statesWith(name: FactName, value: Value | null | undefined): readonly P
 }
 
 /** The first number is never larger than the second one. */
-const ordered: readonly [smaller: FactName, larger: FactName][] = [
+export const neverMore: readonly [smaller: FactName, larger: FactName][] = [
   ['created_at', 'updated_at'],
   ['created_at', 'merged_at'],
   ['created_at', 'closed_at'],
@@ -150,7 +150,7 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
       .find(before => !statesWith(before, given[before]).some(each => states.includes(each)));
     if (other !== undefined) yield [name, other, ''];
   }
-  for (const [smaller, larger] of ordered) {
+  for (const [smaller, larger] of neverMore) {
     const [low, high] = [given[smaller], given[larger]];
     const is = smaller.endsWith('_at') ? 'later' : 'more';
     if (typeof low === 'number' && typeof high === 'number' && low > high) {
