@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,7 +20,8 @@ const {
 } = process.env;
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
-const program = resolve(checkout, 'dist/main.js');
+/** The action builds nothing: building takes packages that are for developers. A checkout has a build. */
+const [program] = ['dist/main.js', 'src/main.ts'].map(path => resolve(checkout, path)).filter(existsSync);
 const file = resolve(givenFile);
 
 /** GitHub's limit for a comment. */
@@ -29,7 +30,9 @@ const maxCommentCharacters = 65_536;
 /** Only this account's comments say what was planned: anybody else could write such a comment. */
 const commenter = 'github-actions[bot]';
 
-const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
+/** Read once: what is planned, shown, compared and applied are these bytes, even if the file changes meanwhile. */
+const content = readFileSync(file);
+const hash = createHash('sha256').update(content).digest('hex');
 const marker = /^<!-- pullscore rules, version (\d+), sha256 ([0-9a-f]{64}) -->/;
 
 /** Ends the step with a line that is no command to GitHub's runner: what is quoted comes from commands that see to it. */
@@ -42,7 +45,7 @@ function fail(message) {
 function pullscore(...words) {
   const { PATH, NODE_EXTRA_CA_CERTS } = process.env;
   const env = { PATH, NODE_EXTRA_CA_CERTS, PULLSCORE_TOKEN: token };
-  const options = { cwd: checkout, env, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
+  const options = { cwd: checkout, env, input: content, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 };
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], options);
   process.stderr.write(stderr);
   if (status !== 0) fail(`pullscore ${words.slice(0, 2).join(' ')} failed.`);
@@ -75,8 +78,8 @@ async function plan({ number }) {
   }
   // Before the plan: if another version comes into force meanwhile, this one is refused later, which is safe.
   const { version } = JSON.parse(pullscore('rules', 'export', '--json', '--server', server));
-  const text = pullscore('rules', 'plan', file, '--audit', '--format', 'markdown', '--server', server);
-  const body = `<!-- pullscore rules, version ${version}, sha256 ${hash} -->\n${text}`;
+  const text = pullscore('rules', 'plan', '-', '--audit', '--format', 'markdown', '--server', server);
+  const body = `<!-- pullscore rules, version ${version}, sha256 ${hash} -->\nThe file has the SHA-256 \`${hash}\`.\n\n${text}`;
   const cut = body.length > maxCommentCharacters ? `${body.slice(0, maxCommentCharacters - 100)}\n\n… cut.\n` : body;
   const known = await findComment(number);
   if (known === undefined) await github('POST', `issues/${number}/comments`, { body: cut });
@@ -94,9 +97,12 @@ async function apply({ after }) {
   if (planned !== hash) {
     fail('This is not the file that was planned: something else changed it meanwhile. Plan it in a new pull request.');
   }
-  process.stdout.write(pullscore('rules', 'apply', file, '--yes', '--if-version', version, '--server', server));
+  process.stdout.write(pullscore('rules', 'apply', '-', '--yes', '--if-version', version, '--server', server));
 }
 
+if (program.endsWith('.ts') && !process.features.typescript) {
+  fail(`Node ${process.versions.node} can't run TypeScript. Use actions/setup-node with Node 22.18 or newer.`);
+}
 const event = JSON.parse(readFileSync(eventPath, 'utf8'));
 if (eventName === 'pull_request') await plan(event.pull_request);
 else if (eventName === 'push') await apply(event);

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -20,6 +20,9 @@ interface Comment {
   user: { login: string };
   body: string;
 }
+
+/** A package in package-lock.json. */
+type Locked = Partial<Record<'dev' | 'optional' | 'devOptional', boolean>>;
 
 const rules = (value: number) => `rules:
   - name: Base
@@ -79,11 +82,17 @@ beforeEach(() => {
 });
 
 /** Runs the script as the action does. */
-async function run(eventName: string, event: object, content: string, given: Record<string, string> = {}) {
+async function run(
+  eventName: string,
+  event: object,
+  content: string,
+  given: Record<string, string> = {},
+  script = 'action/run.mjs',
+) {
   const [file, path] = [join(folder, 'rules.yaml'), join(folder, 'event.json')];
   await writeFile(file, content);
   await writeFile(path, JSON.stringify(event));
-  const child = spawn(process.execPath, [resolve('action/run.mjs')], {
+  const child = spawn(process.execPath, [resolve(script)], {
     cwd: folder,
     env: {
       PATH: process.env.PATH,
@@ -102,8 +111,8 @@ async function run(eventName: string, event: object, content: string, given: Rec
   return { code, output: stdout + stderr };
 }
 
-const plan = (content: string, given?: Record<string, string>) =>
-  run('pull_request', { pull_request: { number: 4 } }, content, given);
+const plan = (content: string, given?: Record<string, string>, script?: string) =>
+  run('pull_request', { pull_request: { number: 4 } }, content, given, script);
 const push = (content: string) => run('push', { after: 'abc' }, content);
 const inForce = async () =>
   (await getOrganisation(scene.service.database.executor, scene.organisation.id)).rulesetVersion;
@@ -121,6 +130,26 @@ describe('the action', () => {
     expect(comments[0]?.body).toMatch(/game them/i);
     const applied = await push(rules(3));
     expect([applied.code, await inForce()]).toEqual([0, version + 1]);
+  });
+
+  test('the plan that the action shows is of the bytes whose hash it shows, even if the file changes meanwhile', async () => {
+    const between = createServer(async (request, reply) => {
+      await writeFile(join(folder, 'rules.yaml'), rules(90));
+      const { method = '', url = '', headers } = request;
+      const { authorization = '', 'content-type': type = '' } = headers;
+      const body = method === 'POST' ? { body: await text(request) } : {};
+      const answer = await fetch(server + url, { method, headers: { authorization, 'content-type': type }, ...body });
+      reply.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+      reply.end(await answer.text());
+    }).listen(0, '127.0.0.1');
+    await once(between, 'listening');
+    const { port } = between.address() as AddressInfo;
+    expect(await plan(rules(70), { PULLSCORE_SERVER: `http://127.0.0.1:${port}` })).toMatchObject({ code: 0 });
+    between.close();
+    const hash = createHash('sha256').update(rules(70)).digest('hex');
+    expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hash}\`.`);
+    expect(comments[0]?.body).toContain('70');
+    expect(comments[0]?.body).not.toContain('90');
   });
 
   test('the action applies nothing that was not planned, even if somebody else comments that it was', async () => {
@@ -168,5 +197,30 @@ test('inputs of the action reach the shell as variables only, and its workflows 
     [['push'], { contents: 'read', 'pull-requests': 'read' }],
   ]);
   const steps = workflows.flatMap(({ jobs }) => Object.values(jobs as object).flatMap(job => job.steps));
-  expect(steps.map(({ uses }) => uses)).not.toContain(undefined);
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(steps.map(({ uses }) => uses).filter(uses => uses.startsWith('OWNER/'))).toEqual(
+    Array(2).fill(`OWNER/pullscore/action@v${version}`),
+  );
+});
+
+test('the action installs no packages for developers, and runs the source as it is where Node can', async () => {
+  expect(readFileSync('action/action.yml', 'utf8')).toMatch(/run: npm ci --omit=dev --omit=optional --ignore-scripts /);
+  const checkout = await mkdtemp(join(tmpdir(), 'pullscore-checkout-'));
+  for (const name of ['action', 'src', 'package.json', 'openapi', 'migrations']) {
+    await cp(name, join(checkout, name), { recursive: true });
+  }
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, Locked> };
+  for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
+    if (!/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) || dev || optional || devOptional) continue;
+    await mkdir(dirname(join(checkout, path)), { recursive: true });
+    await symlink(resolve(path), join(checkout, path));
+  }
+  const { code, output } = await plan(rules(8), { PULLSCORE_TOKEN: '' }, join(checkout, 'action/run.mjs'));
+  await rm(checkout, { recursive: true });
+  const isErasing = 'typescript' in process.features && Boolean(process.features.typescript);
+  expect([code, output]).toEqual(
+    isErasing
+      ? [0, expect.stringContaining('was only checked')]
+      : [1, expect.stringContaining('Use actions/setup-node with Node 22.18 or newer')],
+  );
 });
