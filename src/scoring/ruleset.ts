@@ -69,7 +69,7 @@ export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | u
   if (sum(entries) > allEntries) {
     return problem(entries, `all rules together have ${sum(entries)} entries, more than ${allEntries}; merge some`);
   }
-  const bytes = rules.map(breakdownBytesOf);
+  const bytes = rules.map(rule => (rule.is_enabled ? breakdownBytesOf(rule) : 0));
   if (sum(bytes) <= breakdownBytes) return undefined;
   const [largest, max] = [sum(bytes), breakdownBytes].map(size => `${Math.ceil(size / 1024)} KB`);
   return problem(

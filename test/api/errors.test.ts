@@ -83,6 +83,16 @@ describe('a failure that a caller is told', () => {
     },
   );
 
+  test('an error has no tag and may not be kept, even if its reply was about to have one', async () => {
+    const { app } = failing();
+    app.get('/tagged', async (_request, reply) => {
+      reply.headers({ etag: '"1"', 'cache-control': 'private, no-cache' });
+      throw new ServiceError('github_failed', 'What to do.');
+    });
+    const { headers } = await app.inject('/tagged');
+    expect([headers.etag, headers['cache-control']]).toEqual([undefined, 'no-store']);
+  });
+
   test.each([
     [0.2, '1'],
     [-5, '1'],

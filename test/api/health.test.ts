@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -144,6 +145,18 @@ describe('/metrics', () => {
     expect(body).not.toMatch(/mem_1|ps_|nothing/);
   });
 
+  test('/metrics counts the time of requests in seconds', async () => {
+    const replica = closing(await startReplica(service.database.url));
+    await replica.app.ready();
+    const begin = performance.now();
+    for (let index = 0; index < 20; index += 1) await replica.app.inject('/healthz');
+    const seconds = (performance.now() - begin) / 1_000;
+    const { body } = await replica.app.inject('/metrics');
+    const sum = Number(/^http_request_duration_seconds_sum\{[^}]*healthz[^}]*\} (\S+)$/m.exec(body)?.[1]);
+    expect(sum).toBeGreaterThan(0);
+    expect(sum).toBeLessThanOrEqual(seconds);
+  });
+
   test('/metrics reads the database once for scrapes at the same time', async () => {
     const reads = vi.spyOn(service.database.executor, '$count');
     await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
@@ -220,6 +233,27 @@ describe('/metrics about GitHub and pending work', () => {
       'pullscore_github_rate_limit_remaining_points{organisation=""}': github.limit?.remaining,
       'pullscore_github_rate_limit_reset_timestamp_seconds{organisation=""}': github.limit?.resetAt,
     });
+  });
+
+  test("/metrics counts the time of GitHub's answers in seconds, and forgets its points after an hour", async () => {
+    const replica = await start();
+    github.fault({ kind: 'delay', milliseconds: 200 });
+    const begin = performance.now();
+    await replica.github.findOrganisation({ login: 'acme' });
+    const seconds = (performance.now() - begin) / 1_000;
+    const sum = (await scrape(replica))['pullscore_github_request_duration_seconds_sum{operation="Organisation"}'];
+    expect(sum).toBeGreaterThan(0.19);
+    expect(sum).toBeLessThanOrEqual(seconds);
+    const left = async () => (await scrape(replica))['pullscore_github_rate_limit_remaining_points{organisation=""}'];
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now');
+    onTestFinished(() => clock.mockRestore());
+    clock.mockImplementation(() => now() + 3_500_000);
+    // The store looks at the clock once a millisecond.
+    await delay(5);
+    expect(await left()).toBe(github.limit?.remaining);
+    clock.mockImplementation(() => now() + 3_700_000);
+    await expect.poll(left).toBeUndefined();
   });
 
   test("/metrics shows an App's points by organisation", async () => {

@@ -144,6 +144,21 @@ describe('a page of pull requests', () => {
     expect(new Set(tags).size).toBe(5);
   });
 
+  test('a page from memory has the links of the address that is asked, not of the one that was asked before', async () => {
+    const { app } = scene.service;
+    const ask = async (host: string, url = all) => {
+      const { body } = await app.inject({ url, headers: { authorization: `Bearer ${scene.token}`, host } });
+      return JSON.parse(body).meta;
+    };
+    for (let turn = 0; turn < 3; turn += 1) await ask('one.example');
+    expect(await ask('two.example')).toMatchObject({ path: 'http://two.example/2025-04/pull-requests' });
+    expect(await ask('one.example', '/2025-04/pull-requests?per_page=98')).toMatchObject({ per_page: 98 });
+    expect(await ask('one.example')).toMatchObject({
+      path: 'http://one.example/2025-04/pull-requests',
+      per_page: 100,
+    });
+  });
+
   test('a page has another tag in another release, which may show the same content in another way', async () => {
     const hash = hashAccessToken(scene.token);
     const caller = (await findCallers(scene.service.database, [hash])).get(hash);

@@ -1132,6 +1132,21 @@ test.each([
   expect(parseRulesFile('rules: []\t# 日本語 🙂\r\n').problems).toEqual([]);
 });
 
+test('a rule that is switched off takes no room in a breakdown', () => {
+  const entries = Array(50).fill('{expression: merged, effect: {action: ADD, value: 1}}').join();
+  const fileOf = (enabled: boolean) =>
+    `rules:\n${['One', 'Two', 'Three']
+      .map(
+        (name, index) =>
+          `- name: ${name}\n  enabled: ${index === 0 || enabled}\n  when: 'title != "${'x'.repeat(1_900)}"'\n  logic: [${entries}]\n`,
+      )
+      .join('')}`;
+  expect(parseRulesFile(fileOf(false)).problems).toEqual([]);
+  expect(parseRulesFile(fileOf(true)).problems).toMatchObject([
+    { message: expect.stringContaining('more than 256 KB') },
+  ]);
+});
+
 describe('a file that would hurt the process', () => {
   const fileOf = (rules: number, entries: number, when: string, expression = 'merged') => {
     const entry = `{expression: ${expression}, effect: {action: ADD, value: 1}}`;

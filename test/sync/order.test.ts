@@ -152,6 +152,9 @@ test('a repository that is renamed changes the tags of pages, although no score 
   const page = () => service.app.inject({ url: '/2025-04/pull-requests', headers });
   web.rename('site');
   await compare(world, home);
+  // It is kept the second time that it is built, so the third comes from memory.
+  await page();
+  await page();
   const before = (await page()).headers.etag;
   while ((await rescoreBatch(service, home.organisation.id)) > 0);
   const after = await page();
