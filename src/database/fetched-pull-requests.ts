@@ -4,7 +4,7 @@ import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { shownHash } from './pull-requests.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
-import { hasGithubId, inWritingOrder } from './statement.ts';
+import { hasGithubId, sortedForLocking } from './statement.ts';
 
 /*
  * Saves fetched pull requests, in a transaction that holds the organisation's lock. To avoid deadlocks, stored rows are
@@ -82,7 +82,7 @@ export async function savePullRequests(
   if (values.length === 0) return { saved: new Set(), isVisible: false };
   const rows = await executor
     .insert(pullRequests)
-    .values(inWritingOrder(values).map(value => ({ organisationId, id: newId(), factsVersion, ...value })))
+    .values(sortedForLocking(values).map(value => ({ organisationId, id: newId(), factsVersion, ...value })))
     .onConflictDoUpdate({
       target: [pullRequests.organisationId, pullRequests.githubId],
       set: fetchedColumns,

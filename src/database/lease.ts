@@ -12,7 +12,7 @@ export interface Lease {
   readonly organisationId: string;
   /** Holds the end of the lease. */
   readonly column: 'checksDueAt' | 'pruneDueAt' | 'comparisonDueAt' | 'syncLeasedUntil';
-  /** In PostgreSQL's text format. Another value in the column means that somebody else has changed it. */
+  /** In PostgreSQL's text format. Another value in the column means that another replica has changed it. */
   until: string;
 }
 

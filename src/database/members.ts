@@ -4,7 +4,15 @@ import type { Database, Executor } from './client.ts';
 import { readErased } from './erased-people.ts';
 import { createExistsAnywhere } from './organisations.ts';
 import { members } from './schema.ts';
-import { createSelection, hasGithubId, inWritingOrder, limited, placeholder, query, type RowOf } from './statement.ts';
+import {
+  createSelection,
+  hasGithubId,
+  limited,
+  placeholder,
+  query,
+  type RowOf,
+  sortedForLocking,
+} from './statement.ts';
 
 export type Member = typeof members.$inferSelect;
 
@@ -33,7 +41,7 @@ export async function saveMembers(
 ): Promise<Map<number, string>> {
   if (profiles.length === 0) return new Map();
   const isErased = await readErased(executor, organisationId);
-  const rows = inWritingOrder(profiles)
+  const rows = sortedForLocking(profiles)
     .filter(({ githubId }) => !isErased(githubId))
     .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
   const ids = new Map<number, string>();

@@ -5,7 +5,7 @@ import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescoring.ts';
 import { repositories } from './schema.ts';
-import { hasGithubId, inWritingOrder } from './statement.ts';
+import { hasGithubId, sortedForLocking } from './statement.ts';
 import { requestUntrackedOfOtherOwners } from './untracked-pull-requests.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
@@ -73,7 +73,7 @@ export async function saveRepositories(
   values: readonly RepositoryValues[],
   lockedRows?: ReadonlyMap<number, StoredRepository>,
 ): Promise<Map<number, Pick<StoredRepository, 'id' | 'name'>>> {
-  const wanted = inWritingOrder(values);
+  const wanted = sortedForLocking(values);
   if (wanted.length === 0) return new Map();
   const stored = lockedRows ?? (await findRepositories(executor, organisationId, wanted));
   const found = new Map<number, Pick<StoredRepository, 'id' | 'name'>>(stored);
@@ -195,7 +195,7 @@ export async function saveRepositoriesOfOtherOwners(
   const left = { leftAt: sql`now()`, fetchTicket: ticket };
   await executor
     .insert(repositories)
-    .values(inWritingOrder(values).map(value => ({ organisationId, id: newId(), ...value, ...left })))
+    .values(sortedForLocking(values).map(value => ({ organisationId, id: newId(), ...value, ...left })))
     .onConflictDoUpdate({
       target: [repositories.organisationId, repositories.githubId],
       set: { leftAt: sql`excluded.left_at`, fetchTicket: ticket },

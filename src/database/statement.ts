@@ -93,5 +93,5 @@ export const hasGithubId = (
 ) => and(eq(table.organisationId, organisationId), isOneOf(table.githubId, githubIds));
 
 /** Each once, in the order of their ids on GitHub: transactions that write rows in the same order do not deadlock. */
-export const inWritingOrder = <Value extends { githubId: number }>(values: readonly Value[]): Value[] =>
+export const sortedForLocking = <Value extends { githubId: number }>(values: readonly Value[]): Value[] =>
   [...new Map(values.map(value => [value.githubId, value])).values()].sort((a, b) => a.githubId - b.githubId);

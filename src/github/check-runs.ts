@@ -9,7 +9,7 @@ export interface CheckRun {
   repositoryNodeId: string;
   /** The commit that it belongs to. */
   headSha: string;
-  /** Ours, for whoever looks it up on GitHub. */
+  /** Ours: the pull request's id, shown by GitHub's API. */
   externalId: string;
   title: string;
   /** In GitHub's Markdown. */

@@ -189,7 +189,7 @@ function appCredentials(
       if (!isHttpError(error) || error.response?.status !== 404) throw error;
     }
     if (!githubId) return undefined;
-    // It may have been renamed, and its login taken by somebody else.
+    // It may have been renamed, and its login taken by another organisation.
     for (let page = 1; page <= maxPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsPerPage, page });
       const listed = present(decode(Installations, data));

@@ -14,7 +14,7 @@ interface Options {
 export class GithubError extends ServiceError {
   /** GitHub could not answer that much in time; half as much may succeed. */
   readonly tooMuch: boolean;
-  /** Waiting does not help: somebody must change something. */
+  /** Waiting does not help: an operator must change something. */
   readonly isLasting: boolean;
   /** The reply named no time. `retryAfter` is a first guess, to be doubled each time it happens again. */
   readonly retryAfterGuessed: boolean;

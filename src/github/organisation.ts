@@ -97,7 +97,7 @@ query Organisation(${variable}) {
 export const organisationQuery = organisationQueryBy('$id: ID!', 'node(id: $id)');
 export const organisationByLoginQuery = organisationQueryBy('$login: String!', 'organization(login: $login)');
 
-/** The ids never change; the login may be given up and taken by somebody else. */
+/** The ids never change; the login may be given up and taken by another account. */
 export type GithubIdentity = ReturnType<typeof identityOf>;
 
 export const identityOf = ({ id, databaseId, login }: Static<typeof Identity>) => ({

@@ -103,8 +103,8 @@ const actorKey = (actor: Static<typeof Actor> | null | undefined) =>
   actor ? `${actor.__typename} ${actor.login}` : null;
 
 /**
- * Counts what people did, without the author, and the reviews of bots. A ghost, whose account is gone, counts as
- * somebody else, and so does whoever wrote the reviews that GitHub counts and does not list.
+ * Counts what people did, without the author, and the reviews of bots. A ghost (its account is gone) counts as
+ * another person, and so do the authors of the reviews that GitHub counts and does not list.
  */
 function readReviews({ author, reviews, latestOpinionatedReviews, timelineItems }: Facts) {
   const own = actorKey(author);
@@ -148,7 +148,7 @@ function readMerger({ state, mergedBy, author }: Facts) {
  */
 const maxPathCharacters = 262_144;
 
-/** If the paths are too long together, each long one loses its middle: most globs look at the beginning or the end. */
+/** If the paths are too long together, each long one loses its middle: globs usually look at the beginning or the end. */
 function shorten(paths: string[]): string[] {
   if (paths.reduce((sum, { length }) => sum + length, 0) <= maxPathCharacters) return paths;
   const half = Math.floor(maxPathCharacters / paths.length / 2) - 1;

@@ -30,10 +30,13 @@ export const credentialOf = (config: Deps['config'], { id }: Pick<Organisation, 
   config.github.app === undefined ? fingerprintOf(config) : `${fingerprintOf(config)}:${id}`;
 
 /** How many organisations use the same points: all share those of a token; with an App, each has its own. */
-export const countSharers = async ({ config, database }: Pick<Deps, 'config' | 'database'>): Promise<number> =>
+export const countOrganisationsOnCredential = async ({
+  config,
+  database,
+}: Pick<Deps, 'config' | 'database'>): Promise<number> =>
   config.github.app === undefined ? countOrganisations(database.executor) : 1;
 
-/** What points are used for: webhooks and operators' commands (`now`), PUT syncs, or work that nobody waits for. */
+/** What points are used for: webhooks and operators' commands (`now`), PUT syncs, or work for which no caller waits. */
 export type Urgency = 'now' | 'put' | 'background';
 
 /** The parts of an hour's points that each leaves to what is more urgent. */
@@ -100,7 +103,7 @@ export async function requireLimits(
       retryAfter: secondsBlocked,
     });
   }
-  if (urgency !== 'now' && points !== undefined) await leavePoints(deps, urgency, points);
+  if (urgency !== 'now' && points !== undefined) await enforceReserve(deps, urgency, points);
   return points;
 }
 
@@ -148,7 +151,7 @@ export async function keepToLimits<Reply>(
  *
  * @throws GithubError `github_rate_limited` until the next hour
  */
-async function leavePoints(
+async function enforceReserve(
   deps: Pick<Deps, 'config' | 'database'>,
   urgency: 'put' | 'background',
   points: NonNullable<Limits['points']>,
@@ -164,7 +167,7 @@ async function leavePoints(
     const others = urgency === 'put' ? 'webhooks' : 'webhooks and PUT syncs';
     throw refusal(`${remaining} of GitHub's ${limit} points are left: they are kept for ${others}`);
   }
-  if (urgency === 'put' && points.used > left && (await countSharers(deps)) > 1) {
+  if (urgency === 'put' && points.used > left && (await countOrganisationsOnCredential(deps)) > 1) {
     throw refusal(
       `This organisation has used ${used} of GitHub's ${limit} points: what is left is kept for webhooks and for PUT syncs of others`,
     );

@@ -87,7 +87,7 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
       const error = errors[index];
       if (error === undefined) return { ...isShown(each), isPublished: true };
       logFailure(deps, organisation, error);
-      // Only somebody on GitHub can give the permission: trying again does not help.
+      // An owner of the organisation must give the permission on GitHub: trying again does not help.
       const isRefused = error.code === 'github_credentials';
       const next = isRefused
         ? { seconds: null, attempts: each.shown.attempts + 1 }

@@ -21,7 +21,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
-import { askGithub, countSharers } from './ask-github.ts';
+import { askGithub, countOrganisationsOnCredential } from './ask-github.ts';
 import { reasonOf } from './decide.ts';
 import { fullName } from './import-scope.ts';
 import { listPage } from './listing.ts';
@@ -69,7 +69,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       const identified = await identifyOrganisation(deps, organisation);
       await compareRepositories(deps, identified, note, signal);
       await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
-      const perHour = maxRefetchesPerHour / (await countSharers(deps));
+      const perHour = maxRefetchesPerHour / (await countOrganisationsOnCredential(deps));
       await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
       isFinished = true;
     });

@@ -10,7 +10,7 @@ import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './organisation.ts';
 import { createPageSize, withPageSize } from './page-sizes.ts';
 
-/** Somebody whose pull requests are fetched all the time may overtake each list. */
+/** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */
 const maxLists = 3;
 
 /**
@@ -18,8 +18,8 @@ const maxLists = 3;
  * unless GitHub returned the whole list, and skips people with newer stored data.
  *
  * @param record runs in the transaction that saves them
- * @returns how many members GitHub lists without those who were erased here, and how many of those known before have left; null if GitHub lists public
- * members only: then nobody leaves
+ * @returns how many members GitHub lists, without people erased here, and how many of those known before have left; null
+ * if GitHub lists public members only: then none leaves
  */
 export async function syncMembers(
   deps: Deps,
@@ -41,9 +41,9 @@ export async function syncMembers(
         if (mayLeave !== false) {
           const githubIds = listed.map(({ githubId }) => githubId);
           const { left, isOvertaken } = await markOthersLeft(executor, id, ticket, githubIds);
-          if (left > 0 && mayLeave === undefined) throw new SomebodyWouldLeave();
+          if (left > 0 && mayLeave === undefined) throw new MembersWouldLeave();
           allLeft += left;
-          // A fetch overtook the list: it shows a new name of somebody who has left, or somebody who has joined.
+          // A fetch overtook the list: it shows a new name of a former member, or a new member.
           if (isOvertaken && lists < maxLists) return 'overtaken';
         }
         await record?.(executor);
@@ -52,10 +52,10 @@ export async function syncMembers(
         return { members, left: mayLeave === false ? null : allLeft };
       });
     const ask = async () => !isPublicOnly && (await deps.github.readsMembers(organisation));
-    // An operator is told about it. Otherwise it takes no request while nobody would leave.
+    // An operator is told about it. Otherwise it takes no request while no member would leave.
     const saving = save(isPublicOnly || record !== undefined ? await ask() : undefined);
     const result = await saving.catch(async (error: unknown) => {
-      if (error instanceof SomebodyWouldLeave) return save(await ask());
+      if (error instanceof MembersWouldLeave) return save(await ask());
       throw error;
     });
     if (result !== 'overtaken') return result;
@@ -63,7 +63,7 @@ export async function syncMembers(
 }
 
 /** Ends a transaction: whether GitHub lists all members must be known first. */
-class SomebodyWouldLeave extends Error {}
+class MembersWouldLeave extends Error {}
 
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
@@ -133,7 +133,7 @@ export async function saveAuthors(
       member.photoUrl === profile.photoUrl;
     if (isSame) continue;
     if (marked) changed.push(profile);
-    // Unlike saveMembers, this does not bring back somebody who has left meanwhile.
+    // Unlike saveMembers, this does not bring back a member that has left meanwhile.
     else await saveProfile(executor, organisationId, ticket, profile);
   }
   for (const [githubId, id] of await saveMembers(executor, organisationId, ticket, changed)) ids.set(githubId, id);

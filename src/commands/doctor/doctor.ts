@@ -14,7 +14,7 @@ import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { createGithub, type Github } from '../../github/client.ts';
 import { mayWriteChecks, readPermissions } from '../../github/permissions.ts';
 import { createInspection, type GithubInspection } from '../../github/rest.ts';
-import { countSharers, credentialOf, keepToLimits } from '../../sync/ask-github.ts';
+import { countOrganisationsOnCredential, credentialOf, keepToLimits } from '../../sync/ask-github.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import type { Context } from '../context.ts';
@@ -158,7 +158,10 @@ async function checkDatabase(
           return { example, ...(await countCheckRuns(executor, id)) };
         }),
       report.check(checks.comparison, own, async () => {
-        const [inspection, sharers] = await Promise.all([inspecting, countSharers({ ...scope, database })]);
+        const [inspection, sharers] = await Promise.all([
+          inspecting,
+          countOrganisationsOnCredential({ ...scope, database }),
+        ]);
         return { ...inspection, sharers };
       }),
     ]);
