@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { parseDatabaseUrl } from './database-url.ts';
 import { editDistance } from './scoring/language/nearest-name.ts';
 
 const integer = (minimum: number, maximum: number, fallback: number) =>
@@ -10,9 +11,11 @@ const integer = (minimum: number, maximum: number, fallback: number) =>
 
 const address = { pattern: '^https?://[^/?#\\s]+[^?#\\s]*$', title: 'an http:// or https:// address' };
 
+const databaseAddress = { pattern: '^postgres(ql)?://', title: 'a postgres:// address' };
+
 /** The environment variables and their defaults; docs/commands.md explains them. */
 export const Environment = Type.Object({
-  DATABASE_URL: Type.Optional(Type.String({ pattern: '^postgres(ql)?://', title: 'a postgres:// address' })),
+  DATABASE_URL: Type.Optional(Type.String(databaseAddress)),
   PULLSCORE_HOME: Type.String({ default: '.pullscore' }),
   HOST: Type.String({ default: '127.0.0.1' }),
   PORT: integer(0, 65_535, 3000),
@@ -113,8 +116,12 @@ export function loadConfig(env: Variables, envFile?: string) {
       );
     }
   }
-  if (environment.DATABASE_URL !== undefined && !URL.canParse(environment.DATABASE_URL)) {
-    problems.add('DATABASE_URL is not a valid address: percent-encode special characters in its password');
+  if (environment.DATABASE_URL !== undefined && !problems.has(`DATABASE_URL must be ${databaseAddress.title}`)) {
+    try {
+      parseDatabaseUrl(environment.DATABASE_URL);
+    } catch (error) {
+      problems.add((error as Error).message);
+    }
   }
   const { GITHUB_APP_ID: appId, GITHUB_APP_PRIVATE_KEY: privateKey } = environment;
   if ((appId === undefined) !== (privateKey === undefined)) {

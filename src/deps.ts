@@ -37,23 +37,27 @@ export interface Counters {
  *
  * @param options `create`: whether an empty database gets our schema, and a home without an embedded database gets one;
  * otherwise these are refused. `upgrade`: whether the schema of an earlier release is brought up to date, or refused.
- * `scorer`: where rules run
+ * `signal` ends a wait for others who start or migrate. `scorer`: where rules run
  */
 export async function createDeps(
   config: Config,
   log: Logger,
-  options: { create: boolean; upgrade: boolean; scorer?: ScorerKind },
+  options: { create: boolean; upgrade: boolean; signal?: AbortSignal; scorer?: ScorerKind },
 ): Promise<Deps> {
   // The service says it once; other commands need not repeat it.
   if (options.upgrade && isUnencrypted(config.github.apiUrl)) {
     log.warn('GITHUB_API_URL is not https: others on the network can read the credentials for GitHub');
   }
+  const { create, upgrade, signal } = options;
   const embedded =
     config.databaseUrl === undefined
-      ? await joinEmbeddedDatabase({ ...options, home: config.home, log: message => log.info(message) })
+      ? await joinEmbeddedDatabase({ home: config.home, create, signal, log: message => log.info(message) })
       : undefined;
   const url = embedded?.url ?? config.databaseUrl ?? '';
-  const migrationsApplied = await migrateDatabase(url, options).catch(async (error: unknown) => {
+  const migrationsApplied = await migrateDatabase(url, {
+    ...{ create, upgrade, signal },
+    wait: { log: message => log.warn(message) },
+  }).catch(async (error: unknown) => {
     await embedded?.leave();
     throw error;
   });

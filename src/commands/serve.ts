@@ -39,10 +39,14 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   // A worker has nothing to serve but its metrics and health.
   const [portName, port] = isService ? ['PORT', config.port] : ['METRICS_PORT', config.metricsPort];
   // Imported here, because other commands start in half the time without Fastify.
-  const [deps, http] = await Promise.all([
-    createDeps(config, context.log, { create: true, upgrade: true, scorer: 'processes' }),
+  const started = await Promise.all([
+    createDeps(config, context.log, { create: true, upgrade: true, signal: interrupted, scorer: 'processes' }),
     port === undefined ? undefined : import('../app.ts'),
-  ]);
+  ]).catch(error => {
+    if (!interrupted.aborted) throw error;
+  });
+  if (started === undefined) return;
+  const [deps, http] = started;
   let app: App | undefined;
   let stopReporting = async () => {};
   let steps: NextStep[] = [];

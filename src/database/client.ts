@@ -3,6 +3,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { Parser } from 'pg-protocol/dist/parser.js';
 import type { Logger } from 'pino';
+import { applySettings, clientOptions, openSession } from './connection.ts';
 import { CommitUnknown, isConnectionFailure, isRepeatable, isStatementUnprepared, isTimeout } from './failures.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
 
@@ -49,50 +50,35 @@ export interface Database {
 
 const maxAttempts = 4;
 
-/** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
-export const keepAliveDelayMs = 10_000;
-
 /** How long to wait for a hung server or a half-open connection. */
 const queryTimeoutMs = 5_000;
 
-const optionsOf = (...settings: string[]) => settings.map(setting => `-c ${setting}`).join(' ');
-
-/** What our code relies on, whatever the server, the database or the role is set to. */
-export const sessionOptions = optionsOf(
-  'datestyle=ISO',
-  'timezone=UTC',
-  'default_transaction_isolation=read\\ committed',
-);
+const sessionSettings = {
+  statement_timeout: queryTimeoutMs - 500,
+  idle_in_transaction_session_timeout: 10_000,
+};
 
 /**
  * Each read follows an index in its order and stops early. Until newly added rows are analysed, PostgreSQL
  * assumes that an organisation has only a few, and would read and sort all of them for each page.
  */
-const readerOptions = optionsOf(
-  'default_transaction_read_only=on',
-  'enable_bitmapscan=off',
-  'enable_seqscan=off',
-  'enable_sort=off',
-);
+const readerSettings = {
+  ...sessionSettings,
+  default_transaction_read_only: 'on',
+  enable_bitmapscan: 'off',
+  enable_seqscan: 'off',
+  enable_sort: 'off',
+};
 
 export function connectDatabase(url: string, log: Logger): Database {
-  const options = {
-    connectionString: url,
-    application_name: 'pullscore',
-    connectionTimeoutMillis: 2_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveDelayMs,
-    query_timeout: queryTimeoutMs,
-    statement_timeout: queryTimeoutMs - 500,
-    idle_in_transaction_session_timeout: 10_000,
-    options: sessionOptions,
-  };
-  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000 });
+  const options = clientOptions(url, { query_timeout: queryTimeoutMs });
+  const onConnect = (client: pg.ClientBase) => applySettings(client, sessionSettings);
+  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, onConnect });
   // Without a listener, losing an idle connection would end the process.
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
   // While a transaction uses a connection the pool does not listen: the transaction's own statement fails.
   pool.on('connect', client => client.on('error', () => undefined));
-  const reader = createReader({ ...options, pipeline: true, options: `${sessionOptions} ${readerOptions}` }, log);
+  const reader = createReader({ ...options, pipeline: true }, log);
 
   const attempt = async <Result>(begin: string, work: (executor: Executor) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
@@ -193,7 +179,7 @@ function createReader(options: pg.ClientConfig, log: Logger) {
   const connect = (): Promise<pg.Client> => {
     const client = new pg.Client(options);
     readByteStrings(client);
-    const connecting = client.connect().then(() => client);
+    const connecting = openSession(client, readerSettings);
     const drop = () => {
       if (connection === connecting) connection = undefined;
     };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
+import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
 import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded/cluster.ts';
 
 export interface EmbeddedDatabase {
@@ -21,8 +22,8 @@ interface Session {
   serverId: string;
 }
 
-/** Any number will do, except the one that migrations lock. */
-const advisoryLock = 1_886_743_661;
+/** Shared by all who use the server. The last one takes it alone, and stops the server. */
+const usersLock: AdvisoryLock = { key: 1_886_743_661, name: "the embedded server's users", isShared: true };
 
 /** The recovery after a crash can take a while. */
 const maxWaitMs = 120_000;
@@ -43,18 +44,21 @@ const settings = {
  * Joins the embedded server of `home`, starting it first if none runs. If the server is killed, those who use it start
  * it again, and connections made after that work again.
  *
+ * @param options.signal ends a wait for another process that stops the server
  * @throws ServiceError `database_unavailable`, with what to do
  */
 export async function joinEmbeddedDatabase({
   home,
   create = true,
   log = () => undefined,
-}: Partial<ClusterOptions> & { home: string }): Promise<EmbeddedDatabase> {
+  signal,
+}: Partial<ClusterOptions> & { home: string; signal?: AbortSignal | undefined }): Promise<EmbeddedDatabase> {
+  const wait = { log, signal, maxWaitMs };
   const cluster = await openCluster({ home, create, log }).catch(error => {
     throw error instanceof ServiceError ? error : unavailable(home, reasonIn(error.stderr || error.message), error);
   });
   let hasLeft = false;
-  let session: Promise<Session | undefined> = watch(await openSession(cluster));
+  let session: Promise<Session | undefined> = watch(await openSession(cluster, wait));
 
   async function watch(opened: Session): Promise<Session> {
     opened.client.once('end', () => {
@@ -67,7 +71,7 @@ export async function joinEmbeddedDatabase({
     log('the connection to the embedded database was lost: joining it again');
     for (; !hasLeft; await delay(1000)) {
       try {
-        return await watch(await openSession(cluster));
+        return await watch(await openSession(cluster, { log, maxWaitMs }));
       } catch (error) {
         log(error instanceof ServiceError ? error.text : (error as Error).message);
       }
@@ -87,7 +91,7 @@ export async function joinEmbeddedDatabase({
 }
 
 /** Connects, starting the server if none answers. */
-async function openSession(cluster: Cluster): Promise<Session> {
+async function openSession(cluster: Cluster, wait: LockWait): Promise<Session> {
   let started: Promise<string> | undefined;
   let reason = '';
   for (const begin = Date.now(); Date.now() - begin < maxWaitMs; await delay(10)) {
@@ -100,13 +104,15 @@ async function openSession(cluster: Cluster): Promise<Session> {
     try {
       await client.connect();
       // Waits while the last user stops the server.
-      await client.query('select pg_advisory_lock_shared($1)', [advisoryLock]);
+      await takeAdvisoryLock(client, usersLock, wait);
       // A server that stops says so in its file before it cuts the last user off, which frees the lock.
       const { id, state } = readPidFile(cluster.data);
       if (state === 'ready') return { client, serverId: id };
       throw new Error('it is stopping');
     } catch (error) {
       client.end().catch(() => undefined);
+      // Others held the lock, or we were asked to stop meanwhile.
+      if (error instanceof ServiceError || (error as Error).name === 'AbortError') throw error;
       const isAnswer = error instanceof pg.DatabaseError;
       // Class 57: it is starting, stopping or recovering.
       if (isAnswer && !error.code?.startsWith('57')) throw unavailable(cluster.data, error.message, error);
@@ -127,9 +133,9 @@ async function openSession(cluster: Cluster): Promise<Session> {
 /** Closes the session, and stops the server if no other process has one. */
 async function closeSession(cluster: Cluster, { client, serverId }: Session): Promise<void> {
   try {
-    await client.query('select pg_advisory_unlock_shared($1)', [advisoryLock]);
+    await client.query('select pg_advisory_unlock_shared($1)', [usersLock.key]);
     const { rows } = await client.query<{ isLast: boolean }>('select pg_try_advisory_lock($1) as "isLast"', [
-      advisoryLock,
+      usersLock.key,
     ]);
     // Whoever joins now waits for the lock, finds the server gone, and starts it again.
     if (rows[0]?.isLast) await stopServer(cluster, serverId);

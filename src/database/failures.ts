@@ -46,6 +46,9 @@ export function isRepeatable(error: unknown): boolean {
   return cause instanceof TransactionOvertaken || ['40001', '40P01', '23505'].includes(String(cause?.code));
 }
 
+/** Whether this is the code of an error in TLS: the other side's certificate is refused. */
+export const isUntrusted = (code: unknown): boolean => /CERT|SELF_SIGNED|UNABLE_TO/.test(String(code));
+
 /** Whether the connection, not the statement, failed. Classes and codes are those of PostgreSQL's appendix A. */
 export function isConnectionFailure(error: unknown): boolean {
   const cause = driverError(error);
@@ -56,6 +59,7 @@ export function isConnectionFailure(error: unknown): boolean {
     /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/.test(code) ||
     // A Unix socket. A missing file gives the same codes.
     (/^(ENOENT|EACCES)$/.test(code) && cause.syscall === 'connect') ||
+    isUntrusted(code) ||
     connectionTexts.test(cause.message)
   );
 }

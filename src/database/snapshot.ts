@@ -3,7 +3,8 @@ import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Facts } from '../scoring/facts.ts';
-import { type Database, type Executor, queryText, sessionOptions, type TextRow } from './client.ts';
+import { type Database, type Executor, queryText, type TextRow } from './client.ts';
+import { clientOptions, openSession } from './connection.ts';
 import type { FactsReader } from './facts.ts';
 import { pullRequests } from './schema.ts';
 
@@ -78,21 +79,12 @@ export async function readSnapshot<Result>(
   work: (executor: Executor) => Promise<Result>,
   signal?: AbortSignal,
 ): Promise<Result> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'pullscore',
-    pipeline: true,
-    connectionTimeoutMillis: 2_000,
-    query_timeout: queryTimeoutMs,
-    statement_timeout: queryTimeoutMs,
-    idle_in_transaction_session_timeout: 60_000,
-    options: sessionOptions,
-  });
+  const client = new pg.Client(clientOptions(url, { pipeline: true, query_timeout: queryTimeoutMs }));
   // Without a listener, a lost connection would end the process. The statement under way fails by itself.
   client.on('error', () => undefined);
   const end = () => void client.end().catch(() => undefined);
   signal?.addEventListener('abort', end);
-  await client.connect();
+  await openSession(client, { statement_timeout: queryTimeoutMs, idle_in_transaction_session_timeout: 60_000 });
   try {
     // By default a cursor is planned for its first rows; this one is read to the end.
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { keepAliveDelayMs } from '../database/client.ts';
+import { clientOptions, openSession } from '../database/connection.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { Deps } from '../deps.ts';
 import { publishCheckRuns } from './check-runs.ts';
@@ -158,13 +158,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void, listen
   let retry: NodeJS.Timeout | undefined;
 
   const connect = async () => {
-    const fresh = new pg.Client({
-      connectionString: database.url,
-      application_name: 'pullscore listener',
-      connectionTimeoutMillis: 2_000,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: keepAliveDelayMs,
-    });
+    const fresh = new pg.Client(clientOptions(database.url, { application_name: 'pullscore listener' }));
     client = fresh;
     let isLost = false;
     const reconnect = () => {
@@ -177,7 +171,7 @@ function listen({ database, log }: Deps, wake: (payload: string) => void, listen
     fresh.on('end', reconnect);
     fresh.on('notification', ({ payload }) => wake(payload ?? ''));
     try {
-      await fresh.connect();
+      await openSession(fresh);
       await fresh.query('listen pullscore');
       listening();
     } catch (error) {

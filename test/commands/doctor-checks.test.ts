@@ -81,7 +81,9 @@ describe('the database server', () => {
     usedConnections: 10,
     maxConnections: 97,
     pendingMigrations: 0,
-    isLater: false,
+    refusal: undefined,
+    holder: undefined,
+    processId: 1,
   };
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
@@ -93,9 +95,11 @@ describe('the database server', () => {
   });
 
   test('the schema of a later release is a problem, because nothing would start', () => {
-    expect(linesOf(checkServer({ ...server, isLater: true }, scope))).toContainEqual(
-      expect.stringMatching(/^problem: The database schema is newer .*Start that release/),
-    );
+    const refusal = ['It is newer.', 'Start that release.'] as const;
+    expect(linesOf(checkServer({ ...server, refusal }, scope))).toEqual([
+      expect.any(String),
+      'problem: It is newer. → Start that release.',
+    ]);
   });
 
   test('the database server has too few connections for another replica if eleven are left', () => {

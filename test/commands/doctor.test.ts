@@ -1,10 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { countWorkers } from '../../src/commands/doctor/inspection.ts';
 import { blockGithub } from '../../src/database/github-rate-limits.ts';
+import { migrationLock } from '../../src/database/migrate.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -129,6 +131,35 @@ async function complaints(change: Record<string, string | undefined> = {}, ...op
       ({ status, name, message, action }) => `${status} ${name}: ${message}${action === null ? '' : ` → ${action}`}`,
     );
 }
+
+test.each([
+  [
+    'create table users ()',
+    /^problem server: The database \w+ has tables that are not of pullscore: users\. → Create an empty/,
+  ],
+  [
+    'create table organisations (); create table pull_requests (); create table rulesets (); create table sync_requests ()',
+    /^problem server: This database was made before the first release of pullscore\. → With the checkout that made it/,
+  ],
+])('doctor says why the service would refuse a database: %s', async (statements, expected) => {
+  const url = await createEmptyDatabase();
+  await query(url, statements);
+  const found = await complaints({ DATABASE_URL: url });
+  expect(found.filter(line => line.includes(' server: '))).toEqual([expect.stringMatching(expected)]);
+});
+
+test('doctor names a session that holds the migration lock', async () => {
+  const url = await createEmptyDatabase();
+  const holder = new pg.Client({ connectionString: url });
+  await holder.connect();
+  onTestFinished(() => holder.end());
+  await holder.query('select pg_advisory_lock($1)', [migrationLock.key]);
+  expect(await complaints({ DATABASE_URL: url })).toContainEqual(
+    expect.stringMatching(
+      /^warning server: The database process \d+ holds the lock of migrations.* → .*pg_terminate_backend/,
+    ),
+  );
+});
 
 test('doctor has no complaints about a healthy service in any area', async () => {
   await hook();

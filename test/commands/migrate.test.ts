@@ -2,11 +2,13 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { migrationLock } from '../../src/database/migrate.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
-import { requireBuild, run, runHere, runJson, typeForTest } from './support.ts';
+import { requireBuild, run, runHere, runJson, startForTest, typeForTest } from './support.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -63,6 +65,18 @@ test.each(['serve', 'worker'])('%s brings the schema up to date', async command 
   const running = typeForTest({ DATABASE_URL: url, PORT: '0' }, `${await createLaterRelease()} ${command}`);
   await running.shows(/ready/);
   expect(await countApplied(url)).toBe((await readJournal()).length + 1);
+});
+
+test('serve names the holder of the migration lock, and SIGTERM ends its wait', async () => {
+  const url = await createEmptyDatabase();
+  const holder = new pg.Client({ connectionString: url });
+  await holder.connect();
+  onTestFinished(() => holder.end());
+  await holder.query('select pg_advisory_lock($1)', [migrationLock.key]);
+  const serving = startForTest({ DATABASE_URL: url, PORT: '0' }, 'serve');
+  await serving.shows(/The database process \d+ holds the lock of migrations: waiting for it/);
+  serving.child.kill('SIGTERM');
+  expect((await serving.ended).code).toBe(0);
 });
 
 const tablesIn = (url: string) =>

@@ -2,9 +2,11 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { Client } from 'pg';
 import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { createDeps } from '../../src/deps.ts';
 import {
   children,
@@ -54,6 +56,32 @@ describe('sharing', () => {
     expect(new Set(await Promise.all(users.map(startOf))).size).toBe(1);
     expect(readdirSync(home)).toEqual(['postgresql']);
     await Promise.all([...children].map(child => leaveInChild({ child })));
+  });
+
+  it('a process that waits for another to stop the server names that one, and a signal ends its wait', async () => {
+    const first = await joinAt(shared);
+    const holder = new Client({ connectionString: first.url });
+    holder.on('error', () => undefined);
+    await holder.connect();
+    const { rows } = await holder.query('select pg_backend_pid() as id');
+    const locking = holder.query('select pg_advisory_lock(1886743661)');
+    const isWaiting = "select count(*)::int from pg_locks where locktype = 'advisory' and not granted";
+    await expect.poll(() => query(first.url, isWaiting)).toBe(1);
+    await leave(first);
+    await locking;
+    const lines: string[] = [];
+    const stopping = new AbortController();
+    const log = (line: string) => {
+      lines.push(line);
+      stopping.abort();
+    };
+    await expect(joinEmbeddedDatabase({ home: shared, log, signal: stopping.signal })).rejects.toThrow('aborted');
+    expect(lines).toEqual([
+      `The database process ${rows[0].id} holds the lock of the embedded server's users: waiting for it`,
+    ]);
+    const second = joinAt(shared);
+    await holder.end();
+    expect((await second).url).toBe(first.url);
   });
 
   it('a database keeps its data and its URL when all have left and one joins again', async () => {

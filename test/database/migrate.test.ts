@@ -5,7 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
-import { isMigrated, migrateDatabase } from '../../src/database/migrate.ts';
+import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrate.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
@@ -157,6 +157,57 @@ test('a migration lets go of a table in use after a moment, and tries again', as
   await expect.poll(waits, { timeout: 20_000 }).toBe(false);
   await reader.query('commit');
   expect(await migrating).toBe(1);
+});
+
+test('a migration that never gets its lock gives up, and says why', async () => {
+  const { url, drop } = await createDatabase();
+  onTestFinished(drop);
+  const folder = await createMigrationsFolder({ added: ['alter table sync_requests add column later int'] });
+  const reader = new pg.Client({ connectionString: url });
+  await reader.connect();
+  onTestFinished(() => reader.end());
+  await reader.query('begin; lock table sync_requests in access share mode');
+  await expect(migrateDatabase(url, { folder, wait: { maxWaitMs: 0 } })).rejects.toMatchObject({
+    text: "The database schema can't be brought up to date: canceling statement due to lock timeout. Other sessions hold locks on its tables: end them, then try again.",
+  });
+});
+
+describe('a migration lock that another session holds', () => {
+  async function hold(url: string) {
+    const holder = new pg.Client({ connectionString: url, application_name: 'a session left behind' });
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    const { rows } = await holder.query('select pg_backend_pid() as id, pg_advisory_lock($1)', [migrationLock.key]);
+    return Number(rows[0]?.id);
+  }
+
+  test('a schema that is up to date needs no migration lock', async () => {
+    const { url, drop } = await createDatabase();
+    onTestFinished(drop);
+    await hold(url);
+    expect(await migrateDatabase(url)).toBe(0);
+  });
+
+  test('a held migration lock is logged with its holder, and the wait ends with what to do', async () => {
+    const url = await createEmptyDatabase();
+    const id = await hold(url);
+    const lines: string[] = [];
+    const wait = { log: (line: string) => lines.push(line), maxWaitMs: 1_500 };
+    await expect(migrateDatabase(url, { wait })).rejects.toMatchObject({
+      text: `The database process ${id} (a session left behind) holds the lock of migrations. Wait until it has finished. If nothing works there, end it in the database: select pg_terminate_backend(${id})`,
+    });
+    expect(lines).toEqual([
+      `The database process ${id} (a session left behind) holds the lock of migrations: waiting for it`,
+    ]);
+  });
+
+  test('a signal ends the wait for a migration lock', async () => {
+    const url = await createEmptyDatabase();
+    await hold(url);
+    const stopping = new AbortController();
+    const log = () => stopping.abort();
+    await expect(migrateDatabase(url, { signal: stopping.signal, wait: { log } })).rejects.toThrow();
+  });
 });
 
 test('a schema without the latest migration is not ready', async () => {

@@ -1,9 +1,12 @@
 import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { isValidToken } from '../../database/access-tokens.ts';
+import { findHolder } from '../../database/advisory-lock.ts';
 import type { Executor } from '../../database/client.ts';
-import { connectToServer, inspectSchema, placeOf, requireUsable } from '../../database/migrate.ts';
+import { addressOf, connectToServer } from '../../database/connection.ts';
+import { inspectSchema, migrationLock } from '../../database/migrate.ts';
 import { isInPresentRepository } from '../../database/pull-requests.ts';
 import { pullRequests, repositories } from '../../database/schema.ts';
+import { requireUsable } from '../../database/server.ts';
 import { isOneOf } from '../../database/statement.ts';
 
 interface Measurements {
@@ -35,7 +38,7 @@ export type ServerInspection = Awaited<ReturnType<typeof inspectServer>>;
 /**
  * What `doctor` shows of a database server. Its schema need not be up to date.
  *
- * @returns `pendingMigrations`: null if the user lacks the rights; `isLater`: a later release has migrated it
+ * @returns `pendingMigrations`: null if the user lacks the rights; `refusal`: why the service would refuse the schema
  * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
 export async function inspectServer(url: string) {
@@ -44,10 +47,13 @@ export async function inspectServer(url: string) {
     const begin = performance.now();
     await client.query('select');
     const milliseconds = performance.now() - begin;
-    const facts = await requireUsable(client);
+    const facts = await requireUsable(client, url);
     const measurements = oneRow((await client.query<Measurements>(measure)).rows);
-    const schema = measurements.mayMigrate ? await inspectSchema(client) : { pendingMigrations: null, isLater: false };
-    return { ...facts, ...measurements, ...schema, url, place: placeOf(client), milliseconds };
+    const schema = measurements.mayMigrate
+      ? await inspectSchema(client, facts.database)
+      : { pendingMigrations: null, refusal: undefined };
+    const holder = await findHolder(client, migrationLock);
+    return { ...facts, ...measurements, ...schema, holder, url, place: addressOf(client), milliseconds };
   } finally {
     await client.end();
   }

@@ -1,9 +1,10 @@
 /** Checks of the configuration and of the database. Each is a function from facts to findings. */
 import { type Config, isUnencrypted, webhookUrl } from '../../config.ts';
+import { describeHolder } from '../../database/advisory-lock.ts';
 import type { FailingRequest, SyncRequestCounts } from '../../database/backlog.ts';
 import type { CheckRunCounts } from '../../database/check-runs.ts';
 import type { AbandonedDatabase } from '../../database/embedded/abandoned.ts';
-import { laterSchema } from '../../database/migrate.ts';
+import { migrationLock } from '../../database/migrate.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import type { StoredRuleset } from '../../database/rules.ts';
 import { maxRefetchesPerHour } from '../../database/sweep.ts';
@@ -75,7 +76,7 @@ export const checkEnvironment = ({
 const maxReplicaConnections = 12;
 
 export function checkServer(server: ServerInspection, { program, config }: Scope): Verdicts {
-  const { version, database, place, user, isReadOnly, usedConnections, maxConnections } = server;
+  const { version, database, place, user, isReadOnly, usedConnections, maxConnections, refusal, holder } = server;
   const pending = server.pendingMigrations ?? 0;
   const release = `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`;
   const location =
@@ -94,9 +95,15 @@ export function checkServer(server: ServerInspection, { program, config }: Scope
         `${usedConnections} of the server's ${maxConnections} connections are in use; a replica needs up to ${maxReplicaConnections}.`,
         'Raise max_connections on the server, or close other connections.',
       ),
-    server.isLater && problem(...laterSchema),
-    server.pendingMigrations === 0 && !server.isLater && ok('The schema is up to date.'),
+    holder !== undefined &&
+      warning(
+        `${describeHolder(migrationLock, holder)}: until then no other process can migrate the schema.`,
+        `If none is migrating now, end it in the database: select pg_terminate_backend(${holder.id})`,
+      ),
+    refusal !== undefined && problem(...refusal),
+    server.pendingMigrations === 0 && refusal === undefined && ok('The schema is up to date.'),
     pending > 0 &&
+      refusal === undefined &&
       warning(
         `The schema lacks ${counted(pending, 'migration')} of this release.`,
         `Start the service, which applies them, or run: ${program} migrate`,
