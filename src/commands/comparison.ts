@@ -3,13 +3,13 @@ import type { Organisation } from '../database/organisations.ts';
 import { showTime } from './context.ts';
 
 export const describeComparison = ({ comparedAt }: Organisation): string =>
-  comparedAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(comparedAt)}.`;
+  comparedAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(comparedAt)} UTC.`;
 
 /** The last failure, of all or part of a comparison; `isOver`: a later comparison had none. */
 export function lastFailure({ comparedAt, comparisonFailedAt, comparisonFailure }: Organisation) {
   if (comparisonFailedAt === null) return undefined;
   return {
     isOver: comparedAt !== null && comparisonFailedAt < comparedAt,
-    text: `The comparison with GitHub failed, ${showTime(comparisonFailedAt)}: ${comparisonFailure}`,
+    text: `The comparison with GitHub failed, ${showTime(comparisonFailedAt)} UTC: ${comparisonFailure}`,
   };
 }

@@ -181,6 +181,6 @@ export function parseLimit(text: string): number {
   return Number(text);
 }
 
-/** `2026-01-31 12:00` in UTC, or `-` */
+/** `2026-01-31 12:00`, or `-`: in a column whose heading says UTC, or before the word. */
 export const showTime = (moment: Date | null): string =>
   moment === null ? '-' : moment.toISOString().slice(0, 16).replace('T', ' ');

@@ -8,7 +8,7 @@ import { readPersonalData } from '../database/personal-data.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
-import { formatId } from '../ids.ts';
+import { formatId, type IdPrefix } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/members.ts';
 import { counted, formatInteger } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
@@ -36,7 +36,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
           left_at: unixSeconds(member.leftAt),
         })),
         text: table(
-          ['LOGIN', 'NAME', ...(left ? ['LEFT'] : [])],
+          ['LOGIN', 'NAME', ...(left ? ['LEFT (UTC)'] : [])],
           members.map(member => [member.login, member.name, ...(left ? [showTime(member.leftAt)] : [])]),
           `No members of ${login} are known. Fetch the list: ${context.program} members sync --organisation ${login}`,
         ),
@@ -66,7 +66,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
       const people = await requirePeople(database.executor, organisation, login);
       await recordAuditEvent(database.executor, organisation.id, operator(), 'member.export', login);
       const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, people));
-      const json = { organisation: organisation.login, login, ...data };
+      const json = { organisation: organisation.login, login, ...representRows(data) };
       return { json, text: jsonDocument(json).trimEnd() };
     });
 
@@ -106,6 +106,37 @@ you did it.`,
       };
     });
 }
+
+/** By column, or by table for its own id. */
+const prefixes: Readonly<Record<string, IdPrefix>> = {
+  member_id: 'mem',
+  pull_request_id: 'pr',
+  repository_id: 'repo',
+  members: 'mem',
+  pull_requests: 'pr',
+  assigned_to: 'pr',
+  merged: 'pr',
+};
+
+/** Rows with ids and times as everywhere else. */
+function representRows(data: Awaited<ReturnType<typeof readPersonalData>>) {
+  const represent = (table: string, key: string, value: unknown) => {
+    const prefix = prefixes[key === 'id' ? table : key];
+    if (typeof value !== 'string') return value;
+    if (prefix !== undefined && isUuid(value)) return formatId(prefix, value);
+    return key.endsWith('_at') ? unixSeconds(new Date(value)) : value;
+  };
+  return Object.fromEntries(
+    Object.entries(data).map(([table, rows]) => [
+      table,
+      rows.map(row =>
+        Object.fromEntries(Object.entries(row).map(([key, value]) => [key, represent(table, key, value)])),
+      ),
+    ]),
+  );
+}
+
+const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
 /** @throws CommandError if no member has, or had, the login */
 async function requirePeople(executor: Executor, organisation: Organisation, login: string): Promise<Member[]> {

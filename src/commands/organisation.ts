@@ -90,7 +90,10 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
 }
 
 export function organisationCommands(program: PullscoreCommand, context: Context): void {
-  const group = program.command('organisation').description('the organisations whose pull requests are tracked');
+  const group = program
+    .command('organisation')
+    .alias('organization')
+    .description('the organisations whose pull requests are tracked');
 
   group
     .command('add')

@@ -1,7 +1,7 @@
 import { type AuditDocument, readAudit, rounding } from '../reports/audit.ts';
 import { maxAudited } from '../scorer/plan.ts';
 import type { Way } from '../scoring/plan/audit-ways.ts';
-import { decimal, formatInteger, percent, signed } from '../text/numbers.ts';
+import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../text/numbers.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';
@@ -41,8 +41,8 @@ function auditText(
   if (gaining.length > 0) {
     const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest }) => [
       descriptions[way],
-      percent(share * audited, audited),
-      signed(median, decimal),
+      fixedPercent(share * audited, audited),
+      signed(median, twoDecimals),
       signed(largest),
     ]);
     const paidBy = ({ rules }: (typeof ways)[number]) =>

@@ -3,7 +3,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
 import { formatRulesFile } from '../scoring/file/rules-file.ts';
 import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
-import { plain, table } from '../text/terminal.ts';
+import { plain, right, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, showTime, UsageError } from './context.ts';
@@ -53,6 +53,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .description('list the versions of the rules that were applied')
     .examples('rules history --organisation acme')
     .answerFor(() => async ({ database }, { id, login, rulesetVersion }) => {
+      const isWide = context.columns >= 100;
       const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
         ...ruleset,
         changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
@@ -69,18 +70,23 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
           definitions: namesOf(changes.definitions),
         })),
         text: table(
-          ['VERSION', 'APPLIED', 'BY', 'RULES', 'ADDED', 'CHANGED', 'REMOVED', 'DEFINITIONS'],
+          [
+            ...['VERSION', 'APPLIED (UTC)', { heading: 'BY', shrinks: true }],
+            ...(isWide ? [right('RULES')] : []),
+            ...[right('ADDED'), right('CHANGED'), right('REMOVED'), { heading: 'DEFINITIONS', shrinks: true }],
+          ],
           versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes }) => [
             `${version}${version === rulesetVersion ? ' (in force)' : ''}${suspendedAt === null ? '' : ' (suspended)'}`,
             showTime(appliedAt),
             appliedBy,
-            String(rules.length),
+            ...(isWide ? [String(rules.length)] : []),
             String(changes.added.length),
             String(changes.changed.length),
             String(changes.removed.length),
             describeDefinitions(changes.definitions),
           ]),
           `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
+          { width: context.columns },
         ),
       };
     });

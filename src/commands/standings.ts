@@ -9,7 +9,7 @@ import {
   type StandingsDocument,
   type StandingsQuery,
 } from '../reports/standings.ts';
-import { counted, formatInteger, percent, twoDecimals } from '../text/numbers.ts';
+import { counted, fixedPercent, formatInteger, twoDecimals } from '../text/numbers.ts';
 import { grid, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, checkUsage, UsageError } from './context.ts';
@@ -60,7 +60,7 @@ function standingsText(document: StandingsDocument, { byRule = false }: Standing
     const { rank: place, name, login = '', left, rules = [] } = each;
     const shares = rules.map(({ name, score, share }) => [
       ...['', `  ${name}`, ...logins('')],
-      ...['', formatInteger(score), percent(share, 1)],
+      ...['', formatInteger(score), fixedPercent(share, 1)],
     ]);
     const own = row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
     return byRule ? [own, ...shares] : [own];

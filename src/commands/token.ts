@@ -9,7 +9,7 @@ import {
 import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
-import { shellWord, table } from '../text/terminal.ts';
+import { type Column, shellWord, table } from '../text/terminal.ts';
 import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
@@ -108,6 +108,8 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       withDeps(context, async deps => {
         const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
         const listed = await listAccessTokens(deps.database.executor, organisation?.id);
+        // A narrow terminal has no room for all; other commands take the id.
+        const isWide = context.columns >= 140;
         const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
         const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
           ...token,
@@ -116,6 +118,18 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           // The grace of a rotated one ends before it expires.
           expiresAt: isPast(revokedAt) ? expiresAt : (revokedAt ?? expiresAt),
         }));
+        type Listed = (typeof tokens)[number];
+        const all: [heading: string | Column, cell: (token: Listed) => string, isNarrow: boolean][] = [
+          ['ID', ({ id }) => formatId('tok', id), true],
+          [{ heading: 'ORGANISATION', shrinks: true }, ({ organisation }) => organisation, true],
+          [{ heading: 'USER', shrinks: true }, ({ email }) => email, true],
+          [{ heading: 'NAME', shrinks: true }, ({ name }) => name, false],
+          ['SCOPES', ({ scopes }) => scopes.join(','), false],
+          ['STATE', ({ state }) => state, true],
+          ['EXPIRES (UTC)', ({ expiresAt }) => (expiresAt === null ? 'never' : showTime(expiresAt)), true],
+          ['LAST USED (UTC, ±10 MIN)', ({ lastUsedAt }) => showTime(lastUsedAt), false],
+        ];
+        const columns = all.filter(([, , isNarrow]) => isWide || isNarrow);
         return {
           json: tokens.map(token => ({
             id: formatId('tok', token.id),
@@ -130,18 +144,10 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
             last_used_at: unixSeconds(token.lastUsedAt),
           })),
           text: table(
-            ['ID', 'ORGANISATION', 'USER', 'NAME', 'SCOPES', 'STATE', 'EXPIRES (UTC)', 'LAST USED (UTC, ±10 MIN)'],
-            tokens.map(token => [
-              formatId('tok', token.id),
-              token.organisation,
-              token.email,
-              token.name,
-              token.scopes.join(','),
-              token.state,
-              token.expiresAt === null ? 'never' : showTime(token.expiresAt),
-              showTime(token.lastUsedAt),
-            ]),
+            columns.map(([heading]) => heading),
+            tokens.map(token => columns.map(([, cell]) => cell(token))),
             `There are no tokens yet. Create one: ${context.program} token create --user EMAIL --scopes read,sync`,
+            { width: context.columns },
           ),
         };
       }),

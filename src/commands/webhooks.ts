@@ -143,8 +143,10 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
           ...describeChecks(context, organisation, checkRuns, failingChecks),
           '',
           table(
-            ['RECEIVED', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
-            deliveries.map(each => [showTime(each.receivedAt), each.event, each.action, each.state, each.guid]),
+            ['RECEIVED (UTC)', 'EVENT', 'ACTION', 'STATE', 'DELIVERY'],
+            deliveries
+              .toReversed()
+              .map(each => [showTime(each.receivedAt), each.event, each.action, each.state, each.guid]),
             `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config)}, with content type application/json.`,
           ),
           ...(deliveries.some(({ state }) => state === 'gone')
@@ -233,7 +235,7 @@ function describeFailing(
   ]);
   return [
     '',
-    table(['PULL REQUEST', 'FAILURES', 'NEXT TRY', 'REASON'], rows, ''),
+    table(['PULL REQUEST', 'FAILURES', 'NEXT TRY (UTC)', 'REASON'], rows, ''),
     ...(failed > shown.length ? [`… and ${failed - shown.length} more`] : []),
     `Retry them now: ${program} webhooks retry --organisation ${login}`,
   ];

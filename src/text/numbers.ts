@@ -21,7 +21,7 @@ export const twoDecimals = (value: number): string => withMinus(fixed.format(val
 /** `+12`, `−5`, `±0` */
 export function signed(value: number, write: (value: number) => string = formatInteger): string {
   const text = write(Math.abs(value));
-  if (text === '0') return '±0';
+  if (Number(text) === 0) return `±${text}`;
   return `${value < 0 ? '−' : '+'}${text}`;
 }
 
@@ -31,7 +31,13 @@ export function percent(part: number, total: number): string {
   const share = (part / total) * 100;
   if (part > 0 && share < 0.1) return '<0.1%';
   if (part < total && share > 99.9) return '>99.9%';
-  return `${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`;
+  return withMinus(`${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`);
+}
+
+/** `12.5%`, `50.0%`, `−2.0%`, for a column of such shares; `–` of a total of 0 */
+export function fixedPercent(part: number, total: number): string {
+  const text = percent(part, total);
+  return /^[−\d]+%$/.test(text) ? text.replace('%', '.0%') : text;
 }
 
 /** `1 rule`, `2 rules` */

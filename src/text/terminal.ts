@@ -84,10 +84,16 @@ export function grid(
     }),
   );
   const widths = columns.map((_, index) => lines.reduce((max, line) => Math.max(max, line[index]?.width ?? 0), 0));
-  const length = indent.length + widths.reduce((sum, one) => sum + one, gap.length * (widths.length - 1));
-  const shrinking = columns.findIndex(({ shrinks }) => shrinks);
-  if (length > width && shrinking !== -1) {
-    widths[shrinking] = Math.max(minShrunkWidth, (widths[shrinking] ?? 0) - (length - width));
+  let length = indent.length + widths.reduce((sum, one) => sum + one, gap.length * (widths.length - 1));
+  while (length > width) {
+    // The widest goes first.
+    const shrinkable = widths.map((one, index) => (columns[index]?.shrinks && one > minShrunkWidth ? one : 0));
+    const max = Math.max(...shrinkable);
+    if (max === 0) break;
+    const others = shrinkable.filter(one => one < max);
+    const next = Math.max(minShrunkWidth, max - (length - width), ...others);
+    widths[shrinkable.indexOf(max)] = next < max ? next : max - 1;
+    length -= next < max ? max - next : 1;
   }
   const cells = (line: (typeof lines)[number]) =>
     line.map((cell, index) => {
@@ -100,8 +106,12 @@ export function grid(
 }
 
 /** Rows under headings, in columns as wide as they need; a hint if there are no rows. */
-export const table = (headings: readonly (string | Column)[], rows: readonly (readonly string[])[], empty: string) =>
-  rows.length === 0 ? empty : grid(headings, rows).join('\n');
+export const table = (
+  headings: readonly (string | Column)[],
+  rows: readonly (readonly string[])[],
+  empty: string,
+  options: { width?: number } = {},
+) => (rows.length === 0 ? empty : grid(headings, rows, options).join('\n'));
 
 /** Text after a label, wrapped at this width, with the lines after the first indented. */
 export const labelled = (label: string, text: string, width: number): string[] =>

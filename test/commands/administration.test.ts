@@ -184,6 +184,14 @@ describe('member export', () => {
       where table_name = 'pull_requests' and column_name <> 'organisation_id'`);
     expect(Object.keys(data.pull_requests?.[0] ?? {}).sort()).toEqual(columns.rows.map(({ name }) => name).sort());
     expect(data.pull_requests?.map(({ member_id: member }) => member)).toEqual([profile?.id, profile?.id]);
+    const { id, repository_id: repository, created_at: createdAt } = data.pull_requests?.[0] ?? {};
+    expect([profile?.id, id, repository]).toEqual(
+      ['mem', 'pr', 'repo'].map(prefix => expect.stringMatching(`^${prefix}_[0-9a-z]{26}$`)),
+    );
+    expect([createdAt, profile?.created_at, data.score_changes?.[0]?.changed_at]).toEqual(
+      Array(3).fill(expect.any(Number)),
+    );
+    expect(data.score_changes?.[0]?.pull_request_id).toMatch(/^pr_/);
     expect(JSON.stringify(data.members)).not.toContain(String(bert.id));
     const printed = await runHere(environment, 'member', 'export', 'ada', '--organisation', 'exporting');
     expect(JSON.parse(printed.stdout)).toEqual({
@@ -404,13 +412,39 @@ test('webhooks status counts and lists the failures of one organisation, not tho
 test('token list shows the organisation, and only its tokens if asked', async () => {
   const tenants = [await newHome('lister'), await newHome('listed')];
   for (const { organisation, user } of tenants) {
-    const list = (...options: string[]) => runHere(environment, 'token', 'list', ...options);
+    const list = (...options: string[]) => runHere({ ...environment, COLUMNS: '200' }, 'token', 'list', ...options);
     const own = await list('--organisation', organisation.login);
     const isOwn = new RegExp(`^tok_\\w+ +${organisation.login} +${user.email} `);
     expect(own.stdout.trim().split('\n').slice(1)).toEqual([expect.stringMatching(isOwn)]);
     expect((await list()).stdout.split('\n').filter(line => isOwn.test(line))).toHaveLength(1);
   }
   expect((await runHere(environment, 'token', 'list', '--organisation', 'nosuch')).code).toBe(1);
+});
+
+test('in a narrow terminal token list and rules history fit, with ids and versions whole', async () => {
+  const { organisation, user } = await newHome('narrow-organisation-with-a-long-login');
+  const scope = ['--organisation', organisation.login];
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-narrow-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'narrow.yaml');
+  writeFileSync(file, 'rules: [{ name: One, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]');
+  await runJson(environment, 'rules', 'apply', file, '--by', 'somebody with quite a long name', ...scope);
+  for (const [columns, words] of [
+    ['80', ['token', 'list', ...scope]],
+    ['80', ['rules', 'history', ...scope]],
+  ] as const) {
+    const { code, stdout } = await runHere({ ...environment, COLUMNS: columns }, ...words);
+    const lines = stdout.trimEnd().split('\n');
+    expect([code, lines.length]).toEqual([0, 2]);
+    for (const line of lines) expect([line, line.length <= Number(columns)]).toEqual([line, true]);
+    expect(lines[1]).toMatch(/^(tok_\w{26} |1 \(in force\) )/);
+  }
+  expect(user.email).toContain(organisation.login);
+});
+
+test('organization is understood for the commands of organisations, too', async () => {
+  const listed = await runHere(environment, 'organization', 'list');
+  expect(listed).toEqual(await runHere(environment, 'organisation', 'list'));
 });
 
 describe('token rotate', () => {

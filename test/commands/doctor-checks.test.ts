@@ -129,7 +129,7 @@ describe('the processes of the service', () => {
 
   test('processes that set the same variables are one line, and others are named by their place', () => {
     const lines = (...reports: ServiceReport[]) => linesOf(checkService({ reports, hashes: {} }, scopeWith()));
-    const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00).';
+    const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00 UTC).';
     expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
       `ok: Set for the service: ${set}`,
       `ok: Set for the worker: ${set}`,
@@ -138,7 +138,7 @@ describe('the processes of the service', () => {
     const lacking = { variables: ['GITHUB_TOKEN'] };
     expect(lines(reportOf('serve'), reportOf('serve', lacking))).toEqual([
       `ok: Set for the service (web, process 5): ${set}`,
-      'ok: Set for the service (web, process 6): GITHUB_TOKEN (reported 1970-01-01 00:00).',
+      'ok: Set for the service (web, process 6): GITHUB_TOKEN (reported 1970-01-01 00:00 UTC).',
       expect.stringMatching(/^warning: GITHUB_WEBHOOK_SECRET is not set for the service \(web, process 6\): /),
     ]);
   });
@@ -206,7 +206,7 @@ test('doctor names a rule that this release refuses', () => {
 test('a comparison is late after two minutes', () => {
   const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, sharers: 1 };
   expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual([
-    'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00.',
+    'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00 UTC.',
   ]);
   expect(linesOf(checkComparison({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
     expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 min\. → See the log/),
@@ -220,7 +220,7 @@ describe('a comparison that failed', () => {
     const organisation = { comparedAt: comparedAt, comparisonFailedAt: failedAt, comparisonFailure: 'GitHub failed.' };
     return linesOf(checkComparison(facts, scopeWith(environment, organisation)))
       .filter(line => !line.startsWith('ok: '))
-      .map(line => line.replace(/, \d{4}-.{11}:/, ','));
+      .map(line => line.replace(/, \d{4}-.{11} UTC:/, ','));
   };
   const found = (status: string) =>
     expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → It is tried again`);

@@ -31,9 +31,18 @@ const rules: RuleDefinition[] = [
   { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
 ];
 
+let environment: Record<string, string> = {};
+beforeEach(() => {
+  environment = {};
+});
+
 async function explain(...operands: string[]): Promise<string> {
   const { databaseUrl } = scene.service.config;
-  const { code, stdout, stderr } = await runHere({ DATABASE_URL: databaseUrl }, 'explain', ...operands);
+  const { code, stdout, stderr } = await runHere(
+    { DATABASE_URL: databaseUrl, COLUMNS: '300', ...environment },
+    'explain',
+    ...operands,
+  );
   if (code !== 0) throw new Error(stderr);
   return stdout;
 }
@@ -109,9 +118,9 @@ Score 33 under version 2 of the rules, which is in force.
 ───────
      33  total
 
-CHANGED           FROM  TO  CAUSE
-TIME  -     4   first seen; scored by version 1
-TIME  4     33  version 2 of the rules
+CHANGED (UTC)     FROM  TO  CAUSE
+TIME     -   4  first seen; scored by version 1
+TIME     4  33  version 2 of the rules
 `);
 });
 
@@ -152,6 +161,15 @@ test('explain shows the value of each definition and the whole condition of a ru
   expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
     { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
   ]);
+});
+
+test.each(['60', '80'])('with COLUMNS=%s the entries of explain fit, and lose nothing', async columns => {
+  const entriesOf = (text: string) => text.slice(text.indexOf('in force.'), text.indexOf('CHANGED'));
+  const wide = entriesOf(await explain(id));
+  environment = { COLUMNS: columns };
+  const narrow = entriesOf(await explain(id));
+  for (const line of narrow.split('\n')) expect([line, line.length <= Number(columns)]).toEqual([line, true]);
+  expect(narrow.replace(/\s+/g, '')).toBe(wide.replace(/\s+/g, ''));
 });
 
 test('explain --json has the same facts as the text', async () => {
@@ -395,7 +413,7 @@ describe('the page of a repository that was transferred away', () => {
     await compareOrganisation(scene.service);
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
-    expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME: ');
+    expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
     scene.web.transfer(scene.github.organisation('elsewhere'));

@@ -64,7 +64,7 @@ test('rules audit reports in words that padding gains from a reward for size', a
   const { code, stdout } = await audit(rulesFile('size > 0', 'per(size, 10)'));
   expect(code).toBe(0);
   expect(stdout).toMatch(/^How these rules can be gamed: all 4 pull requests of /);
-  expect(stdout).toMatch(/padded with lock, .* 100% +\+30 +\+30\n {2}paid by Pays 100%\n/);
+  expect(stdout).toMatch(/padded with lock, .* 100\.0% +\+30\.00 +\+30\n {2}paid by Pays 100%\n/);
   expect(stdout).toMatch(/EXAMPLE +SCORE +ADDRESS\n.* 0 → 30 +https:\/\/github\.com\/acme\/web\/pull\/\d\n/);
   expect(stdout).toMatch(/No gain from: .*split into two/);
 });

@@ -83,10 +83,10 @@ describe('doctor', () => {
     expect(await findings(shell)).toEqual([
       'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       expect.stringMatching(
-        `^ok: Set for the service: DATABASE_URL, PULLSCORE_HOME, PORT, PUBLIC_URL, GITHUB_API_URL, GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET_FILE \\(reported ${minute}\\)\\.$`,
+        `^ok: Set for the service: DATABASE_URL, PULLSCORE_HOME, PORT, PUBLIC_URL, GITHUB_API_URL, GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET_FILE \\(reported ${minute} UTC\\)\\.$`,
       ),
       expect.stringMatching(
-        `^ok: Set for the worker: DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute}\\)\\.$`,
+        `^ok: Set for the worker: DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute} UTC\\)\\.$`,
       ),
       'warning: GITHUB_TOKEN differs between the service and the worker.',
       'skipped: Permissions and webhooks on GitHub are not checked: the service has credentials for GitHub, this shell has none.',

@@ -365,7 +365,7 @@ describe('--by-rule', () => {
 RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
    1  Ada       ada                2      7           3.50
         Lines                            10          76.9%
-        =Large                           −3         -23.1%
+        =Large                           −3         −23.1%
 `);
     const { stdout } = await standings(login, '--by-rule', '--csv');
     expect(

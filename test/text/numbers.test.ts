@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decimal, duration } from '../../src/text/numbers.ts';
+import { decimal, duration, fixedPercent, percent, signed, twoDecimals } from '../../src/text/numbers.ts';
 
 test.each([
   [0.2, '1 s'],
@@ -21,4 +21,21 @@ test.each([
   [null, '–'],
 ])('the number %s is shown as %s', (value, text) => {
   expect(decimal(value)).toBe(text);
+});
+
+test.each([
+  [0, '0%', '0.0%'],
+  [0.0004, '<0.1%', '<0.1%'],
+  [0.255, '25.5%', '25.5%'],
+  [0.5, '50%', '50.0%'],
+  [-0.5, '−50%', '−50.0%'],
+  [-0.231, '−23.1%', '−23.1%'],
+  [0.9999, '>99.9%', '>99.9%'],
+  [1, '100%', '100.0%'],
+])('the share %d is shown as %s, and in a column as %s', (share, prose, cell) => {
+  expect([percent(share, 1), fixedPercent(share, 1)]).toEqual([prose, cell]);
+});
+
+test('a change of nothing has as many decimals as its column', () => {
+  expect([signed(0), signed(0, twoDecimals), signed(-2.5, twoDecimals)]).toEqual(['±0', '±0.00', '−2.50']);
 });

@@ -49,7 +49,7 @@ export function checkService(
   const shell = { name: undefined, variables: config.variables };
   return [
     ...groups.map(({ name, variables, startedAt }) =>
-      ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)}).`),
+      ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)} UTC).`),
     ),
     ...(services.length > 0 ? services : [shell]).flatMap(each => checkVariables(each, config)),
     ...groups.map(

@@ -2,7 +2,7 @@ import type { Executor } from '../../database/client.ts';
 import { keptChanges } from '../../database/pruning.ts';
 import { type ExplanationDocument, parseTarget, readExplanation } from '../../reports/explanation.ts';
 import { counted, formatInteger } from '../../text/numbers.ts';
-import { brief, plain, shellWord, table } from '../../text/terminal.ts';
+import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
 import { type Answer, type FromServer, type PullscoreCommand, withActions } from '../command.ts';
 import { type Context, checkUsage, requireOrganisation, showTime, UsageError, withDeps } from '../context.ts';
 import { describeRescoring } from '../rescore.ts';
@@ -47,7 +47,13 @@ function describeEarlier(earlier: readonly Change[]): string {
 const timeOf = (unixSeconds: number | null) => showTime(unixSeconds === null ? null : new Date(unixSeconds * 1000));
 
 const showDeparture = (leftAt: number) =>
-  `The repository has left the organisation, as seen on ${timeOf(leftAt)}: the pull request stays as it was last fetched.`;
+  `The repository has left the organisation, as seen on ${timeOf(leftAt)} UTC: the pull request stays as it was last fetched.`;
+
+/** The line, or several of them with what follows the points below each other. */
+function wrapLine(line: string, columns: number): string[] {
+  const [start = ''] = /^ *(?:[+−·]?[\d,]* {2})? */.exec(line) ?? [];
+  return line.length > columns ? labelled(start, line.slice(start.length), columns) : [line];
+}
 
 async function show(context: Context, document: ExplanationDocument, executor?: Executor): Promise<string> {
   const { repository, number, title, author, state, url, id, history, rules, sum } = document;
@@ -61,10 +67,12 @@ async function show(context: Context, document: ExplanationDocument, executor?: 
     '',
     await showStanding(context, document, executor),
     '',
-    showExplanation({ rules, sum, score }),
+    ...showExplanation({ rules, sum, score })
+      .split('\n')
+      .flatMap(line => wrapLine(line, context.columns)),
     '',
     table(
-      ['CHANGED', 'FROM', 'TO', 'CAUSE'],
+      ['CHANGED (UTC)', right('FROM'), right('TO'), 'CAUSE'],
       latest.map(change => [
         timeOf(change.changed_at),
         change.from === null ? '-' : formatInteger(change.from),

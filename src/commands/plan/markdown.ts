@@ -13,7 +13,7 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
     first: isFirst(plan),
     table,
     movers(heading, moves) {
-      const columns = [heading, ...(layout.first ? [] : ['']), 'PULL REQUEST', 'TITLE', 'MEMBER'];
+      const columns = [heading, ...(layout.first ? [] : ['SCORE']), 'PULL REQUEST', 'TITLE', 'MEMBER'];
       const rows = moves.map(move => [
         ...moveCells(move, layout),
         `${move.repository}#${move.number}`,

@@ -4,12 +4,15 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from '../../reports/plan.ts';
 import type { EntryResult, Share } from '../../scoring/plan/plan.ts';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
-import { counted, decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
+import { counted, decimal, fixedPercent, formatInteger, percent, signed } from '../../text/numbers.ts';
+import { descriptions } from '../rules-audit.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import { planStyle } from './style.ts';
+import { auditMarks, medianOf, waysThatGain } from './text.ts';
 import {
   bucketLabel,
   comparedWith,
@@ -18,7 +21,9 @@ import {
   describeScores,
   enabledSides,
   isFirst,
+  noWayFound,
   ruleNotes,
+  writers,
 } from './wording.ts';
 
 /** How many are shown. */
@@ -51,16 +56,16 @@ function opening(plan: PlanDocument): Html {
   const { total, changed, raised, lowered } = plan.pull_requests;
   const first = isFirst(plan);
   const [up, down, same] = first ? ['above 0', 'below 0', 'at 0'] : ['up', 'down', 'unchanged'];
-  const from = (before: number, after: number, withShare: boolean) =>
+  const from = (before: number, after: number, write: (value: number) => string, withShare: boolean) =>
     before === after
       ? 'unchanged'
-      : html`from ${decimal(before)}, ${difference(after - before, decimal)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`;
+      : html`from ${write(before)}, ${difference(after - before, write)}${withShare && before > 0 ? ` (${signed(Math.round(((after - before) / before) * 1_000) / 10, decimal)}%)` : ''}`;
   const figure = (label: string, name: keyof PlanDocument['scores']['after']) => {
     const [before, after] = [plan.scores.before[name], plan.scores.after[name]];
     return html`<div>
 <dt>${label}</dt>
-<dd class="value">${decimal(after)}</dd>
-${!first && before !== null && after !== null && html`<dd class="from">${from(before, after, name === 'sum')}</dd>`}
+<dd class="value">${after === null ? '–' : writers[name](after)}</dd>
+${!first && before !== null && after !== null && html`<dd class="from">${from(before, after, writers[name], name === 'sum')}</dd>`}
 </div>`;
   };
   return html`<header>
@@ -119,9 +124,9 @@ function shareCells({ before, after }: Pick<EntryResult, 'before' | 'after'>, to
   const count = (side: Share | null) => (side === null ? '–' : formatInteger(side.pull_requests));
   const points = (side: Share | null) => (side === null ? '–' : signed(side.points));
   const change = (one: string, other: string) => (one === other || before === null ? other : fromTo(one, other));
-  return html`<td>${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
+  return html`<td class="bar">${pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total)}</td>
 <td class="n">${change(count(before), count(after))}</td>
-<td class="n">${after === null ? '–' : percent(after.pull_requests, total)}</td>
+<td class="n">${after === null ? '–' : fixedPercent(after.pull_requests, total)}</td>
 <td class="n">${change(points(before), points(after))}</td>`;
 }
 
@@ -149,7 +154,7 @@ function rules(plan: PlanDocument): Html {
     total > 0
       ? `How many of ${counted(total, 'pull request')} each rule counts for, and the points it gives in all.${key}`
       : 'Once pull requests are imported, this shows how often each rule counts.';
-  const shares = html`<th scope="col"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
+  const shares = html`<th scope="col" class="bar"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
   return html`<section aria-labelledby="rules-heading">
 <h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
 <p class="note">${note}</p>
@@ -176,7 +181,7 @@ function memberRow(member: PlannedMember, maxDifference: number, first: boolean)
   return html`<tr><td class="n">${formatInteger(member.rank_after)}</td>${!first && html`<td class="rank">${rankChange(member)}</td>`}
 <th scope="row"><bdi>${name || login}</bdi>${!isSame && html` <bdi class="login">${login}</bdi>`}</th>
 <td class="n">${formatInteger(member.pull_requests)}</td>${!first && totals}
-<td>${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? formatInteger(after) : difference(after - before)}</td></tr>
+<td class="bar">${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? formatInteger(after) : difference(after - before)}</td></tr>
 `;
 }
 
@@ -197,7 +202,7 @@ function members(plan: PlanDocument): Html {
 <p class="note">${first ? 'The sum of the scores of their pull requests.' : describeRankChanges(plan)}${limits}</p>
 ${hasMoves && !first && html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>`}
 <div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first && new Html(' class="totals"')}>
-<thead><tr>${column('Rank')}${!first && rankColumn}<th scope="col">Member</th>${column('Pull requests')}${!first && [column('Before'), column('After')]}<th scope="col" colspan="2" class="n">${first ? 'Total' : 'Difference'}</th></tr></thead>
+<thead><tr>${column('Rank')}${!first && rankColumn}<th scope="col">Member</th>${column('Pull requests')}${!first && [column('Before'), column('After')]}<th scope="col" class="bar"><span class="unseen">Bar</span></th>${column(first ? 'Total' : 'Difference')}</tr></thead>
 <tbody>
 ${listed.map(member => memberRow(member, maxDifference, first))}
 </tbody></table></div>
@@ -239,6 +244,36 @@ ${moverList(down, lowered, plan.pull_requests.lowered, first)}
 </section>`;
 }
 
+function audit(plan: PlanDocument): Html {
+  const { audit: found } = plan;
+  if (found === null || plan.pull_requests.total === 0) return nothing;
+  const first = isFirst(plan);
+  const gaining = waysThatGain(found);
+  const side = ({ share, ...rest }: ComparedWay['after']) =>
+    html`<td class="n">${fixedPercent(share, 1)}</td><td class="n">${medianOf({ share, ...rest })}</td>`;
+  return html`<section aria-labelledby="audit-heading">
+<h2 id="audit-heading">Ways to game these rules</h2>
+${
+  gaining.length === 0
+    ? html`<p class="note">${noWayFound}</p>`
+    : html`<p class="note">The share of the pull requests that gain points by a small, cheap change, and the median of what they gain.</p>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="audit-heading"><table>
+<thead><tr><th scope="col">Change</th>${!first && html`<th scope="col"><span class="unseen">Better or worse</span></th>${column('Before')}${column('Median')}`}${column(first ? 'Gain on' : 'After')}${column('Median')}<th scope="col">Paid by</th></tr></thead>
+<tbody>
+${gaining.map(
+  ({
+    way,
+    status,
+    before,
+    after,
+  }) => html`<tr><th scope="row">${descriptions[way]}</th>${!first && html`<td>${auditMarks[status]}</td>${side(before)}`}${side(after)}<td><bdi>${after.rules[0]?.name ?? ''}</bdi></td></tr>
+`,
+)}
+</tbody></table></div>`
+}
+</section>`;
+}
+
 const generator = html`<meta name="generator" content="pullscore">`;
 
 export const isPlanReport = (page: string): boolean => page.includes(generator.markup);
@@ -265,6 +300,7 @@ ${distribution(plan)}
 ${rules(plan)}
 ${members(plan)}
 ${movers(plan)}
+${audit(plan)}
 </main>
 <footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved${plan.ruleset_version === 0 ? '' : ': the rules in force have not changed'}.</p></footer>
 </body>

@@ -133,7 +133,12 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
 @media (max-width: 40rem) {
   main { padding-top: 2rem; }
   table { font-size: .875rem; }
-  .totals .difference { width: 4rem; } .totals .login { display: block; margin-left: 0; }
-  .totals thead th { white-space: normal; overflow-wrap: normal; } .totals tr > * + * { padding-left: 0; }
+  main, footer { padding-left: 1rem; padding-right: 1rem; }
+  .bar { display: none; }
+  .scroll table, .scroll tbody th { min-width: 0; }
+  .scroll th, .scroll td { padding-left: .25rem; padding-right: .25rem; }
+  .scroll thead th { white-space: normal; overflow-wrap: normal; hyphens: auto; }
+  .scroll .login { display: block; margin-left: 0; }
+  .entry th { padding-left: .75rem !important; }
 }
 `;

@@ -1,10 +1,10 @@
 /** A plan for the terminal. */
 
-import type { ComparedWay } from '../../reports/audit.ts';
+import type { AuditComparison, ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
-import { decimal, formatInteger, percent, signed } from '../../text/numbers.ts';
+import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/numbers.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';
 import { descriptions } from '../rules-audit.ts';
 import {
@@ -15,7 +15,9 @@ import {
   describeScores,
   enabledSides,
   isFirst,
+  noWayFound,
   ruleNotes,
+  writers,
 } from './wording.ts';
 
 /** How many are shown. */
@@ -68,7 +70,12 @@ export function summary(plan: PlanDocument, { first }: Layout): [label: string, 
 }
 
 export function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
-  const row = (label: string, key: keyof Summary) => ({ label, from: before[key], to: after[key] });
+  const row = (label: string, key: keyof Summary) => ({
+    label,
+    from: before[key],
+    to: after[key],
+    write: writers[key],
+  });
   const rows = [
     row('sum', 'sum'),
     row('mean', 'mean'),
@@ -76,11 +83,16 @@ export function scores({ scores: { before, after } }: PlanDocument, layout: Layo
     row('lowest', 'minimum'),
     row('highest', 'maximum'),
   ];
+  type Row = (typeof rows)[number];
+  const cell = (side: 'from' | 'to') => (row: Row) => (row[side] === null ? '–' : row.write(row[side]));
   return tableOf(layout, rows, [
     ['SCORES', ({ label }) => label],
-    !layout.first && [right('BEFORE'), ({ from }) => decimal(from)],
-    [right(layout.first ? '' : 'AFTER'), ({ to }) => decimal(to)],
-    !layout.first && [right(''), ({ from, to }) => (from === null || to === null ? '' : signed(to - from, decimal))],
+    !layout.first && [right('BEFORE'), cell('from')],
+    [right(layout.first ? 'POINTS' : 'AFTER'), cell('to')],
+    !layout.first && [
+      right('CHANGE'),
+      ({ from, to, write }) => (from === null || to === null ? '' : signed(to - from, write)),
+    ],
   ]);
 }
 
@@ -123,7 +135,7 @@ function rules(plan: PlanDocument, layout: Layout): string[] {
     const cell = (write: (share: Share) => string) => (row: RuleRow) => (row[side] === null ? '' : write(row[side]));
     return [
       [right(heading), cell(share => formatInteger(share.pull_requests))],
-      layout.width >= wideColumns && [right(''), cell(share => percent(share.pull_requests, total))],
+      layout.width >= wideColumns && [right('SHARE'), cell(share => fixedPercent(share.pull_requests, total))],
       [right('POINTS'), cell(share => signed(share.points))],
     ];
   };
@@ -141,12 +153,12 @@ function members(plan: PlanDocument, layout: Layout): string[] {
   const { first, width } = layout;
   const lines = tableOf(layout, plan.members.slice(0, shown.members), [
     [right('RANK'), member => formatInteger(member.rank_after)],
-    !first && ['', rankChange],
+    !first && ['MOVE', rankChange],
     [{ heading: 'MEMBER', shrinks: true }, ({ name, login }) => name || login],
     width >= wideColumns && [right('PULL REQUESTS'), member => formatInteger(member.pull_requests)],
     !first && [right('BEFORE'), ({ before }) => formatInteger(before)],
     [right(first ? 'TOTAL' : 'AFTER'), ({ after }) => formatInteger(after)],
-    !first && [right(''), ({ before, after }) => signed(after - before)],
+    !first && [right('CHANGE'), ({ before, after }) => signed(after - before)],
   ]);
   const rest = plan.members.length - shown.members;
   const notes = [
@@ -156,21 +168,33 @@ function members(plan: PlanDocument, layout: Layout): string[] {
   return notes.length === 0 ? lines : [...lines, `  ${notes.join(' ')}`];
 }
 
-const auditMarks = { new: '+ new', worse: '+ worse', same: '', better: '- less', gone: '- gone', none: '' } as const;
+export const auditMarks = {
+  new: '+ new',
+  worse: '+ worse',
+  same: '',
+  better: '- less',
+  gone: '- gone',
+  none: '',
+} as const;
+
+export const waysThatGain = ({ ways }: AuditComparison): ComparedWay[] =>
+  ways.filter(({ status }) => status !== 'none');
+
+export const medianOf = ({ share, median_gain: gain }: ComparedWay['after']): string =>
+  share === 0 ? '' : signed(gain, twoDecimals);
 
 /** How the rules can be gamed; no lines if nobody asked. */
 function audit({ audit: found, pull_requests: { total } }: PlanDocument, layout: Layout): string[] {
   if (found === null || total === 0) return [];
-  const gaining = found.ways.filter(({ status }) => status !== 'none');
-  if (gaining.length === 0) return ['No way to game them was found.', ''];
-  const median = ({ share, median_gain: gain }: ComparedWay['after']) => (share === 0 ? '' : signed(gain, decimal));
+  const gaining = waysThatGain(found);
+  if (gaining.length === 0) return [noWayFound, ''];
   const lines = tableOf(layout, gaining, [
     ['WAYS TO GAME THEM', ({ way }) => descriptions[way]],
-    !layout.first && ['', ({ status }) => auditMarks[status]],
-    !layout.first && [right('BEFORE'), ({ before }) => percent(before.share, 1)],
-    !layout.first && [right('MEDIAN'), ({ before }) => median(before)],
-    [right(layout.first ? 'GAIN ON' : 'AFTER'), ({ after }) => percent(after.share, 1)],
-    [right('MEDIAN'), ({ after }) => median(after)],
+    !layout.first && ['CHANGE', ({ status }) => auditMarks[status]],
+    !layout.first && [right('BEFORE'), ({ before }) => fixedPercent(before.share, 1)],
+    !layout.first && [right('MEDIAN'), ({ before }) => medianOf(before)],
+    [right(layout.first ? 'GAIN ON' : 'AFTER'), ({ after }) => fixedPercent(after.share, 1)],
+    [right('MEDIAN'), ({ after }) => medianOf(after)],
     ['PAID BY', ({ after }) => after.rules[0]?.name ?? ''],
   ]);
   return [...lines, ''];
@@ -232,10 +256,10 @@ function movesWithAddresses(heading: Column, moves: readonly PlannedMove[], layo
     // Only a narrow terminal cuts the author, too.
     return truncate(truncate(plain(title), Math.max(8, room - author.length)) + author, room);
   };
-  const none = layout.first ? [''] : ['', ''];
+  const scores = layout.first ? [] : ['SCORE'];
   const rows = moves.flatMap(move => [
     [...moveCells(move, layout), describe(move)],
-    [...none, move.url],
+    ['', ...scores.map(() => ''), move.url],
   ]);
-  return layout.table([heading, ...none], rows);
+  return layout.table([heading, ...scores, 'PULL REQUEST'], rows);
 }

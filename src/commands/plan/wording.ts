@@ -2,7 +2,8 @@
 
 import type { PlanDocument, PlannedRule } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
-import { counted, formatInteger } from '../../text/numbers.ts';
+import type { Summary } from '../../scoring/plan/plan.ts';
+import { counted, formatInteger, twoDecimals } from '../../text/numbers.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
 export const isFirst = ({ rules }: PlanDocument): boolean =>
@@ -10,6 +11,17 @@ export const isFirst = ({ rules }: PlanDocument): boolean =>
 
 export const comparedWith = ({ ruleset_version: version }: PlanDocument): string =>
   `compared with ${version === 0 ? 'no rules: none are in force yet' : `version ${version}, which is in force`}`;
+
+export const noWayFound = 'Found no way to game these rules.';
+
+/** Means have two decimals, and so do medians, which may be halves. */
+export const writers: Readonly<Record<keyof Summary, (value: number) => string>> = {
+  sum: formatInteger,
+  mean: twoDecimals,
+  median: twoDecimals,
+  minimum: formatInteger,
+  maximum: formatInteger,
+};
 
 const kindsOfChange = ['added', 'changed', 'removed', 'unchanged'] as const;
 

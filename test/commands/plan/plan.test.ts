@@ -283,7 +283,7 @@ test('rules plan --format markdown prints the plan in Markdown', async () => {
     'markdown',
   );
   expect([code, stdout]).toEqual([0, expect.stringMatching(/^### .*\n\n- \*\*Rules:\*\* 1 added\n/)]);
-  expect(stdout).toContain('| `+ Size` | 2 | 100% | +10 |');
+  expect(stdout).toContain('| `+ Size` | 2 | 100.0% | +10 |');
   expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
 });
 
@@ -302,8 +302,8 @@ describe('--audit', () => {
     const statuses = Object.fromEntries(audit?.ways.map(({ way, status }) => [way, status]) ?? []);
     expect(statuses).toMatchObject({ title: 'new', body: 'worse', commits: 'gone', reopen: 'none' });
     const { stdout } = await runHere(environment, ...plan, '--audit', '--format', 'markdown');
-    expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0% |  | 100% | +3 | `Prefix` |');
-    expect(stdout).toContain('| `ten more commits` | `- gone` | 100% | +5 | 0% |  |  |');
+    expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0.0% |  | 100.0% | +3.00 | `Prefix` |');
+    expect(stdout).toContain('| `ten more commits` | `- gone` | 100.0% | +5.00 | 0.0% |  |  |');
     expect((await runHere(environment, ...plan)).stdout).not.toContain('GAME');
   });
 });

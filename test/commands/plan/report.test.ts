@@ -152,9 +152,49 @@ describe('the page', () => {
   ])('the page of a plan for %i pull requests by %i members is complete', (count, people, headline) => {
     const page = planReport(planOf(count, people), now);
     readPage(page);
+    // On a phone the bars go, and no column of numbers is wider than the screen.
+    const narrow = /@media \(max-width: 40rem\) \{([\s\S]*?)\n\}/.exec(page)?.[1];
+    expect(narrow).toMatch(/\.bar \{ display: none; \}\n *\.scroll table, \.scroll tbody th \{ min-width: 0; \}/);
+    expect(page).not.toMatch(/<td><svg/);
     expect(page).toContain(headline);
     expect(page).not.toMatch(/NaN|undefined|Infinity|null/);
     expect(page.length).toBeLessThan(150_000);
+  });
+});
+
+describe('the audit', () => {
+  const figures = (share: number, gain: number) => ({
+    share,
+    median_gain: gain,
+    largest_gain: 9,
+    rules: share > 0 ? [{ name: 'Size <b>', share: 1 }] : [],
+  });
+  const audited = (ways: NonNullable<PlanDocument['audit']>['ways']): PlanDocument => ({
+    ...planOf(4),
+    audit: { pull_requests: 4, stored_pull_requests: 4, ways },
+  });
+
+  test('the page of a plan has the ways to game the rules, with all figures that the text has', () => {
+    const plan = audited([
+      { way: 'split', status: 'new', before: figures(0, 0), after: figures(0.5, 2.5) },
+      { way: 'title', status: 'gone', before: figures(0.255, -1), after: figures(0, 0) },
+      { way: 'label', status: 'none', before: figures(0, 0), after: figures(0, 0) },
+    ]);
+    const section = planReport(plan, now).split('id="audit-heading"')[1] ?? '';
+    const { text } = readPage(section.slice(section.indexOf('>') + 1, section.indexOf('</section>')));
+    const lines = text.split('\n').filter(line => line.trim() !== '');
+    expect(lines.slice(lines.indexOf('split into two of half the size'))).toEqual([
+      ...['split into two of half the size', '+ new', '0.0%', '50.0%', '+2.50', 'Size &lt;b&gt;'],
+      ...['another prefix of the title', '- gone', '25.5%', '−1.00', '0.0%'],
+    ]);
+    for (const figure of ['50.0%', '+2.50', '25.5%', '−1.00']) expect(planText(plan, 120, 'apply')).toContain(figure);
+  });
+
+  test('a plan says if it found no way to game the rules', () => {
+    const plan = audited([{ way: 'split', status: 'none', before: figures(0, 0), after: figures(0, 0) }]);
+    for (const shown of [planReport(plan, now), planText(plan, 80, 'apply'), planMarkdown(plan, 'apply')]) {
+      expect(shown).toContain('Found no way to game these rules.');
+    }
   });
 });
 
@@ -188,17 +228,24 @@ describe('the Markdown', () => {
         '### `Ada`: `Ada`, compared with version 3, which is in force',
         '- **Rules:** 1 added, 1 changed, 1 removed',
         '- **Pull requests:** 40 of 40 change their score (100%): 4 up, 36 down',
-        '| SCORES | BEFORE | AFTER |  |',
+        '| SCORES | BEFORE | AFTER | CHANGE |',
         '| --- | --: | --: | --: |',
         '| `sum` | 2,322 | −514 | −2,836 |',
-        '| `  + adds 2 if title != "Size"` |  |  |  | 40 | 100% | +80 |',
-        '| RANK |  | MEMBER | PULL REQUESTS | BEFORE | AFTER |  |',
-        '| DOWN |  | PULL REQUEST | TITLE | MEMBER |',
+        '| `  + adds 2 if title != "Size"` |  |  |  | 40 | 100.0% | +80 |',
+        '| `mean` | 58.05 | −12.85 | −70.90 |',
+        '| RANK | MOVE | MEMBER | PULL REQUESTS | BEFORE | AFTER | CHANGE |',
+        '| DOWN | SCORE | PULL REQUEST | TITLE | MEMBER |',
         '| −149 | `117 → −32` | `Ada#39` | `A fix` | `Ada` |',
         '… and 31 more.',
         'Nothing was saved. To put it in force: `pullscore rules apply rules.yaml --organisation acme`',
       ]),
     );
+  });
+
+  test('every column of the Markdown of a plan has a head', () => {
+    const heads = planMarkdown(planOf(40), 'apply').match(/^\|.*(?=\n\| *-)/gm) ?? [];
+    expect(heads).toHaveLength(5);
+    for (const head of heads) expect(head).not.toMatch(/\| *\|/);
   });
 
   test.each([0, 1])('the Markdown of a plan for %i pull requests has no empty tables', count => {
