@@ -200,8 +200,10 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: document('What `standings --json` prints'), ...errorResponses('bad_request') },
       },
     },
-    ({ caller: { organisationId }, query: { by = 'created', of = 'members', ...days } }) =>
-      inTurns(organisationId, () => readStandings(database, organisationId, { by, of, ...days }, { withRules: true })),
+    ({ caller: { organisationId }, query: { by = 'created', of = 'members', ...days } }, reply) =>
+      inTurns(organisationId, whileConnected(reply), () =>
+        readStandings(database, organisationId, { by, of, ...days }, { withRules: true }),
+      ),
   );
 
   app.get(
@@ -225,7 +227,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
     ({ caller: { organisationId }, params }, reply) => {
       const target = parseTarget(params.pull_request);
       const signal = whileConnected(reply);
-      return inTurns(organisationId, () => readExplanation(app.deps, target, { organisationId, signal }));
+      return inTurns(organisationId, signal, () => readExplanation(app.deps, target, { organisationId, signal }));
     },
   );
 };

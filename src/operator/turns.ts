@@ -1,7 +1,7 @@
 /**
  * Lets organisations share a few places: each has one at a time, so none waits for another's queue.
  *
- * @returns a function that does the work when its turn comes
+ * @returns a function that does the work when its turn comes, unless its client has left by then
  */
 export function createTurns(places: number) {
   const waiting: { organisationId: string; start: () => void }[] = [];
@@ -16,12 +16,13 @@ export function createTurns(places: number) {
     next.start();
   }
 
-  return async <Result>(organisationId: string, work: () => Promise<Result>): Promise<Result> => {
+  return async <Result>(organisationId: string, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> => {
     await new Promise<void>(start => {
       waiting.push({ organisationId, start });
       startNext();
     });
     try {
+      signal.throwIfAborted();
       return await work();
     } finally {
       served.delete(organisationId);
