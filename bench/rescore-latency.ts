@@ -36,7 +36,11 @@ export async function measureLatency(
       });
     const measure = (duration: number) =>
       Promise.all([
-        steadily('/2025-04/pull-requests', { headers: { authorization: `Bearer ${token}` } }, duration),
+        steadily(
+          '/2025-04/pull-requests?unseen=[<id>]',
+          { headers: { authorization: `Bearer ${token}` }, idReplacement: true },
+          duration,
+        ),
         steadily('/webhooks/github', { requests: [deliveryRequest(deliveries)] }, duration),
       ]);
     await measure(2);
