@@ -134,8 +134,30 @@ const pageAttacks: Record<string, () => Promise<void>> = {
     ),
 };
 
-// Who imports this only wants the names.
-const attack = attacks[name] ?? pageAttacks[name];
+const slowPlan = `rules:
+  - name: Long
+    logic: [{ expression: 'contains(body, "tests")', effect: { action: ADD, value: 'length(body)' } }]
+`;
+const plan = (signal: AbortSignal | null = null) =>
+  send('/operator/rules/plan?audit=true', {
+    method: 'POST',
+    headers: { ...authorization, 'content-type': 'application/yaml' },
+    body: slowPlan,
+    signal,
+  });
+const unfinished =
+  `POST /operator/rules/plan HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
+  `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
+
+/** With rules files: see neighbours.ts. */
+const fileAttacks: Record<string, () => Promise<void>> = {
+  'unfinished files': () => trickle(590, unfinished),
+  plans: () => repeat(1, 0, () => plan()),
+  'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
+};
+
+// A module that imports this wants the names only.
+const attack = attacks[name] ?? pageAttacks[name] ?? fileAttacks[name];
 if (attack !== undefined) {
   // Others' machines attack: this one's processors are for the service.
   setPriority(19);

@@ -8,10 +8,8 @@ import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import type { Organisation } from '../src/database/organisations.ts';
-import { applyRuleset } from '../src/database/rules.ts';
 import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
-import type { RuleDefinition } from '../src/scoring/rule.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { createTenant, insertPullRequests } from '../test/support/tenants.ts';
 import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';
@@ -22,28 +20,38 @@ const readsPerSecond = 50;
 const pullRequestCount = 1_000;
 
 /** What an organisation may do to another one. */
-const limits = { slowdown: 3, megabytes: 300, secondsUntilStored: 5 };
+const limits = { slowdown: 3, megabytes: 300, healthMs: 500, secondsUntilStored: 5 };
 
-/** As they could be stored before there were limits on rules. */
-const hostileRules: Record<string, RuleDefinition[]> = {
-  'rules that took 27 s to compile': rulesOf(1, 5, () => {
-    const wide = Array.from({ length: 600 }, (_, index) => `${String.fromCodePoint(0x100 + index)}-\u{10fff0}`);
-    return `matches("", "(?i)[${wide.join('')}]")`;
-  }),
-  'rules that took 1.3 GB': rulesOf(200, 50, () => 'matches("", "(?m)(^|\\\\b|\\\\B|$|\\\\A|\\\\z).{127}")'),
-  'rules with breakdowns of 18 MB': rulesOf(195, 50, index => `title != "${String(index).padEnd(1_790, 'x')}"`),
+const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
+
+/** Rules files that were slow or large, of some entries. */
+const costlyFiles: Record<string, (entries: number) => string> = {
+  'one definition of 190 globs for all entries': entries =>
+    rulesFile(entries, () => ({ expression: 'many', value: 1 }), { many: `count_files(${globs(0)}) > 0` }),
+  'searches of the description': entries =>
+    rulesFile(entries, index => ({ expression: `contains(body, "${String(index).padEnd(60, 'x')}")`, value: 1 })),
+  'other globs in each value': entries =>
+    rulesFile(entries, index => ({ expression: 'true', value: `count_files(${globs(200 * index)})` })),
 };
 
-function rulesOf(rules: number, entries: number, when: (index: number) => string): RuleDefinition[] {
-  const entry = { expression: 'true', effect: { action: 'ADD' as const, value: '1' } };
-  return Array.from({ length: rules }, (_, index) => ({
-    name: `Rule ${index}`,
-    description: '',
-    is_enabled: true,
-    when: when(index),
-    logic: Array.from({ length: entries }, () => entry),
+function rulesFile(
+  entries: number,
+  entry: (index: number) => { expression: string; value: number | string },
+  define: Record<string, string> = {},
+): string {
+  const logic = Array.from({ length: entries }, (_, index) => {
+    const { expression, value } = entry(index);
+    return { expression, effect: { action: 'ADD', value } };
+  });
+  const perRule = 50;
+  const rules = Array.from({ length: Math.ceil(entries / perRule) }, (_, rule) => ({
+    name: `Rule ${rule}`,
+    logic: logic.slice(rule * perRule, (rule + 1) * perRule),
   }));
+  return JSON.stringify({ define, rules });
 }
+
+const maxEntries = 900;
 
 interface Tenant {
   organisation: Organisation;
@@ -56,18 +64,29 @@ interface Neighbours {
   database: Database;
   origin: string;
   attacker: Tenant;
+  second: Tenant;
   victim: Tenant;
 }
 
-/** Begins an attack, which goes on until `signal` is aborted. @returns what resolves once it is over */
-type Attack = (neighbours: Neighbours, signal: AbortSignal) => Promise<() => Promise<unknown>>;
+/**
+ * Begins an attack, which goes on until `signal` is aborted.
+ *
+ * @returns what resolves once it is over, with what else went wrong for the other one
+ */
+type Attack = (neighbours: Neighbours, signal: AbortSignal) => Promise<() => Promise<string | undefined>>;
 
 const attacks: Record<string, Attack> = {
-  ...Object.fromEntries(Object.keys(hostileRules).map(name => [name, applyRules(name)])),
+  ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
+  'a pull request with 3,000 files, changed every two seconds': editLargePullRequest,
+  'rules files whose last byte never comes': inProcess('unfinished files'),
+  'plans whose client leaves': inProcess('left plans'),
+  'two organisations that plan all the time': planAllTheTime,
   'pages that are read slowly': inProcess('slow pages'),
   'seven pages of maximum size a second': inProcess('large pages'),
   'eight PUT syncs a second': syncWithoutEnd,
   'a flood of webhooks': floodWithWebhooks,
+  // The last one: nothing is left to attack with.
+  'the erasure of a member with all pull requests': eraseMember,
 };
 
 /**
@@ -92,8 +111,9 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
   try {
     const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
     const attacker = await fill(installation, database, login, 100_000, installation);
+    const second = await fill(installation, database, 'accomplice', 100_000);
     const victim = await fill(installation, database, 'neighbour', 1_000);
-    const neighbours = { installation, database, origin, attacker, victim };
+    const neighbours = { installation, database, origin, attacker, second, victim };
     await measure(neighbours, 3);
     const rest = await measure(neighbours, seconds);
     print(`at rest: p99 ${rest.p99.toFixed(1)} ms, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`);
@@ -103,8 +123,8 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
       const finish = await attack(neighbours, ending.signal);
       const measured = await measure(neighbours, seconds);
       ending.abort();
-      await finish();
-      isClean = judge(name, measured, rest) && isClean;
+      const problem = await finish();
+      isClean = judge(name, measured, rest, problem) && isClean;
     }
     for (const end of installation.replicas.flatMap(replica => replica.ends)) {
       print(end);
@@ -119,20 +139,23 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
 
 const show = (milliseconds: number) => (Number.isFinite(milliseconds) ? `${Math.round(milliseconds)} ms` : 'never');
 
-function judge(name: string, measured: Measured, rest: Measured): boolean {
+function judge(name: string, measured: Measured, rest: Measured, problem: string | undefined): boolean {
   const slowdown = measured.p99 / rest.p99;
   const grown = measured.megabytes - rest.megabytes;
   const isGood =
     slowdown <= limits.slowdown &&
     grown <= limits.megabytes &&
+    measured.health <= limits.healthMs &&
+    problem === undefined &&
     measured.stored <= limits.secondsUntilStored * 1_000 &&
     measured.failures.size === 0;
   print(
     `${isGood ? 'ok    ' : 'MISSED'} ${name}: p99 ${measured.p99.toFixed(1)} ms, ${slowdown.toFixed(1)} times that at rest ` +
-      `(at most ${limits.slowdown}); ${grown.toFixed(0)} MB more (at most ${limits.megabytes}); ` +
+      `(at most ${limits.slowdown}); /healthz within ${show(measured.health)} (at most ${limits.healthMs}); ${grown.toFixed(0)} MB more (at most ${limits.megabytes}); ` +
       `a webhook of the other one stored in ${show(measured.stored)} (at most ${limits.secondsUntilStored} s)`,
   );
   for (const [reason, count] of measured.failures) print(`         ${count} × ${reason}`);
+  if (problem !== undefined) print(`         ${problem}`);
   return isGood;
 }
 
@@ -155,15 +178,28 @@ async function fill(
     .update(pullRequestsTable)
     .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
     .where(eq(pullRequestsTable.organisationId, organisation.id));
-  const pullRequests = Array.from({ length: 20 }, () => onGithub.repository('live').addPullRequest({ author: ada }));
+  const files = Array.from({ length: 3_000 }, (_, index) => ({
+    path: `src/${'x'.repeat(90)}/${index}.ts`,
+    ...oneLine,
+  }));
+  const pullRequests = Array.from({ length: 20 }, (_, index) =>
+    onGithub.repository('live').addPullRequest({
+      author: ada,
+      ...(bodyCharacters > 1_000 && index === 0 ? { files, changedFiles: files.length } : {}),
+    }),
+  );
   return { organisation, token, pullRequests };
 }
+
+const oneLine = { additions: 1, deletions: 0 };
 
 interface Measured {
   /** Milliseconds. */
   p99: number;
-  /** The most that the service had resident. */
+  /** The most that the service had resident, without the processes that run rules: these have bounds of their own. */
   megabytes: number;
+  /** The longest that `/healthz` took, in milliseconds. */
+  health: number;
   /** The longest time from a webhook of the victim until its change was stored, in milliseconds; infinite if one was lost. */
   stored: number;
   failures: ReadonlyMap<string, number>;
@@ -182,10 +218,17 @@ async function measure({ installation, database, origin, victim }: Neighbours, s
   const end = performance.now() + seconds * 1_000;
   const statusFile = `/proc/${installation.replicas[0]?.processId}/status`;
   let megabytes = 0;
+  let health = 0;
   const sampling = (async () => {
     for (; performance.now() < end; await delay(200)) {
       const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(statusFile, 'utf8'))?.[1]);
       megabytes = Math.max(megabytes, kilobytes / 1024);
+      const begin = performance.now();
+      const isWell = await fetch(`${origin}/healthz`).then(
+        reply => reply.ok,
+        () => false,
+      );
+      health = Math.max(health, isWell ? performance.now() - begin : Number.POSITIVE_INFINITY);
     }
   })();
   let stored = 0;
@@ -193,7 +236,7 @@ async function measure({ installation, database, origin, victim }: Neighbours, s
   await sampling;
   await reads.stop();
   const sorted = [...reads.latencies].sort((a, b) => a - b);
-  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, megabytes, stored, failures: reads.failures };
+  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, megabytes, health, stored, failures: reads.failures };
 
   async function timeWebhook(): Promise<number> {
     titles += 1;
@@ -212,12 +255,79 @@ async function measure({ installation, database, origin, victim }: Neighbours, s
   }
 }
 
-function applyRules(name: string): Attack {
-  return async ({ database, attacker: { organisation } }) => {
-    const apply = (rules: RuleDefinition[]) =>
-      database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules, source: '' }));
-    await apply(hostileRules[name] ?? []);
-    return () => apply([]);
+async function send(method: string, url: string, token: string, body: string): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/yaml', 'if-match': '*' };
+  const once = () => fetch(url, { method, headers, body });
+  // The service may close a connection that was idle at the moment at which it is used again.
+  return once().catch(once);
+}
+
+/** Rules at the limits: of as many entries as the service takes. Then pull requests change, the large one too. */
+function applyRules(file: (entries: number) => string): Attack {
+  return async (neighbours, signal) => {
+    const { origin, attacker } = neighbours;
+    const apply = (body: string) => send('PUT', `${origin}/operator/rules`, attacker.token, body);
+    let entries = maxEntries;
+    for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
+      const refusal = await reply.text();
+      if (reply.status !== 400 || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
+      entries = Math.floor(entries * 0.8);
+    }
+    print(`       ${entries} entries were taken`);
+    const finish = await floodWithWebhooks(neighbours, signal);
+    return async () => {
+      await finish();
+      const { status } = await apply('rules: []\n');
+      return status === 200 ? undefined : `other rules got ${status}`;
+    };
+  };
+}
+
+async function editLargePullRequest({ installation, origin, attacker }: Neighbours, signal: AbortSignal) {
+  const editing = (async () => {
+    for (let edits = 0; !signal.aborted; edits += 1) {
+      const event = attacker.pullRequests[0]?.edit({ title: `Edit ${edits}` });
+      if (event !== undefined) await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
+      await delay(2_000);
+    }
+  })();
+  return () => editing.then(() => undefined);
+}
+
+/** Meanwhile the other one plans once. */
+async function planAllTheTime(neighbours: Neighbours, signal: AbortSignal) {
+  const { origin, second, victim } = neighbours;
+  const planning = [
+    await inProcess('plans')(neighbours, signal),
+    await inProcess('plans')({ ...neighbours, attacker: second }, signal),
+  ];
+  await delay(2_000);
+  const planned = send(
+    'POST',
+    `${origin}/operator/rules/plan`,
+    victim.token,
+    rulesFile(1, () => ({ expression: 'merged', value: 1 })),
+  );
+  return async () => {
+    const { status } = await planned;
+    await Promise.all(planning.map(finish => finish()));
+    return status === 200 ? undefined : `a plan of the other one got ${status}`;
+  };
+}
+
+async function eraseMember(neighbours: Neighbours, signal: AbortSignal) {
+  const { installation } = neighbours;
+  const finish = await floodWithWebhooks(neighbours, signal);
+  const operands = ['dist/main.js', 'member', 'erase', 'grace', '--organisation', login, '--yes'];
+  const child = spawn(process.execPath, operands, {
+    env: { PATH: process.env.PATH, DATABASE_URL: installation.server.url },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  return async () => {
+    await finish();
+    const [code] = await exited;
+    return code === 0 ? undefined : `the erasure ended with ${code}`;
   };
 }
 
@@ -229,9 +339,10 @@ function inProcess(name: string): Attack {
     });
     const exited = once(child, 'exit');
     process.once('exit', () => child.kill('SIGKILL'));
-    return () => {
+    return async () => {
       child.kill('SIGKILL');
-      return exited;
+      await exited;
+      return undefined;
     };
   };
 }
@@ -261,6 +372,7 @@ async function syncWithoutEnd({ installation, database, origin, attacker }: Neig
     await attacking;
     if (github.limit) Object.assign(github.limit, before);
     await database.executor.execute(sql`delete from github_limits`);
+    return undefined;
   };
 }
 
@@ -278,5 +390,5 @@ async function floodWithWebhooks({ installation, origin, attacker }: Neighbours,
     }
   };
   const lanes = Array.from({ length: 10 }, lane);
-  return () => Promise.all(lanes);
+  return () => Promise.all(lanes).then(() => undefined);
 }
