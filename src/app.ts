@@ -120,7 +120,7 @@ export async function buildApp(
   if (isHealthOnly) return app;
   await describeApi(app);
   await app.register(webhookRoutes, { prefix: '/webhooks' });
-  /** For callers with tokens. */
+  /** Requires a bearer token. */
   const protect = async (api: FastifyInstance) => {
     api.addHook('onSend', async (_request, reply) => {
       if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');

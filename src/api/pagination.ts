@@ -97,7 +97,7 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   /** Undefined if the id in the cursor is not valid. */
   locate(columns: Static<Columns>): Position | undefined;
   /** The row's place in the order. */
-  placeOf(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
+  cursorValues(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
   /** Before all rows. */
   readonly start: Position;
   /**
@@ -128,10 +128,10 @@ export async function paginate<Row, Columns extends TObject, Position>(
 
   const first = page[0];
   const last = page.at(-1);
-  const next = last !== undefined && (backwards || more) ? formatCursor(list.placeOf(last), 'next') : null;
+  const next = last !== undefined && (backwards || more) ? formatCursor(list.cursorValues(last), 'next') : null;
   const previous =
     first !== undefined && cursor !== undefined && (!backwards || more)
-      ? formatCursor(list.placeOf(first), 'previous')
+      ? formatCursor(list.cursorValues(first), 'previous')
       : null;
 
   const path = baseUrl(request) + list.path;

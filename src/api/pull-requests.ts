@@ -117,7 +117,7 @@ export function paginatePullRequests(
     start: beforeAllPullRequests,
     read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
     isForPage: isWhole,
-    placeOf: (row: PullRequestRow) => ({
+    cursorValues: (row: PullRequestRow) => ({
       ...(member !== undefined && { member_id: member }),
       created_at: Number(row.createdAt),
       id: formatId('pr', row.id),

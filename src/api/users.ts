@@ -63,7 +63,7 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         },
         start: beforeAllUsers,
         read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
-        placeOf: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
+        cursorValues: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
         format: row => JSON.stringify(representUser(row)),
       });
     },

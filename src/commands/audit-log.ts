@@ -7,7 +7,7 @@ import { CommandError, type Context, parseDay, parseLimit, showTime, withDeps } 
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('audit-log')
-    .description('show who changed what: syncs, imports, deletions, tokens, users, rules and settings')
+    .description('show changes and their actors: syncs, imports, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
     .option('--since <day>', 'only from this day on, such as 2026-01-31', parseDay)
     .option('--limit <number>', 'only the latest ones, as many as this', parseLimit)
@@ -30,7 +30,7 @@ export function auditLogCommand(program: PullscoreCommand, context: Context): vo
             count: event.count,
           })),
           text: table(
-            ['TIME (UTC)', 'ORGANISATION', 'WHO', 'ACTION', 'WHAT', 'COUNT', 'REQUEST'],
+            ['TIME (UTC)', 'ORGANISATION', 'ACTOR', 'ACTION', 'SUBJECT', 'COUNT', 'REQUEST'],
             events.map(event => [
               showTime(event.happenedAt),
               event.organisation,

@@ -12,7 +12,7 @@ import { askServer, type ServerRequest } from './server.ts';
 export interface Answer {
   json: unknown;
   text: string;
-  /** Printed after the text, on standard error: what whoever captures the text does not want in it. */
+  /** Printed after the text, on standard error: what does not belong in captured text. */
   note?: string | undefined;
   /** Printed last, on standard error. The command then exits with 1, although it has an answer. */
   failure?: string | undefined;

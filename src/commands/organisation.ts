@@ -148,9 +148,9 @@ export function organisationCommands(program: PullscoreCommand, context: Context
     .addHelpText(
       'after',
       `
-Nobody sees the organisation from the first moment on. If the command is interrupted, the service finishes the removal,
-or run it again. The audit log keeps who did what, with logins and e-mail addresses, until three years after the removal:
-it is the evidence if somebody asks later who removed it, and why scores were what they were.`,
+The organisation disappears at once. If the command is interrupted, the service finishes the removal,
+or run it again. The audit log stays for three years, with logins and e-mail addresses:
+it is the evidence if somebody asks later about the removal, or why scores were what they were.`,
     )
     .answer<{ yes?: boolean }>(({ yes }, text) =>
       withDeps(context, async deps => {

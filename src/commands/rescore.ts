@@ -9,7 +9,7 @@ import { countWorkers } from './doctor/inspection.ts';
 import { startProgress } from './progress.ts';
 
 /**
- * Who recalculates outdated scores, and how an operator does it or watches it.
+ * Which process recalculates outdated scores, and how an operator does it or watches it.
  *
  * @param executor undefined if a service was asked
  */

@@ -114,7 +114,7 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
         .default('created'),
     )
     .addOption(
-      new Option('--of <whom>', 'total by member or by repository')
+      new Option('--of <kind>', 'total by member or by repository')
         .choices(['members', 'repositories'])
         .default('members'),
     )

@@ -66,7 +66,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
   group
     .command('create')
     .description('create an access token, which is shown only once')
-    .requiredOption('--user <email>', 'who holds the token')
+    .requiredOption('--user <email>', 'the holder of the token')
     .option('--organisation <login>', 'needed if several organisations have this user')
     .option('--name <name>', 'what the token is for')
     .option('--scopes <scopes>', `what the token allows: ${knownScopes.join(',')}`, 'read')

@@ -6,7 +6,7 @@ import { createSelection, placeholder, query, secondsFromNow } from './statement
 
 export type AccessToken = typeof accessTokens.$inferSelect;
 
-/** Who holds a valid token, and what it allows. */
+/** The holder of a valid token, and what it allows. */
 export interface Caller {
   readonly tokenId: string;
   readonly organisationId: string;

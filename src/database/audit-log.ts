@@ -27,7 +27,7 @@ export type AuditAction =
   | 'webhooks.enable'
   | 'webhooks.retry';
 
-/** Who does something. */
+/** The author of a change. */
 export interface Actor {
   readonly name: string | SQL;
   /** `x-request-id`; null for a command. */

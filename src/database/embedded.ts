@@ -41,7 +41,7 @@ const settings = {
 };
 
 /**
- * Joins the embedded server of `home`, starting it first if none runs. If the server is killed, those who use it start
+ * Joins the embedded server of `home`, starting it first if none runs. If the server is killed, its users start
  * it again, and connections made after that work again.
  *
  * @param options.signal ends a wait for another process that stops the server
@@ -137,7 +137,7 @@ async function closeSession(cluster: Cluster, { client, serverId }: Session): Pr
     const { rows } = await client.query<{ isLast: boolean }>('select pg_try_advisory_lock($1) as "isLast"', [
       usersLock.key,
     ]);
-    // Whoever joins now waits for the lock, finds the server gone, and starts it again.
+    // A process that joins now waits for the lock, finds the server gone, and starts it again.
     if (rows[0]?.isLast) await stopServer(cluster, serverId);
   } catch {
     // The server is gone already.
@@ -179,7 +179,7 @@ function startServer({ data, log, socketFolder, binaries, user }: Cluster): Prom
 
 /** Ends all sessions, and brings everything to disk. Resolves when the server is down, or after ten seconds. */
 async function stopServer({ data, binaries, user }: Cluster, id: string): Promise<void> {
-  // As its own user, who can end nobody else's processes.
+  // As its own user, which can end no other processes.
   await run(join(binaries, 'pg_ctl'), ['kill', 'INT', id], { ...user, cwd: '/', env: environment });
   for (const begin = Date.now(); readPidFile(data).id === id; await delay(5)) {
     if (Date.now() - begin > stopTimeoutMs) return;

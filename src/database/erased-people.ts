@@ -4,8 +4,8 @@ import type { Executor } from './client.ts';
 import { erasedPeople } from './schema.ts';
 
 /*
- * Whose data was erased, by a hash, so that no fetch, list or import brings it back. The hash keeps the list from being
- * one of ids at a glance. It is no secret: whoever has the database can try all ids of GitHub.
+ * Erased people, by a hash, so that no fetch, list or import brings it back. The hash keeps the list from being
+ * one of ids at a glance. It is no secret: a reader of the database can try all ids of GitHub.
  */
 
 const hashOfPerson = (organisationId: string, githubId: number): string =>

@@ -28,7 +28,7 @@ import { drawTicket } from './tickets.ts';
 /*
  * Removes what operators ask for. It is a level, like all else: the first transaction says what must go, and nobody sees
  * it from then on. Large tables are emptied in steps, because one statement for all rows would exceed its timeout and
- * hold up webhooks. What an interrupted command leaves is done by whoever prunes the organisation.
+ * hold up webhooks. What an interrupted command leaves is done when the organisation is pruned.
  */
 
 const stepSize = 2_000;

@@ -70,7 +70,7 @@ export async function saveMembers(
   return ids;
 }
 
-/** Updates the profile of somebody who is known. Whether they are a member stays as it is. */
+/** Updates the profile of a known person. Whether they are a member stays as it is. */
 export async function saveProfile(
   executor: Executor,
   organisationId: string,

@@ -116,7 +116,7 @@ export const organisations = pgTable(
     checksDueAt: moment('checks_due_at'),
     /** The stored version of which GitHub shows all; null if something is still to be shown. */
     checksVersion: uuid('checks_version'),
-    /** Since when it is being removed: nobody sees it any more, and whoever prunes it deletes what is left of it. */
+    /** Since when it is being removed: it has disappeared, and pruning deletes what is left of it. */
     removedAt: moment('removed_at'),
     createdAt: now('created_at'),
   },
@@ -410,7 +410,7 @@ export const rulesets = pgTable(
     /** The text of the file with these rules; null if they did not come from a file. */
     source: text('source').notNull(),
     appliedAt: now('applied_at'),
-    /** Who ran the command, by the operating system or the operator. */
+    /** The author, by the operating system or the operator. */
     appliedBy: text('applied_by').notNull(),
     /** When they broke a bound while they were in force; nothing is scored by them any more. */
     suspendedAt: moment('suspended_at'),
@@ -538,7 +538,7 @@ export const syncRequests = pgTable(
   ],
 );
 
-/** Who changed what. Without a foreign key: the record that an organisation was removed outlives it. */
+/** Changes and their actors. Without a foreign key: the record that an organisation was removed outlives it. */
 export const auditEvents = pgTable(
   'audit_events',
   {
@@ -547,7 +547,7 @@ export const auditEvents = pgTable(
     happenedAt: now('happened_at'),
     /** Its login at the time. */
     organisation: text('organisation').notNull(),
-    /** The e-mail address of the user whose token it was, or the operating system's user who ran the command. */
+    /** The e-mail address of the user whose token it was, or the operating system's user. */
     actor: text('actor').notNull(),
     /** Such as `token.create`. */
     action: text('action').notNull(),

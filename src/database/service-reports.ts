@@ -2,7 +2,7 @@
  * What each running process of the service reports: which variables are set there, and slow hashes of the settings that
  * processes should share.
  *
- * Whoever steals the database has the hashes, and whatever could be stored as their key. So they are scrypt with a
+ * A thief of the database has the hashes, and anything that could be stored as their key. So they are scrypt with a
  * random salt, as for passwords: a guess at a weak secret costs as much as a guess at a weak password does. Settings
  * with their default value have no hash, nor has DATABASE_URL: all processes here have the same database.
  */

@@ -1,5 +1,5 @@
 /**
- * The service's side of the processes that run rules: who runs what, and the bounds. A process that breaks one is ended
+ * The service's side of the processes that run rules: the queue, and the bounds. A process that breaks one is ended
  * and replaced, and the jobs in it are done again.
  */
 import { type ChildProcess, fork } from 'node:child_process';

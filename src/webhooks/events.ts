@@ -24,7 +24,7 @@ const NodeId = Type.String({ pattern: '^[\\w=+/-]{1,200}$' });
 const Login = Type.String({ pattern: '^[\\w.\\[\\]-]{1,100}$' });
 const Owner = Type.Object({ id: Id, login: Login });
 
-/** Whose event it is. */
+/** The organisation of an event. */
 const Origin = Type.Object({
   action: Type.Optional(Type.String({ pattern: '^[a-z0-9_]{1,100}$' })),
   organization: Type.Optional(Owner),
@@ -71,7 +71,7 @@ export interface Receipt {
 }
 
 const reasons: Record<DeliveryOutcome, string> = {
-  taken: 'Taken.',
+  taken: 'Accepted.',
   applied_before: 'Ignored: this delivery has already been applied.',
   unknown_organisation: 'Ignored: this organisation is not tracked here.',
   webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
@@ -89,7 +89,7 @@ interface EventUse {
   /** In GitHub's settings. */
   title: string;
   /** What it asks for: to fetch the pull request that it names, or that it comments on; or, by action, another effect. */
-  asksFor: 'pull request' | 'commented pull request' | Readonly<Record<string, Reader>>;
+  effect: 'pull request' | 'commented pull request' | Readonly<Record<string, Reader>>;
 }
 
 const compare: Effect = (executor, { id }) => requestComparison(executor, id);
@@ -109,32 +109,32 @@ function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
 
 /** All that the service uses. */
 const uses: Record<string, EventUse> = {
-  pull_request: { title: 'Pull requests', asksFor: 'pull request' },
-  pull_request_review: { title: 'Pull request reviews', asksFor: 'pull request' },
-  pull_request_review_thread: { title: 'Pull request review threads', asksFor: 'pull request' },
-  pull_request_review_comment: { title: 'Pull request review comments', asksFor: 'pull request' },
-  issue_comment: { title: 'Issue comments', asksFor: 'commented pull request' },
+  pull_request: { title: 'Pull requests', effect: 'pull request' },
+  pull_request_review: { title: 'Pull request reviews', effect: 'pull request' },
+  pull_request_review_thread: { title: 'Pull request review threads', effect: 'pull request' },
+  pull_request_review_comment: { title: 'Pull request review comments', effect: 'pull request' },
+  issue_comment: { title: 'Issue comments', effect: 'commented pull request' },
   label: {
     title: 'Labels',
-    asksFor: {
+    effect: {
       edited: refetch(LabelPayload, ({ changes }) => changes?.name && { label: changes.name.from }),
       deleted: refetch(LabelPayload, ({ label }) => ({ label: label.name })),
     },
   },
   milestone: {
     title: 'Milestones',
-    asksFor: {
+    effect: {
       edited: refetch(MilestonePayload, ({ changes }) => changes?.title && { milestone: changes.title.from }),
       deleted: refetch(MilestonePayload, ({ milestone }) => ({ milestone: milestone.title })),
     },
   },
   organization: {
     title: 'Organizations',
-    asksFor: { renamed: () => compare, member_added: () => compareMembers, member_removed: () => compareMembers },
+    effect: { renamed: () => compare, member_added: () => compareMembers, member_removed: () => compareMembers },
   },
   repository: {
     title: 'Repositories',
-    asksFor: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
+    effect: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
   },
 };
 const events: ReadonlyMap<string, EventUse> = new Map(Object.entries(uses));
@@ -145,11 +145,11 @@ export const subscribedEvents: ReadonlyMap<string, string> = new Map(
 );
 
 /** Undefined if the service does not use this action. Comments that are edited change nothing. */
-function useOf(event: string, action: string): Exclude<EventUse['asksFor'], object> | Reader | undefined {
-  const { asksFor } = events.get(event) ?? {};
-  if (typeof asksFor === 'object') return Object.hasOwn(asksFor, action) ? asksFor[action] : undefined;
-  const isUsed = asksFor === 'pull request' || action === 'created' || action === 'deleted';
-  return isUsed ? asksFor : undefined;
+function useOf(event: string, action: string): Exclude<EventUse['effect'], object> | Reader | undefined {
+  const { effect } = events.get(event) ?? {};
+  if (typeof effect === 'object') return Object.hasOwn(effect, action) ? effect[action] : undefined;
+  const isUsed = effect === 'pull request' || action === 'created' || action === 'deleted';
+  return isUsed ? effect : undefined;
 }
 
 /**
@@ -175,7 +175,7 @@ export async function receive(
   const organisation = { githubId: owner.id, login: owner.login };
   const { executor } = deps.database;
   if (logins !== undefined) {
-    // The payload only claims whose it is, so the organisation that it would change is what counts.
+    // The payload only claims an organisation: the one that it would change is what counts.
     const addressed = await findGithubOrganisation(executor, organisation);
     if (addressed === undefined) return receipt('unknown_organisation');
     if (!logins.some(login => login.toLowerCase() === addressed.login.toLowerCase())) {

@@ -20,7 +20,7 @@ function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'sta
     path: '/rows',
     columns,
     locate: place => (place.name === 'nobody' ? undefined : place),
-    placeOf: ({ rank, name }) => ({ rank, name }),
+    cursorValues: ({ rank, name }) => ({ rank, name }),
     start: 'start',
     read: async (direction, from, limit) => {
       const after = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);

@@ -649,7 +649,7 @@ test('the audit log shows who did what, by organisation and since a day', async 
     log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),
   );
   const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
-  expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +WHO +ACTION +WHAT +COUNT +REQUEST\n/);
+  expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +ACTOR +ACTION +SUBJECT +COUNT +REQUEST\n/);
   expect(stdout).toMatch(/ members\.sync +audited +500 +-\n/);
   expect((await runHere(environment, 'audit-log', '--since', '0000-01-01')).code).toBe(0);
   expect(await runHere(environment, 'audit-log', '--since', 'yesterday')).toMatchObject({

@@ -226,7 +226,7 @@ describe('the configuration', () => {
 
 describe('the database', () => {
   const unchecked =
-    "skipped organisations: Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
+    "skipped organisations: Organisations, deliveries and background work are not checked: the database can't be used yet.";
 
   test('doctor still checks GitHub if the database is unreachable', async () => {
     const gone = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };

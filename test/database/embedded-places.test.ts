@@ -201,6 +201,6 @@ describe.runIf(isRoot)('root', () => {
     mkdirSync(link);
     const refusal = await refusalOf(joinAt(home));
     expect(refusal).toContain(`its data is in ${realpathSync(link)}`);
-    expect(refusal).toContain(': run pullscore as the user who created it');
+    expect(refusal).toContain(': run pullscore as the user that created it');
   });
 });

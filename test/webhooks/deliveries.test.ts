@@ -26,7 +26,7 @@ beforeEach(async () => {
   await scene.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
 });
 
-const taken = { status: 202, message: 'Taken.' };
+const taken = { status: 202, message: 'Accepted.' };
 const appliedBefore = { status: 200, message: 'Ignored: this delivery has already been applied.' };
 
 async function titles(token = scene.token) {

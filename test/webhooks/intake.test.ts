@@ -54,7 +54,7 @@ describe('deliveries that arrive together', () => {
       post(service, about(70, { id: 99, login: 'acme' })),
     ]);
     expect(replies.map(({ status, message }) => `${status} ${message}`)).toEqual([
-      ...Array.from({ length: 42 }, () => '202 Taken.'),
+      ...Array.from({ length: 42 }, () => '202 Accepted.'),
       '200 Ignored: this delivery has already been applied.',
       '200 Ignored: webhooks are disabled for this organisation.',
       '200 Ignored: this organisation is not tracked here.',

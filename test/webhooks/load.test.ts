@@ -44,7 +44,7 @@ const tooMany = 'Too many request bodies at once. Send it again in a few seconds
 
 describe('a payload', () => {
   test('a payload of 5 MB is taken', async () => {
-    expect(await send(large)).toMatchObject({ status: 202, message: 'Taken.' });
+    expect(await send(large)).toMatchObject({ status: 202, message: 'Accepted.' });
   });
 
   test('a payload of more than 5 MB is 413, by its announced length or by what arrives', async () => {

@@ -53,10 +53,10 @@ const checks = {
   deliveries: ['webhooks', 'deliveries', local.checkDeliveries, logs],
   hook: ['webhooks', 'hook', remote.checkHook, 'See Webhooks in the settings of the organisation on GitHub.'],
 
-  workers: ['upkeep', 'workers', local.checkWorkers, logs],
-  requests: ['upkeep', 'requests', local.checkBacklog, logs],
-  checkRuns: ['upkeep', 'checks', local.checkCheckRuns, logs],
-  comparison: ['upkeep', 'comparison', local.checkComparison, logs],
+  workers: ['background', 'workers', local.checkWorkers, logs],
+  requests: ['background', 'requests', local.checkBacklog, logs],
+  checkRuns: ['background', 'checks', local.checkCheckRuns, logs],
+  comparison: ['background', 'comparison', local.checkComparison, logs],
 } as const;
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {
@@ -107,7 +107,7 @@ export async function examine(context: Context, login: string | undefined): Prom
     );
     const stored = database && { database, organisations: await checkDatabase(report, scope, database, login) };
     if (stored === undefined) {
-      const why = "Organisations, deliveries and upkeep are not checked: the database can't be used yet.";
+      const why = "Organisations, deliveries and background work are not checked: the database can't be used yet.";
       report.skip('organisations', 'organisations', why);
     }
     const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };

@@ -12,7 +12,7 @@ export const areas = {
   organisations: 'Organisations',
   github: 'GitHub',
   webhooks: 'Webhooks',
-  upkeep: 'Upkeep',
+  background: 'Background work',
 } as const;
 
 type Area = keyof typeof areas;

@@ -98,7 +98,7 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   if (isRoot) {
     if (uid === findUser(readFileSync(usersFile, 'utf8'), 'nobody')?.uid) {
       throw new Error(
-        `its data belongs to nobody, as whom other programs run, too: useradd --system pullscore; chown -R pullscore ${data}`,
+        `its data belongs to the user nobody, which other programs use, too: useradd --system pullscore; chown -R pullscore ${data}`,
       );
     }
     linkBack(folder, link);
@@ -124,7 +124,7 @@ function findFolder(link: string, isRoot: boolean): string | undefined {
   const folder = realpathSync(link);
   if (isRoot && (!found.isSymbolicLink() || dirname(folder) !== rootStore)) {
     throw new Error(
-      `its data is in ${folder}, but root only uses data in ${rootStore}: run pullscore as the user who created it`,
+      `its data is in ${folder}, but root only uses data in ${rootStore}: run pullscore as the user that created it`,
     );
   }
   return folder;
@@ -133,7 +133,7 @@ function findFolder(link: string, isRoot: boolean): string | undefined {
 const usersFile = '/etc/passwd';
 
 /**
- * Whom root lets run the server: a user of its own, or that of PostgreSQL. Whoever else runs programs as that user can
+ * The user as which root runs the server: one of its own, or that of PostgreSQL. Other programs of that user can
  * read and change all data, so it is never `nobody`.
  *
  * @param users the content of /etc/passwd
