@@ -111,7 +111,7 @@ afterAll(() => {
 });
 
 describe.concurrent('the demo', { timeout: timeoutMs }, () => {
-  it('the demo shows a token, a working curl line for each endpoint, and scores that follow webhooks', async () => {
+  it('shows a token, a working curl line for each endpoint, and scores that follow webhooks', async () => {
     const demo = startDemo('--events', '5', '--every', '1');
     await demo.shows(/^ +opened .*$/m);
     const traces = tracesOf(demo);
@@ -149,7 +149,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(isRemoved(traces)).toBe(true);
   });
 
-  it('the demo prints a line after which commands in another shell work against it', async () => {
+  it('prints a line after which commands in another shell work against it', async () => {
     const demo = startDemo();
     const [, pullRequest] = await demo.shows(/^ +opened +(acme\/[\w-]+#\d+) .*$/m);
     const [, line = ''] = /^ +(export .*)$/m.exec(demo.output()) ?? [];
@@ -178,7 +178,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(exportLine(settings, file)).toContain('GITHUB_APP_ID= RATE_LIMIT=9');
   });
 
-  it('the demo leaves nothing behind after Ctrl-C, even while a command runs', async () => {
+  it('leaves nothing behind after Ctrl-C, even while a command runs', async () => {
     const demo = startDemo();
     await demo.shows(/\$ node dist\/main\.js user add/);
     const traces = tracesOf(demo);
@@ -190,7 +190,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(isRemoved(traces)).toBe(true);
   });
 
-  it('the demo leaves nothing behind when it is killed', async () => {
+  it('leaves nothing behind when it is killed', async () => {
     const demo = startDemo();
     await demo.shows(/is ready/);
     const traces = tracesOf(demo);
@@ -199,7 +199,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     await vi.waitFor(() => expect(isRemoved(traces)).toBe(true), { timeout: timeoutMs / 2 });
   });
 
-  it('the demo says why the service does not start', async ({ onTestFinished }) => {
+  it('says why the service does not start', async ({ onTestFinished }) => {
     const home = createHome('demo-failure');
     onTestFinished(() => removeHome(home));
     const environment = { PULLSCORE_HOME: home, PATH: process.env.PATH ?? '', DATABASE_URL: foreign.DATABASE_URL };
@@ -208,7 +208,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     );
   });
 
-  it('the demo shows its usage after a wrong option', async () => {
+  it('shows its usage after a wrong option', async () => {
     const demo = startDemo('--evnets', '5');
     expect(await demo.ended).toEqual([2, null]);
     expect(demo.output()).toMatch(/'--evnets'[\s\S]*--events N/);

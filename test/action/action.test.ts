@@ -118,7 +118,7 @@ const inForce = async () =>
   (await getOrganisation(scene.service.database.executor, scene.organisation.id)).rulesetVersion;
 
 describe('the action', () => {
-  test('the action comments with a plan, updates the comment, and applies the plan once it is merged', async () => {
+  test('comments with a plan, updates the comment, and applies the plan once it is merged', async () => {
     const version = await inForce();
     expect(await plan(rules(2))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
     expect(await plan(rules(3))).toMatchObject({ code: 0 });
@@ -152,7 +152,7 @@ describe('the action', () => {
     expect(comments[0]?.body).not.toContain('90');
   });
 
-  test('the action applies nothing that was not planned, even if somebody else comments that it was', async () => {
+  test('applies nothing that was not planned, even if somebody else comments that it was', async () => {
     const version = await inForce();
     expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
     await plan(rules(4));
@@ -162,7 +162,7 @@ describe('the action', () => {
     expect(await inForce()).toBe(version);
   });
 
-  test('the action applies nothing if other rules came into force after the plan', async () => {
+  test('applies nothing if other rules came into force after the plan', async () => {
     await plan(rules(6));
     await scene.applyRules([]);
     const version = await inForce();
@@ -178,7 +178,7 @@ describe('the action', () => {
     expect(asked).toEqual([]);
   });
 
-  test('the action refuses a file with mistakes before anything else, and shows no secret', async () => {
+  test('refuses a file with mistakes before anything else, and shows no secret', async () => {
     const { code, output } = await plan(rules(8).replace("'true'", "'nope(##[error])'"));
     expect([code, asked]).toEqual([1, []]);
     expect(output).toContain('rules.yaml:4');

@@ -41,7 +41,7 @@ const createToken = (...options: string[]) =>
   runJson(environment, 'token', 'create', '--user', 'ada@acme.example', ...options);
 
 describe('an empty database', () => {
-  test('an empty database has empty lists, which say what to do', async () => {
+  test('has empty lists, which say what to do', async () => {
     const [organisations, users, tokens, json] = await Promise.all([
       runHere(environment, 'organisation', 'list'),
       runHere(environment, 'user', 'list'),
@@ -157,7 +157,7 @@ describe('a token', () => {
     await addAda();
   });
 
-  test('a token is shown once, with its id, scopes and expiry', async () => {
+  test('is shown once, with its id, scopes and expiry', async () => {
     const created = await runJson<{ id: string; token: string }>(
       environment,
       ...['token', 'create', '--user', 'Ada@acme.example', '--name', 'ci'],
@@ -188,13 +188,13 @@ describe('a token', () => {
     ]);
   });
 
-  test('a token can only read and does not expire by default, and is the whole output without --json', async () => {
+  test('can only read and does not expire by default, and is the whole output without --json', async () => {
     expect(await createToken()).toMatchObject({ scopes: ['read'], expires_at: null });
     const text = await runHere(environment, 'token', 'create', '--user', 'ada@acme.example');
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
-  test('a token can expire after a time or at the end of a day, also of today', async () => {
+  test('can expire after a time or at the end of a day, also of today', async () => {
     const today = new Date().toISOString().slice(0, 10);
     const [weeks, day] = await Promise.all([createToken('--expires', '4w'), createToken('--expires', '2099-01-31')]);
     expect(Number((await createToken('--expires', today)).expires_at) * 1000).toBeGreaterThan(Date.now());
@@ -202,7 +202,7 @@ describe('a token', () => {
     expect(day.expires_at).toBe(Date.parse('2099-02-01T00:00:00Z') / 1000);
   });
 
-  test('a token is revoked by its id, and stays in the list with the time of its first revocation', async () => {
+  test('is revoked by its id, and stays in the list with the time of its first revocation', async () => {
     const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
     await query(environment.DATABASE_URL ?? '', 'update access_tokens set revoked_at = to_timestamp(1)');
@@ -245,7 +245,7 @@ tests:
     expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
   });
 
-  test('rules are applied, exported, and applied again without a change', async () => {
+  test('are applied, exported, and applied again without a change', async () => {
     await addAcme();
     const path = file('good.yaml', good);
     expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toEqual({
@@ -301,7 +301,7 @@ tests:
     expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ ruleset_version: 0 }]);
   });
 
-  test('rules are refused with the entries that counted if one of their tests fails', async () => {
+  test('are refused with the entries that counted if one of their tests fails', async () => {
     await addAcme();
     const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
     const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;

@@ -37,7 +37,7 @@ test.each([
   expect(shown).toMatch(/[^\n]\r?\n$/);
 });
 
-test('an operator without a name is known by the number', () => {
+test('an operator without a name falls back to the uid', () => {
   const asking = vi.spyOn(os, 'userInfo').mockImplementation(() => {
     throw new Error('A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)');
   });

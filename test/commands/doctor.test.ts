@@ -282,6 +282,12 @@ describe('the database', () => {
 describe('GitHub', () => {
   const unchecked = (why: string) => `skipped rights: Permissions and webhooks on GitHub are not checked: ${why}.`;
 
+  test('names a variable that is probably misspelt', async () => {
+    expect(await complaints({ PORTT: '3000' })).toContain(
+      'warning environment: PORTT is not read. → If you mean PORT, rename it.',
+    );
+  });
+
   test('doctor reports missing credentials for GitHub', async () => {
     expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
       expect.stringMatching(/^problem credentials: There are no GitHub credentials\. → Set GITHUB_TOKEN,/),

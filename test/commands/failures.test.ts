@@ -73,7 +73,7 @@ describe('help', () => {
     }
   });
 
-  test('help needs no valid configuration, and lists --json', async () => {
+  test('needs no valid configuration, and lists --json', async () => {
     await each([['import'], ['token', 'create'], ['serve']], async command => {
       const help = await runHere({ PORT: 'x', DATABASE_URL: 'nonsense' }, ...command, '--help');
       expect(help).toMatchObject({ code: 0, stderr: '' });

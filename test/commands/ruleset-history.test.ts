@@ -140,7 +140,7 @@ describe('the text of a rules file', () => {
   const apply = (text: string) => runHere(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
   const exported = () => runHere(environment, 'rules', 'export', ...acme);
 
-  test('the text of a rules file is exported as it was applied, with comments and tests', async () => {
+  test('is exported as it was applied, with comments and tests', async () => {
     const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
     expect((await apply(text)).stdout).toMatch(/^Version 3 is in force: 2 rules\./);
     expect(await exported()).toMatchObject({ code: 0, stdout: `${text}\n`, stderr: '' });
@@ -148,7 +148,7 @@ describe('the text of a rules file', () => {
     expect((await exported()).stdout).toBe(`${text}\n`);
   });
 
-  test('the text of a rules file replaces that of the version in force if the rules are the same', async () => {
+  test('replaces that of the version in force if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe(
       'Version 2, in force, has the same rules. Their comments and tests are now those of the file.\n',
@@ -166,7 +166,7 @@ describe('the text of a rules file', () => {
     ]);
   });
 
-  test('the text of a rules file comes back with its version', async () => {
+  test('comes back with its version', async () => {
     await apply(withTests('A reason'));
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
     expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
@@ -187,7 +187,7 @@ describe('definitions and conditions of rules', () => {
     `define:\n  zebra: "1"\n  small: ${small}\nrules:\n  - name: Small\n    when: ${when}\n    logic:\n      - expression: small\n        effect:\n          action: ADD\n          value: zebra\n  - name: Other\n    logic:\n      - expression: draft\n        effect:\n          action: ADD\n          value: "2"\n`;
   const apply = (name: string, text: string) => runJson(environment, 'rules', 'apply', file(name, text), ...acme);
 
-  test('definitions and conditions of rules are exported as they were written', async () => {
+  test('are exported as they were written', async () => {
     const text = defined('size < 5', 'merged');
     expect(await apply('3.yaml', text)).toMatchObject({ version: 3, changed: true });
     const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
@@ -221,7 +221,7 @@ describe('definitions and conditions of rules', () => {
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
 
-  test('definitions and conditions of rules come back with an earlier version', async () => {
+  test('come back with an earlier version', async () => {
     const text = defined('size < 5', 'merged');
     await apply('3.yaml', text);
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);

@@ -95,7 +95,7 @@ describe('an import', () => {
 });
 
 describe('serve', () => {
-  test('serve prints its address when it is ready, and what to do next', async () => {
+  test('prints its address when it is ready, and what to do next', async () => {
     const empty = await createDatabase();
     const { child, shows, ended } = startForTest({ DATABASE_URL: empty.url, PORT: '0' }, 'serve');
     const [, url] = await shows(ready);
@@ -133,7 +133,7 @@ describe('serve', () => {
     });
   });
 
-  test('serve answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
+  test('answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [first] = await pullRequests(url);
@@ -155,7 +155,7 @@ describe('serve', () => {
     expect(code).toBe(0);
   });
 
-  test('serve saves the result of a slow fetch after SIGTERM', async () => {
+  test('saves the result of a slow fetch after SIGTERM', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
@@ -173,7 +173,7 @@ describe('serve', () => {
     expect(deliveries).toContainEqual(expect.objectContaining({ guid, state: 'applied' }));
   });
 
-  test('serve starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
+  test('starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
@@ -189,14 +189,14 @@ describe('serve', () => {
     expect(status).toMatchObject({ waiting: 1 });
   });
 
-  test('serve ends on SIGTERM during start-up', async () => {
+  test('ends on SIGTERM during start-up', async () => {
     const { child, ended } = startForTest(environment, 'serve');
     await delay(300);
     child.kill('SIGTERM');
     expect((await ended).milliseconds).toBeLessThan(30_000);
   });
 
-  test('serve survives the reset of an upgrade request on each address of localhost', async () => {
+  test('survives the reset of an upgrade request on each address of localhost', async () => {
     // This machine may have only one address for localhost.
     const twoAddresses = `import dns from 'node:dns';
       const { lookup } = dns;
@@ -230,7 +230,7 @@ describe('serve', () => {
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('unexpected error')]);
   });
 
-  test('serve ends with 1 if the database fails during start-up', async () => {
+  test('ends with 1 if the database fails during start-up', async () => {
     const proxy = closing(await startProxy(database.url));
     proxy.loseReplyTo('"hasToken"');
     const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
@@ -239,7 +239,7 @@ describe('serve', () => {
     expect(stderr).toContain('The database is not available');
   });
 
-  test('serve says why it can not listen on its address', async () => {
+  test('says why it can not listen on its address', async () => {
     const other = createServer();
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();
@@ -304,7 +304,7 @@ describe('a checkout', () => {
 });
 
 describe('worker', () => {
-  test('the worker serves metrics and health on METRICS_PORT, and nothing else', async () => {
+  test('serves metrics and health on METRICS_PORT, and nothing else', async () => {
     const port = await freePort();
     const working = startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker');
     await working.shows(/^The pullscore worker is ready\.\n$/);
@@ -323,7 +323,7 @@ describe('worker', () => {
     expect((await working.ended).code).toBe(0);
   });
 
-  test('the worker does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
+  test('does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
     const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
     const working = startForTest(environment, 'worker');
     const [[, url = '']] = await Promise.all([

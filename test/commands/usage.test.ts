@@ -209,7 +209,7 @@ describe('options', () => {
 });
 
 describe('help', () => {
-  test('help marks required options', async () => {
+  test('marks required options', async () => {
     const { stdout } = await runHere({}, 'user', 'add', '--help');
     const required = stdout.split('\n').filter(line => line.endsWith('(required)'));
     expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--name', '--email', '--organisation']);
@@ -218,13 +218,13 @@ describe('help', () => {
   test.each([
     ['serve', /--json once it is ready, print its address and what to set up next as a line of JSON/],
     ['worker', /--json once it is ready, say so as a line of JSON/],
-  ])('help says when %s --json answers', async (command, expected) => {
+  ])('says when %s --json answers', async (command, expected) => {
     const { stdout } = await runHere({}, command, '--help');
     expect(stdout.replace(/\s+/g, ' ')).toMatch(expected);
     expect(stdout.match(/--json/g)).toHaveLength(1);
   });
 
-  test('help takes a command with all its words', async () => {
+  test('takes a command with all its words', async () => {
     const [named, asked, all, unknown] = await Promise.all([
       runHere({}, 'help', 'rules', 'plan'),
       runHere({}, 'rules', 'plan', '--help'),

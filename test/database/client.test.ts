@@ -69,7 +69,7 @@ describe('a transaction', () => {
     ['a serialisation failure', '40001'],
     ['a deadlock', '40P01'],
     ['a row that appeared meanwhile', '23505'],
-  ])('a transaction runs again after %s, with one effect', async (_, code) => {
+  ])('runs again after %s, with one effect', async (_, code) => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -85,7 +85,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is repeated if another one has overtaken it', async () => {
+  test('is repeated if another one has overtaken it', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -99,7 +99,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is given up after four tries', async () => {
+  test('is given up after four tries', async () => {
     await withDatabase(async database => {
       let tried = 0;
       const { error } = await timed(
@@ -130,7 +130,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is repeated if its server process is terminated, with one effect', async () => {
+  test('is repeated if its server process is terminated, with one effect', async () => {
     await withDatabase(async database => {
       const name = newName();
       let tried = 0;
@@ -144,7 +144,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is repeated if its connection breaks while it waits for an answer', async () => {
+  test('is repeated if its connection breaks while it waits for an answer', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -161,7 +161,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is repeated if its connection breaks between two statements', async () => {
+  test('is repeated if its connection breaks between two statements', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -199,7 +199,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction waits for the disk, unless it need not be durable', async () => {
+  test('waits for the disk, unless it need not be durable', async () => {
     await withDatabase(async database => {
       const mode = (executor: Executor) => executor.execute(sql`show synchronous_commit`).then(({ rows }) => rows);
       expect(await database.transaction(mode)).toEqual([{ synchronous_commit: 'on' }]);
@@ -207,7 +207,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction is repeated after a deadlock', async () => {
+  test('is repeated after a deadlock', async () => {
     await withDatabase(async database => {
       const [one, other] = [newName(), newName()];
       await database.executor.execute(sql`insert into marks values (${one}), (${other})`);
@@ -233,7 +233,7 @@ describe('a transaction', () => {
 });
 
 describe('a read', () => {
-  test('a read is repeated if the connection breaks', async () => {
+  test('is repeated if the connection breaks', async () => {
     await withDatabase(async (database, proxy) => {
       await database.read(now, {});
       const sleeping = database.read(selectionOf('sleep', 'select pg_sleep(0.2)'), {});
@@ -243,7 +243,7 @@ describe('a read', () => {
     });
   });
 
-  test('a read shares one connection with all other reads', async () => {
+  test('shares one connection with all other reads', async () => {
     await withDatabase(async (database, proxy) => {
       const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, {})));
       expect(all.every(rows => rows.length === 1)).toBe(true);
@@ -266,7 +266,7 @@ describe('a read', () => {
     });
   });
 
-  test('a read succeeds although the one that was to prepare its statement is cancelled', async () => {
+  test('succeeds although the one that was to prepare its statement is cancelled', async () => {
     await withDatabase(async database => {
       await database.read(now, {});
       const unprepared = selectionOf('unprepared', 'select count(*) from marks');
@@ -291,21 +291,21 @@ describe('a read', () => {
     });
   });
 
-  test("a read fails with the server's message as it is, also outside ASCII", async () => {
+  test("fails with the server's message as it is, also outside ASCII", async () => {
     await withDatabase(async database => {
       const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
       await expect(reading).rejects.toThrow('"größer"');
     });
   });
 
-  test('a read cannot write', async () => {
+  test('cannot write', async () => {
     await withDatabase(async database => {
       const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });
       await expect(writing).rejects.toMatchObject({ code: '25006' });
     });
   });
 
-  test('a read follows an index in its order, even over rows that PostgreSQL has not analysed', async () => {
+  test('follows an index in its order, even over rows that PostgreSQL has not analysed', async () => {
     await query(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
     await query(url, 'create index on listed (list, place)');
     await query(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
@@ -319,7 +319,7 @@ describe('a read', () => {
     });
   });
 
-  test('a read waits for at most one step of all long lists', async () => {
+  test('waits for at most one step of all long lists', async () => {
     await withDatabase(async database => {
       const ended: string[] = [];
       const step = selectionOf('step', 'select pg_sleep(0.05)');

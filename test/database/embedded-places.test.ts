@@ -76,7 +76,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
     return home;
   }
 
-  it('an ordinary user keeps everything in the home, closed to others', async () => {
+  it('keeps everything in the home, closed to others', async () => {
     const home = join(createOwnHome(), oddName);
     const first = await joinInChild(home, ordinary);
     expect(first.dataDirectory).toBe(join(home, 'postgresql', 'data'));
@@ -118,7 +118,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
 });
 
 describe.runIf(isRoot)('root', () => {
-  it('root keeps its data in one store, as a user of the system, even for a home closed to others', async () => {
+  it('keeps its data in one store, as a user of the system, even for a home closed to others', async () => {
     const home = join(mkdtempSync(join(root, 'closed-')), 'home');
     const first = await joinAt(home);
     await query(first.url, 'CREATE TABLE mine AS SELECT 1 AS one');
@@ -130,7 +130,7 @@ describe.runIf(isRoot)('root', () => {
     expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
   });
 
-  it('root gets a new database when the home was deleted, and keeps the old one', async () => {
+  it('gets a new database when the home was deleted, and keeps the old one', async () => {
     const home = join(root, 'deleted');
     const first = await joinAt(home);
     await leave(first);
@@ -140,7 +140,7 @@ describe.runIf(isRoot)('root', () => {
     expect(existsSync(first.dataDirectory)).toBe(true);
   });
 
-  it('root prefers a user pullscore to postgres, and refuses to run the server as nobody', async () => {
+  it('prefers a user pullscore to postgres, and refuses to run the server as nobody', async () => {
     const line = (name: string, id: number) => `${name}:x:${id}:${id + 1}::/:/bin/sh\n`;
     const others = `${line('root', 0)}${line('nobody', 65_534)}${line('notpostgres', 7)}`;
     expect(findServerUser(`${others}${line('postgres', 5)}`)).toEqual({ uid: 5, gid: 6 });
@@ -187,7 +187,7 @@ describe.runIf(isRoot)('root', () => {
     expect(await findings()).toMatchObject([{ status: 'warning', message: `${left}: ${gone}`, action: remove }]);
   });
 
-  it('root follows no link of another user, and none out of its store', async () => {
+  it('follows no link of another user, and none out of its store', async () => {
     const home = join(root, 'linked');
     await leave(await joinAt(home));
     const link = join(home, 'postgresql');

@@ -78,7 +78,7 @@ describe('facts', () => {
     await insertPullRequests(service, await createTenant(service), [1]);
   });
 
-  test('facts are the same as in the rest of the service, read one by one and all together', async () => {
+  test('are the same as in the rest of the service, read one by one and all together', async () => {
     const expected = await storedFacts(acme.organisation.id);
     expect(expected.size).toBe(3);
     for (const wanted of [names, ...names.map(name => [name])]) {
@@ -98,7 +98,7 @@ describe('facts', () => {
     expect(selectOf('repository')).toContain('inner join "repositories"');
   });
 
-  test('facts are known to be large if they have the body or the files', () => {
+  test('are known to be large if they have the body or the files', () => {
     expect(createFactsReader(['size', 'title']).isLarge).toBe(false);
     expect(createFactsReader(['body']).isLarge).toBe(true);
     expect(createFactsReader(['files']).isLarge).toBe(true);
@@ -123,7 +123,7 @@ describe('a snapshot', () => {
     await expect(failed).rejects.toThrow();
   });
 
-  test('a snapshot reads every pull request once, in many batches', async () => {
+  test('reads every pull request once, in many batches', async () => {
     const many = await createTenant(service);
     const ids = await insertPullRequests(
       service,
@@ -136,7 +136,7 @@ describe('a snapshot', () => {
     }
   });
 
-  test('a snapshot does not see later changes, and writes nothing', async () => {
+  test('does not see later changes, and writes nothing', async () => {
     const changing = await createTenant(service);
     await insertPullRequests(
       service,

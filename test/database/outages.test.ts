@@ -58,7 +58,7 @@ describe('a database', () => {
     });
   });
 
-  test('a database that takes no more connections means 503 for all, never 401, until it does again', async () => {
+  test('answers 503, not 401, while the database refuses connections', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);

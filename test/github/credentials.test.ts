@@ -130,7 +130,7 @@ describe('a redirect', () => {
 });
 
 describe('an App', () => {
-  test('an App finds its installation and takes one token for many calls', async () => {
+  test('finds its installation and takes one token for many calls', async () => {
     const { nodeId, client, restPaths, acme, github } = await startApp();
     expect(client.configured).toBe(true);
     const calls = Array.from({ length: 5 }, () => client.fetchPullRequests({ login: 'acme' }, [nodeId]));
@@ -144,7 +144,7 @@ describe('an App', () => {
     expect(graphql.every(each => /^token ghs_/.test(each.authorization ?? ''))).toBe(true);
   });
 
-  test('an App remembers only its installations on the organisations asked about last', async () => {
+  test('remembers only its installations on the organisations asked about last', async () => {
     const { github, restPaths } = await startApp();
     const client = clientOf({ apiUrl: github.apiUrl, app: ownApp }, { maxInstallations: 2 });
     const logins = ['one', 'two', 'three'];
@@ -161,26 +161,26 @@ describe('an App', () => {
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });
   });
 
-  test('an App is preferred to a token', async () => {
+  test('is preferred to a token', async () => {
     const { github } = await startApp();
     const both = clientWith(github, { token: github.token, app: ownApp });
     await both.findOrganisation({ login: 'acme' });
     expect(github.requests.at(-1)?.authorization).toMatch(/^token ghs_/);
   });
 
-  test('an App accepts a key in one line with \\n for its line ends', async () => {
+  test('accepts a key in one line with \\n for its line ends', async () => {
     const { github } = await startApp();
     const client = clientWith(github, { app: { ...ownApp, privateKey: privateKey.replaceAll('\n', '\\n') } });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
   });
 
-  test('an App reads only the organisation that it is installed on', async () => {
+  test('reads only the organisation that it is installed on', async () => {
     const { github, client } = await startApp();
     const { nodeId } = github.organisation('other').repository('web').openPullRequest();
     expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
   });
 
-  test('an App finds the installation of a renamed organisation, even if its login was taken', async () => {
+  test('finds the installation of a renamed organisation, even if its login was taken', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme' };
     const isFound = async (asked: typeof client) =>
@@ -206,7 +206,7 @@ describe('an App', () => {
     expect((await errorOf(isFound(client))).text).toContain('not installed');
   });
 
-  test('an App stops its search after a hundred pages of installations', async () => {
+  test('stops its search after a hundred pages of installations', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
     const strangers = Array.from({ length: 100 }, (_, index) => ({ id: 1, account: index === 0 ? null : { id: 1 } }));
@@ -218,7 +218,7 @@ describe('an App', () => {
     expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
   });
 
-  test('an App says that it is not installed, and works once it is', async () => {
+  test('says that it is not installed, and works once it is', async () => {
     const { github, client } = await startApp();
     const other = github.organisation('other');
     const error = await errorOf(client.findOrganisation({ login: 'other' }));
@@ -228,7 +228,7 @@ describe('an App', () => {
     expect((await client.findOrganisation({ login: 'other' }))?.login).toBe('other');
   });
 
-  test('an App waits until all of GitHub knows its new token', async () => {
+  test('waits until all of GitHub knows its new token', async () => {
     const { github, nodeId, client, restPaths } = await startApp();
     github.fault(
       { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
@@ -238,7 +238,7 @@ describe('an App', () => {
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toHaveLength(1);
   });
 
-  test('an App gets a new token for the call after its token was revoked', async () => {
+  test('gets a new token for the call after its token was revoked', async () => {
     const { github, acme, nodeId, client } = await startApp();
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     ageTokens();
@@ -256,7 +256,7 @@ describe('an App', () => {
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
   });
 
-  test('an App renews its token, but not each time, if GitHub refuses a part of a reply', async () => {
+  test('renews its token, but not each time, if GitHub refuses a part of a reply', async () => {
     const { github, acme, nodeId, client, restPaths } = await startApp();
     const tokens = () => restPaths().filter(path => path.endsWith('/access_tokens')).length;
     const error = { type: 'FORBIDDEN', message: 'Resource not accessible by integration', path: ['nodes', 0] };
@@ -292,7 +292,7 @@ describe('an App', () => {
     expect(error.text).toContain('GITHUB_APP_ID');
   });
 
-  test('an App asks for a token again after a request for one got no answer', async () => {
+  test('asks for a token again after a request for one got no answer', async () => {
     const { github, nodeId } = await startApp();
     const client = clientOf({ apiUrl: github.apiUrl, app: ownApp }, { timeoutMs: 150 });
     github.fault({ kind: 'hang' }, { when: ({ path }) => path.endsWith('/access_tokens') });
@@ -301,7 +301,7 @@ describe('an App', () => {
     await expect.poll(() => fetchIt().then(found => found.get(nodeId)?.status, String)).toBe('found');
   });
 
-  test.each(['/installation', '/access_tokens'])('an App survives failures and timeouts of %s', async path => {
+  test.each(['/installation', '/access_tokens'])('survives failures and timeouts of %s', async path => {
     const { github, nodeId, client } = await startApp();
     const when = (request: { path: string }) => request.path.endsWith(path);
     const fetchIt = (deadline?: number) => client.fetchPullRequests({ login: 'acme' }, [nodeId], deadline);

@@ -48,7 +48,7 @@ describe('a property', () => {
     expect(() => decode(schemaAt(path), reply)).toThrow(new UnexpectedReply(problem));
   });
 
-  test.each([undefined, null, 5, 'text', true, [], ['text']])('a property is not read from %j (case %#)', value => {
+  test.each([undefined, null, 5, 'text', true, [], ['text']])('is not read from %j (case %#)', value => {
     expect(() => decode(Type.Object({ length: Count }), value)).toThrow(/^it is .*, not an object$/);
   });
 
@@ -142,7 +142,7 @@ describe('a time', () => {
     ['9999-12-31T23:59:59Z', 253_402_300_799],
     ['9999-12-31T23:59:59.999Z', 253_402_300_799],
     ['9999-12-31T23:59:59-01:00', 253_402_300_799],
-  ])('the time %s is %d in Unix seconds', (a, seconds) => {
+  ])('%s is %d in Unix seconds', (a, seconds) => {
     expect(problemOf(Time, a)).toBe('accepted');
     expect(unixSeconds(a)).toBe(seconds);
   });
@@ -159,7 +159,7 @@ describe('a time', () => {
     'Sat, 31 Jan 2026 12:30:45 GMT',
     1_769_862_645,
     new Date(0),
-  ])('a time cannot be %s', a => {
+  ])('cannot be %s', a => {
     expect(problemOf(Time, a)).toContain('not a time');
   });
 });

@@ -36,7 +36,7 @@ const url = 'https://ghe.example';
 const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN', url) as GithubError);
 
 describe('an error of GitHub', () => {
-  test('an error of GitHub is a ServiceError without flags by default', () => {
+  test('is a ServiceError without flags by default', () => {
     const cause = new Error('why');
     const error = new GithubError('github_failed', 'What to do.', { cause });
     expect(error).toBeInstanceOf(ServiceError);
@@ -72,7 +72,7 @@ test('failures and timeouts are transient, except for an unknown cursor and what
 });
 
 describe("the entries of a reply's `errors`", () => {
-  test("the entries of a reply's `errors` are read in every form", () => {
+  test('are read in every form', () => {
     const path = ['nodes', 3, 'title'];
     expect(graphqlFailures([{ type: 'NOT_FOUND', message: 'Gone.', path }])).toEqual([
       failure('NOT_FOUND', 'Gone.', path),
@@ -207,7 +207,7 @@ describe('a rate limit', () => {
     expect(wait(headers)).toBe(expected);
   });
 
-  test('a rate limit says when to try again', () => {
+  test('says when to try again', () => {
     const error = rateLimitError({ 'retry-after': '90' }, 'why');
     expect(error.cause).toBe('why');
     expect(summary(error)).toEqual({
@@ -218,7 +218,7 @@ describe('a rate limit', () => {
     });
   });
 
-  test("a rate limit counts by GitHub's clock, or by ours if the reply has none", () => {
+  test("counts by GitHub's clock, or by ours if the reply has none", () => {
     expect(clockOf({ date })).toBe(now);
     for (const headers of [{}, { date: 'nonsense' }]) {
       const before = Math.floor(Date.now() / 1000);

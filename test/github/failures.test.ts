@@ -206,14 +206,14 @@ describe('a reply', () => {
 });
 
 describe('the time limit', () => {
-  test.each(['hang', 'trickle'] as const)('the time limit ends a call under the fault %s', async kind => {
+  test.each(['hang', 'trickle'] as const)('ends a call under the fault %s', async kind => {
     const began = performance.now();
     const { error } = await errorUnder({ kind }, { timeoutMs: 250 });
     expect(error).toMatchObject({ code: 'github_timeout', status: 504, tooMuch: true });
     expect(performance.now() - began).toBeLessThan(8_000);
   });
 
-  test('the time limit includes the second try', async () => {
+  test('includes the second try', async () => {
     const { github, web, client } = await start({}, { timeoutMs: 250 });
     const { nodeId } = web.openPullRequest();
     github.fault({ kind: 'reset' });
@@ -276,7 +276,7 @@ describe('a failed connection', () => {
 });
 
 describe('the page size', () => {
-  test('the page size halves until GitHub manages, and grows again after some successes', async () => {
+  test('halves until GitHub manages, and grows again after some successes', async () => {
     const { github, web, client } = await start();
     for (let index = 0; index < 60; index++) web.openPullRequest();
     github.fault(htmlError(502), { times: 2 });

@@ -13,7 +13,7 @@ async function startHolding(...options: Parameters<typeof start>) {
 }
 
 describe('requests beyond the number that may be under way', () => {
-  test('requests beyond the number that may be under way are sent in their order, once others have ended', async () => {
+  test('are sent in their order, once others have ended', async () => {
     const { github, client, release } = await startHolding({}, { maxUnderWay: 2 });
     const logins = ['one', 'two', 'three', 'four'];
     const asked = logins.map(login => client.findOrganisation({ login }));

@@ -89,7 +89,7 @@ describe('a proxy', () => {
   const authorization = `Basic ${Buffer.from('me:p@ss').toString('base64')}`;
   const withPassword = (url: string, password: string) => url.replace('//', `//me:${encodeURIComponent(password)}@`);
 
-  test('a proxy gets the user and the password of its address', async () => {
+  test('gets the user and the password of its address', async () => {
     const { proxy, config } = await startBehindProxy({}, { authorization });
     const given = createGithub({
       ...config,

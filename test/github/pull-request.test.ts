@@ -3,7 +3,7 @@ import { headShaOf } from '../support/github/payloads.ts';
 import { fetchOne, start } from './support.ts';
 
 describe('a pull request', () => {
-  test('a pull request comes from GitHub with all its facts in one request', async () => {
+  test('comes from GitHub with all its facts in one request', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     const alice = acme.member('alice', { name: 'Alice Ahrens' });
@@ -94,7 +94,7 @@ describe('a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('a pull request is merged, else closed, else a draft, else open', async () => {
+  test('is merged, else closed, else a draft, else open', async () => {
     const { web, client } = await start();
     const pullRequest = web.openPullRequest({ draft: true });
     const stateNow = async () => (await fetchOne(client, pullRequest.nodeId)).state;
@@ -110,7 +110,7 @@ describe('a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
   });
 
-  test('a pull request has its own totals, not those of the listed files', async () => {
+  test('has its own totals, not those of the listed files', async () => {
     const { web, client } = await start();
     const files = Array.from({ length: 3 }, (_, index) => ({ path: `f${index}`, additions: 1, deletions: 0 }));
     const { nodeId } = web.openPullRequest({ files, additions: 4_000, changedFiles: 2 });
@@ -119,7 +119,7 @@ describe('a pull request', () => {
     expect(fetched.files).toEqual(['f0', 'f1', 'f2']);
   });
 
-  test('a pull request counts the latest verdict of each person, unless it was dismissed', async () => {
+  test('counts the latest verdict of each person, unless it was dismissed', async () => {
     const { acme, web, client } = await start();
     const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !bob || !carol) throw new Error('no members');
@@ -132,7 +132,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
   });
 
-  test('a pull request counts the reviews of people only, and those of bots apart', async () => {
+  test('counts the reviews of people only, and those of bots apart', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
     const author = acme.member('alice');
@@ -173,7 +173,7 @@ describe('a pull request', () => {
     });
   });
 
-  test('a pull request counts approvals by those who may push', async () => {
+  test('counts approvals by those who may push', async () => {
     const { github, acme, web, client } = await start();
     const [author, writer, reader] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !writer || !reader) throw new Error('no members');
@@ -184,7 +184,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 3, writerApprovals: 1 });
   });
 
-  test('a pull request counts how often people asked for changes, whatever came later', async () => {
+  test('counts how often people asked for changes, whatever came later', async () => {
     const { github, acme, web, client } = await start();
     const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
     if (!author || !bob || !carol) throw new Error('no members');
@@ -222,7 +222,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
   });
 
-  test('a pull request counts reviews after the first hundred', async () => {
+  test('counts reviews after the first hundred', async () => {
     const { acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -232,7 +232,7 @@ describe('a pull request', () => {
     expect((await fetchOne(client, pullRequest.nodeId)).reviews).toBe(130);
   });
 
-  test('a pull request distinguishes a bot from a person with the same login', async () => {
+  test('distinguishes a bot from a person with the same login', async () => {
     const { github, web, client } = await start();
     const bot = github.account('dependabot', { type: 'Bot' });
     const pullRequest = web.openPullRequest({ author: bot });
@@ -242,7 +242,7 @@ describe('a pull request', () => {
     expect(fetched).toMatchObject({ author: 'dependabot', authorIsBot: true, authorGithubId: bot.id, reviews: 1 });
   });
 
-  test('a pull request has a ghost without an id as its author if the account is gone', async () => {
+  test('has a ghost without an id as its author if the account is gone', async () => {
     const { github, acme, web, client } = await start();
     const alice = acme.member('alice');
     const bob = acme.member('bob');
@@ -262,7 +262,7 @@ describe('a pull request', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('a pull request has the id of an imported author (a mannequin)', async () => {
+  test('has the id of an imported author (a mannequin)', async () => {
     const { github, web, client } = await start();
     const placeholder = github.account('imported', { type: 'Mannequin' });
     const { nodeId } = web.openPullRequest({ author: placeholder });
@@ -275,13 +275,13 @@ describe('a pull request', () => {
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorName: 'zoe', authorAssociation: 'CONTRIBUTOR' });
   });
 
-  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('a pull request may have the id %d', async id => {
+  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('may have the id %d', async id => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({ id });
     expect((await fetchOne(client, nodeId)).githubId).toBe(id);
   });
 
-  test('a pull request has U+FFFD for NUL and lone surrogates, and keeps all other characters', async () => {
+  test('has U+FFFD for NUL and lone surrogates, and keeps all other characters', async () => {
     const { web, client } = await start();
     const { nodeId } = web.openPullRequest({
       title: 'a\0b\ud800c 👩‍💻 \u202eabc',

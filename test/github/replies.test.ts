@@ -106,7 +106,7 @@ describe('an entry', () => {
 });
 
 describe('the answer to a query', () => {
-  test('the answer to a query is the value of its root field, even null', () => {
+  test('is the value of its root field, even null', () => {
     expect(answerAt({ node: 'this' }, 'node', 'the page')).toBe('this');
     expect(answerAt({ node: null }, 'node', 'the page')).toBeNull();
   });
@@ -240,7 +240,7 @@ describe('a page of repositories', () => {
   };
   const said = 'GitHub did not return the repositories: "It says." Try again later.';
 
-  test('a page of repositories has those that came whole, in order', () => {
+  test('has those that came whole, in order', () => {
     expect(pageOf([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
     expect(readPage([edge(1)], [], readListedRepository, words).items).toEqual([
       {
@@ -255,12 +255,12 @@ describe('a page of repositories', () => {
     ]);
   });
 
-  test('a page of repositories leaves out those that GitHub does not show', () => {
+  test('leaves out those that GitHub does not show', () => {
     expect(pageOf([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
     expect(pageOf([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
   });
 
-  test('a page of repositories says once why each other one is missing', () => {
+  test('says once why each other one is missing', () => {
     expect(pageOf([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
       ['web-2'],
       [said, expect.stringContaining('It says.')],

@@ -57,7 +57,7 @@ function exampleOf(event: string, action: string): Json {
 }
 
 describe('a webhook of the stand-in', () => {
-  test("a webhook of the stand-in has GitHub's published form", async () => {
+  test("has GitHub's published form", async () => {
     const { github, acme, web } = await start();
     const alice = acme.member('alice');
     const bob = github.account('bob');
@@ -94,7 +94,7 @@ describe('a webhook of the stand-in', () => {
     }
   });
 
-  test('a webhook of the stand-in identifies its pull request as GitHub does', async () => {
+  test('identifies its pull request as GitHub does', async () => {
     const { acme, web } = await start();
     const alice = acme.member('alice');
     const pullRequest = web.openPullRequest({ author: alice, title: 'Fix' });
@@ -204,7 +204,7 @@ describe('a webhook of the stand-in', () => {
     expect(github.deliveries.map(each => each.status)).toEqual([202, 202, 202]);
   });
 
-  test("a webhook of the stand-in has GitHub's published signature", async () => {
+  test("has GitHub's published signature", async () => {
     const { github } = await start();
     const { url, received } = await receiver();
     const event = { event: 'ping', action: undefined, payload: {} };

@@ -105,7 +105,7 @@ describe('the list of members', () => {
     '{ organization(login: "acme") { viewerIsAMember membersWithRole(first: 9) { totalCount nodes { login } } } }';
   const everybody = { totalCount: 2, nodes: [{ login: 'ada' }, { login: 'bob' }] };
 
-  test('the list of members is complete for a member, and shows public ones to others', async () => {
+  test('is complete for a member, and shows public ones to others', async () => {
     const { github, acme } = await start();
     acme.member('ada');
     acme.publicMembers.add(acme.member('bob').id);
@@ -119,7 +119,7 @@ describe('the list of members', () => {
     });
   });
 
-  test("the list of members is complete for an App's installation, which is not a member", async () => {
+  test("is complete for an App's installation, which is not a member", async () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', {
       modulusLength: 2048,
       privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -205,7 +205,7 @@ describe('a replica that lags', () => {
     };
   }
 
-  test('a replica that lags shows a pull request as it was, while its webhooks say what it is', async () => {
+  test('shows a pull request as it was, while its webhooks say what it is', async () => {
     const { github, acme, web } = await start();
     github.clock.set(1_700_000_000);
     const ada = acme.member('ada');
@@ -231,7 +231,7 @@ describe('a replica that lags', () => {
     });
   });
 
-  test('a replica that lags shows neither new pull requests nor changes of a repository', async () => {
+  test('shows neither new pull requests nor changes of a repository', async () => {
     const { github, web } = await start();
     const known = web.openPullRequest({ title: 'old' });
     web.lag();
@@ -255,7 +255,7 @@ describe('a replica that lags', () => {
     expect((await shown(github, web, known)).titles.slice(0, 2)).toEqual(['newer', 'newer']);
   });
 
-  test('a replica that lags shows each change after the same time', async () => {
+  test('shows each change after the same time', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => {
       vi.useRealTimers();
@@ -293,7 +293,7 @@ describe('the stand-in', () => {
     merged_at: '2026-08-20T15:10:49Z',
   };
 
-  test('the stand-in loads records as history, without webhooks', async () => {
+  test('loads records as history, without webhooks', async () => {
     const { github, client } = await start();
     const records = Array.from({ length: 5_000 }, (_, number) => ({ ...record, number, is_bot: number === 0 }));
     const [first] = github.load(records, { organisation: 'acme' });
@@ -310,7 +310,7 @@ describe('the stand-in', () => {
     expect(github.deliveries).toEqual([]);
   });
 
-  test('the stand-in gives changes in one second the same time, and never goes back in time', async () => {
+  test('gives changes in one second the same time, and never goes back in time', async () => {
     const { github, web } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest();
@@ -323,7 +323,7 @@ describe('the stand-in', () => {
     expect(pullRequest.updatedAt).toBe(1_700_000_001);
   });
 
-  test('the stand-in ends hanging requests when it closes', async () => {
+  test('ends hanging requests when it closes', async () => {
     const github = await startStandIn();
     github.fault({ kind: 'hang' });
     const hanging = ask(github, '{ viewer { login } }').catch(() => 'ended');

@@ -81,7 +81,7 @@ describe('commands with --server', () => {
 });
 
 describe('rules over HTTP', () => {
-  test('rules over HTTP are applied only if the version that they were planned against is in force', async () => {
+  test('are applied only if the version that they were planned against is in force', async () => {
     const planned = await inForce();
     expect((await put(file('7'), { 'if-match': `"${planned}"` })).headers.get('etag')).toBe(`"${Number(planned) + 1}"`);
     const late = await put(file('8'), { 'if-match': `"${planned}"` });

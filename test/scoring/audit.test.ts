@@ -87,7 +87,7 @@ describe('the ways to game rules', () => {
 });
 
 describe('the tally', () => {
-  test('the tally has the share, the median and the largest gain, and what each rule pays of it', () => {
+  test('has the share, the median and the largest gain, and what each rule pays of it', () => {
     const rules = [
       rule('Padded', entry('size > 300', '3 * changed_files')),
       rule('Lock', entry('any_file("package-lock.json")', '1')),
@@ -111,7 +111,7 @@ describe('the tally', () => {
     expect(lock?.share).toBeCloseTo(4 / (3 * (1 + 2 + 3 + 10 + 1) + 4));
   });
 
-  test('the tally names every way once, even without pull requests, the most frequent first', () => {
+  test('names every way once, even without pull requests, the most frequent first', () => {
     expect(audit(paying('merged')).ways.map(({ way }) => way)).toEqual(ways);
     const { ways: found } = audit(paying('commits > 10'), work);
     expect(found[0]?.way).toBe('commits');

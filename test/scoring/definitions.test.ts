@@ -49,7 +49,7 @@ function problemOf(source: string, defined: Defined): string {
 }
 
 describe('a definition', () => {
-  test('a definition is used like a fact, whatever its type', () => {
+  test('is used like a fact, whatever its type', () => {
     const defined = {
       limit: '200',
       changed: 'additions + deletions',
@@ -68,17 +68,17 @@ describe('a definition', () => {
     expect(evaluate('-limit', defined)).toBe(-200);
   });
 
-  test('a definition may come before or after those that use it', () => {
+  test('may come before or after those that use it', () => {
     expect(evaluate('a == 6', { a: 'b * 2', b: 'c + 1', c: '2' })).toBe(true);
     expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
   });
 
-  test('a definition is a value of its own: operators around it do not reach into it', () => {
+  test('is a value of its own: operators around it do not reach into it', () => {
     expect(evaluate('a * 2', { a: '1 + 2' })).toBe(6);
     expect(evaluate('!a', { a: 'draft || merged' }, { merged: true })).toBe(false);
   });
 
-  test('a definition is absent if its expression is', () => {
+  test('is absent if its expression is', () => {
     const defined = { days: 'hours_to_merge / 24', root: 'sqrt(additions - 5)', sprint: 'lower(milestone)' };
     const facts = { hours_to_merge: null, milestone: null };
     expect(evaluate('days <= 1', defined, facts)).toBe(false);
@@ -96,7 +96,7 @@ describe('a definition', () => {
     expect(evaluate('constructor + toString + hasOwnProperty + this + arguments', defined)).toBe(15);
   });
 
-  test('a definition gives what its expression in brackets gives', () => {
+  test('gives what its expression in brackets gives', () => {
     const { number, boolean, text } = anyExpression;
     fc.assert(
       fc.property(number, boolean, text, fc.array(anyFacts, { minLength: 1, maxLength: 4 }), (n, b, t, many) => {
@@ -152,7 +152,7 @@ describe('a mistake in a definition', () => {
       { a: 'matches(title, "(?=a)")' },
       { a: '`matches(title, "(?=a)")` is not a pattern in RE2 syntax: invalid or unsupported Perl syntax: `(?=`' },
     ],
-  ])('a mistake in a definition is told once, where it is: %s', (_, defined, expected) => {
+  ])('is told once, where it is: %s', (_, defined, expected) => {
     expect(problemsOf(defined)).toEqual(expected);
   });
 
@@ -164,7 +164,7 @@ describe('a mistake in a definition', () => {
     });
   });
 
-  test('a mistake in a definition is also told where the definition is used, with its cause', () => {
+  test('is also told where the definition is used, with its cause', () => {
     const defined = { a: 'b', b: 'siz', good: 'size' };
     const cause = 'definition `b`: `siz` is not a known fact or definition; did you mean `size`?';
     expect(problemOf('good > 1 && a > 1', defined)).toBe(cause);
@@ -194,7 +194,7 @@ describe('the limits of an expression', () => {
       Array.from({ length }, (_, index) => [`d${index}`, index === 0 ? 'size' : step(`d${index - 1}`)]),
     );
 
-  test('the limits of an expression count all parts of the definitions that it uses', () => {
+  test('count all parts of the definitions that it uses', () => {
     // 99 parts: 50 facts and 49 operators, in a tree that is not deep.
     const balanced = (count: number): string =>
       count === 1 ? 'size' : `(${balanced(count >> 1)} + ${balanced(count - (count >> 1))})`;
@@ -208,7 +208,7 @@ describe('the limits of an expression', () => {
     expect(problemOf('a > size + 1', { a: balanced(99) })).toMatch(/more than 200 parts/);
   });
 
-  test('the limits of an expression count the levels of its definitions', () => {
+  test('count the levels of its definitions', () => {
     const defined = chain(20, before => `${before} + 1`);
     expect(problemsOf(defined).d16).toBe(
       'with its definitions written out, it is nested deeper than 32 levels, counting each operator of a chain; split it into several entries',
@@ -217,7 +217,7 @@ describe('the limits of an expression', () => {
     expect(problemOf('d15 > 0', defined)).toMatch(/deeper than 32 levels/);
   });
 
-  test('the limits of an expression count the characters of its definitions', () => {
+  test('count the characters of its definitions', () => {
     const long = `title == "${'x'.repeat(1000)}"`;
     expect(problemOf('a && merged', { a: long })).toBe('accepted');
     expect(problemOf('a && a', { a: long })).toBe(
@@ -225,14 +225,14 @@ describe('the limits of an expression', () => {
     );
   });
 
-  test('the limits of an expression stop definitions that double each other, at once', () => {
+  test('stop definitions that double each other, at once', () => {
     const defined = chain(200, before => `${before} + ${before}`);
     const check = () => expect(Object.keys(problemsOf(defined))).toEqual(['d6']);
     expect(problemsOf(defined).d6).toMatch(/with its definitions written out, it has more than 200 parts/);
     expect(processorTime(check, 200)).toBeLessThan(200);
   });
 
-  test('the limits of an expression stop chains of names', () => {
+  test('stop chains of names', () => {
     const defined = chain(200, before => before);
     const check = () => expect(problemsOf(defined).d32).toMatch(/deeper than 32 levels/);
     expect(processorTime(check, 200)).toBeLessThan(200);
@@ -257,7 +257,7 @@ describe('a ruleset with definitions', () => {
     rule('Size', entry('reviewable > 0', 'min(50, points)'), entry('reviewable > 100', 'bonus', 'SUBTRACT')),
   ];
 
-  test('a ruleset with definitions scores, and its breakdown shows expressions as they were written', () => {
+  test('scores, and its breakdown shows expressions as they were written', () => {
     const { score, facts, problems } = compileRuleset({ definitions, rules });
     expect(problems).toEqual([]);
     expect([...facts].sort()).toEqual(['additions', 'deletions']);

@@ -18,7 +18,7 @@ const anyScore = fc.oneof(
 const anyScores = fc.array(anyScore, { minLength: 1, maxLength: 60 });
 
 describe('a distribution', () => {
-  test('a distribution has the count, the sum, and each score with its occurrences, lowest first', () => {
+  test('has the count, the sum, and each score with its occurrences, lowest first', () => {
     const distribution = distributionOf([5, -7, 0, 5, maxScore]);
     expect([distribution.count, distribution.sum]).toEqual([5, maxScore + 3]);
     expect(distribution.sorted()).toEqual([
@@ -138,7 +138,7 @@ describe('buckets', () => {
     expect(bounds(...usual, ...outside).at(-1)).toEqual(last);
   });
 
-  test('buckets reach from the lowest to the highest score of both sides', () => {
+  test('reach from the lowest to the highest score of both sides', () => {
     const buckets = bucketsOf(distributionOf([0, 3]), distributionOf([1, 9]));
     expect(buckets).toHaveLength(10);
     expect(buckets.flatMap(({ from, before, after }) => (before + after > 0 ? [[from, before, after]] : []))).toEqual([
@@ -151,7 +151,7 @@ describe('buckets', () => {
     expect(bucketsOf(distributionOf([]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 0, after: 1 }]);
   });
 
-  test('buckets count every score once, have round boundaries and one width, and are at most 24', () => {
+  test('count every score once, have round boundaries and one width, and are at most 24', () => {
     fc.assert(
       fc.property(anyScores, anyScores, (before, after) => {
         const buckets = bucketsOf(distributionOf(before), distributionOf(after));
@@ -179,7 +179,7 @@ describe('buckets', () => {
     }
   });
 
-  test('buckets stay narrow if one score is far out, which an open bucket counts', () => {
+  test('stay narrow if one score is far out, which an open bucket counts', () => {
     const usual = Array.from({ length: 1_000 }, (_, index) => index % 30);
     const buckets = bucketsOf(distributionOf([...usual, 1_000_000]), distributionOf([...usual, -7_000]));
     expect(buckets[0]).toEqual({ from: null, to: 0, before: 0, after: 1 });

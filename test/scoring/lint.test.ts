@@ -65,7 +65,7 @@ describe('a condition that can never be true', () => {
     expect(ofValue('(size < 0 ? 5 : 3) + commits')).toEqual(['`size < 0` can never be true, whatever `size` is']);
   });
 
-  test('a condition that can never be true gets one warning in a definition, or if it uses one', () => {
+  test('gets one warning in a definition, or if it uses one', () => {
     const text = `define:\n  limit: 50\n  never: size > 100 && size < limit\n${rule(entry('merged || never'), entry('draft || never'), entry('size > limit && size < 40'))}`;
     expect(warnings(text)).toEqual([
       '3: Definition "never": `size > 100 && size < limit` can never be true, whatever `size` is',

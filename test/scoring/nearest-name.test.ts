@@ -59,11 +59,11 @@ describe('the nearest name', () => {
     expect(nearestName(name, candidates.values())).toBe(nearest);
   });
 
-  test('the nearest name is the first of equally near ones', () => {
+  test('is the first of equally near ones', () => {
     expect(nearestName('abcdef', ['abcdeX', 'abcdeY'])).toBe('abcdeX');
   });
 
-  test('the nearest name differs in six characters at most, however long a name is', () => {
+  test('differs in six characters at most, however long a name is', () => {
     const name = 'abcdefghijklmnopqrstuvwxyz0123';
     const changed = (count: number) => '#'.repeat(count) + name.slice(count);
     expect(nearestName(name, [changed(6)])).toBe(changed(6));

@@ -212,11 +212,11 @@ describe('the parser', () => {
     ['f(1,', 'a value is missing after `,`'],
     ['(a) in', 'a value is missing after `in`'],
     ['(a) in\n', 'a value is missing after `in`'],
-  ])('the parser refuses %j and says why', (source, message) => {
+  ])('refuses %j and says why', (source, message) => {
     expect(problemOf(source)).toBe(message);
   });
 
-  test('the parser refuses too many characters or parts', () => {
+  test('refuses too many characters or parts', () => {
     expect(problemOf('a'.repeat(2_001))).toBe('it is longer than 2000 characters; split it into several entries');
     expect(problemOf('🙂'.repeat(2_001))).toBe('it is longer than 2000 characters; split it into several entries');
     expect(nodesOf(`"${'🙂'.repeat(1_998)}"`)).toHaveLength(1);
@@ -237,7 +237,7 @@ describe('the parser', () => {
     }
   });
 
-  test('the parser refuses brackets and choices that are nested too deeply', () => {
+  test('refuses brackets and choices that are nested too deeply', () => {
     const nested: ((count: number) => string)[] = [
       count => `${'('.repeat(count)}a${')'.repeat(count)}`,
       count => `${'['.repeat(count)}a${']'.repeat(count)}`,

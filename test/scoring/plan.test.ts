@@ -20,7 +20,7 @@ const pointsOf = (entries: readonly BreakdownEntry[]) =>
   entries.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
 
 describe('a plan', () => {
-  test('a plan agrees with scoring each pull request under both rulesets', () => {
+  test('agrees with scoring each pull request under both rulesets', () => {
     fc.assert(
       fc.property(
         anyRules,
@@ -71,7 +71,7 @@ describe('a plan', () => {
     );
   });
 
-  test('a plan counts an entry on each side apart if a definition or the `when` of its rule changed', () => {
+  test('counts an entry on each side apart if a definition or the `when` of its rule changed', () => {
     const rules = [rule('R', entry('many', 'points')), rule('S', entry('merged', '1'))];
     const before = { definitions: defined({ many: 'size > 10', points: '5' }), rules };
     const after = { definitions: defined({ many: 'limit < size', limit: '20', points: '5' }), rules };
@@ -95,7 +95,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('a plan describes every change of a few pull requests', () => {
+  test('describes every change of a few pull requests', () => {
     const either = rule('Both', entry('merged', '2'), entry('merged', 'size', 'SUBTRACT'));
     const plan = createPlan(
       rulesetOf([either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))]),
@@ -160,7 +160,7 @@ describe('a plan', () => {
     });
   });
 
-  test('a plan has no change if a pull request keeps its score from the same entries', () => {
+  test('has no change if a pull request keeps its score from the same entries', () => {
     const same = [rule('One', entry('true', 'size'))];
     const plan = createPlan(rulesetOf(same), rulesetOf(same));
     plan.add('1', 'ada', factsWith({ size: 3 }));
@@ -169,7 +169,7 @@ describe('a plan', () => {
     expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
   });
 
-  test('a plan agrees with scores that need more than one compiled function', () => {
+  test('agrees with scores that need more than one compiled function', () => {
     const many = Array.from({ length: 12 }, (_, index) =>
       rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
     );
@@ -183,7 +183,7 @@ describe('a plan', () => {
     expect(plan.result().after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
   });
 
-  test('a plan shows which entries are kept, added and removed', () => {
+  test('shows which entries are kept, added and removed', () => {
     const plan = createPlan(
       rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))]),
       rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))]),
@@ -201,7 +201,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('a plan counts pull requests that keep their score from other entries', () => {
+  test('counts pull requests that keep their score from other entries', () => {
     const plan = createPlan(
       rulesetOf([rule('Old', entry('true', '5'))]),
       rulesetOf([rule('New', entry('size > 10', '5'), entry('size <= 10', '4'))]),
@@ -211,7 +211,7 @@ describe('a plan', () => {
     expect(plan.result()).toMatchObject({ raised: 0, lowered: 1, otherBreakdown: 1 });
   });
 
-  test('a plan lists a disabled rule without entries, and an invalid rule with no points', () => {
+  test('lists a disabled rule without entries, and an invalid rule with no points', () => {
     const invalid = rule('Old', entry('title.length > 3', '5'));
     const plan = createPlan(
       rulesetOf([invalid]),
@@ -229,7 +229,7 @@ describe('a plan', () => {
     });
   });
 
-  test('a plan gives members with the same total the same rank, and skips the ranks after it', () => {
+  test('gives members with the same total the same rank, and skips the ranks after it', () => {
     const plan = createPlan(rulesetOf([]), rulesetOf([rule('Size', entry('true', 'size'))]));
     for (const [member, size] of [
       ['ada', 3],
@@ -247,7 +247,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('a plan lists members by total after, then by total before, then by id', () => {
+  test('lists members by total after, then by total before, then by id', () => {
     const plan = createPlan(
       rulesetOf([rule('Before', entry('true', 'additions'))]),
       rulesetOf([rule('After', entry('true', 'deletions'))]),
@@ -263,7 +263,7 @@ describe('a plan', () => {
     expect(plan.result().members.map(({ id }) => id)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
   });
 
-  test('a plan keeps the twenty-five largest changes each way, of equal ones the later first', () => {
+  test('keeps the twenty-five largest changes each way, of equal ones the later first', () => {
     const plan = createPlan(rulesetOf([]), rulesetOf([rule('Number', entry('true', 'number'))]));
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
     // These sort in order of creation, as our ids do.
@@ -279,7 +279,7 @@ describe('a plan', () => {
     );
   });
 
-  test('a plan has no mean, median or buckets without pull requests', () => {
+  test('has no mean, median or buckets without pull requests', () => {
     const { before, buckets, members } = createPlan(
       rulesetOf([]),
       rulesetOf([rule('One', entry('true', '1'))]),
@@ -293,7 +293,7 @@ describe('a comparison of rules', () => {
   const one = rule('One', entry('true', '1'));
   const two = rule('Two', entry('true', '2'));
 
-  test('a comparison of rules finds added, removed and changed rules by name', () => {
+  test('finds added, removed and changed rules by name', () => {
     const changes = compareRules(
       rulesetOf([one, two, rule('Gone', entry('true', '3'))]),
       rulesetOf([
@@ -311,7 +311,7 @@ describe('a comparison of rules', () => {
     expect([changes.unchanged, changes.reordered, hasChanges(changes)]).toEqual([0, false, true]);
   });
 
-  test('a comparison of rules finds a change if only the order differs, and none if nothing does', () => {
+  test('finds a change if only the order differs, and none if nothing does', () => {
     expect(hasChanges(compareRules(rulesetOf([one, two]), rulesetOf(structuredClone([one, two]))))).toBe(false);
     expect(compareRules(rulesetOf([one, two]), rulesetOf([two, one]))).toMatchObject({
       changed: [],
@@ -320,7 +320,7 @@ describe('a comparison of rules', () => {
     });
   });
 
-  test('a comparison of rules counts unchanged rules, and sees if one has moved', () => {
+  test('counts unchanged rules, and sees if one has moved', () => {
     const three = rule('Three', entry('true', '3'));
     const removed = compareRules(rulesetOf([one, two, three]), rulesetOf([one, three]));
     expect([removed.unchanged, removed.reordered, hasChanges(removed)]).toEqual([2, false, true]);
@@ -330,13 +330,13 @@ describe('a comparison of rules', () => {
     expect([replaced.unchanged, replaced.reordered, hasChanges(replaced)]).toEqual([0, false, true]);
   });
 
-  test('a comparison of rules sees no new order if a rule is added in between', () => {
+  test('sees no new order if a rule is added in between', () => {
     expect(compareRules(rulesetOf([one, two]), rulesetOf([one, rule('New', entry('true', '4')), two])).reordered).toBe(
       false,
     );
   });
 
-  test('a comparison of rules includes definitions, the rules that use them, and conditions', () => {
+  test('includes definitions, the rules that use them, and conditions', () => {
     const rules = [
       rule('Direct', entry('small', '1')),
       rule('Indirect', entry('merged', 'points')),
@@ -361,7 +361,7 @@ describe('a comparison of rules', () => {
     expect(compareRules(after, before).definitions.added).toEqual([{ name: 'gone', expression: '1' }]);
   });
 
-  test('a comparison of rules leaves out the order of definitions, but not an unused definition', () => {
+  test('leaves out the order of definitions, but not an unused definition', () => {
     const [one, two] = defined({ one: '1', two: '2' }) as [Definition, Definition];
     expect(
       hasChanges(compareRules({ definitions: [one, two], rules: [] }, { definitions: [two, one], rules: [] })),
@@ -374,7 +374,7 @@ describe('a comparison of rules', () => {
     );
   });
 
-  test('a comparison of rules includes a condition that is added, changed or removed', () => {
+  test('includes a condition that is added, changed or removed', () => {
     const plain = rule('R', entry('merged', '1'));
     const partsOf = (before: RuleDefinition, after: RuleDefinition) =>
       compareRules(rulesetOf([before]), rulesetOf([after])).changed.map(({ parts }) => parts);

@@ -500,7 +500,7 @@ describe('definitions and conditions of rules', () => {
     expect(runRuleTests(file, file.tests).map(({ actual }) => actual)).toEqual([5, 0]);
   });
 
-  test('definitions and conditions of rules are written as they were read, in their order', () => {
+  test('are written as they were read, in their order', () => {
     const ruleset: Ruleset = {
       definitions: [
         { name: 'zebra', expression: 'title == "a: b" && ape > 1\n&& merged' },

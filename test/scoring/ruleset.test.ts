@@ -21,7 +21,7 @@ function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
 const valued = (value: string, facts: Facts = factsWith()) => scored([rule('R', entry('true', value))], facts);
 
 describe('a score', () => {
-  test('a score sums the entries, in the order of the rules and of their entries', () => {
+  test('sums the entries, in the order of the rules and of their entries', () => {
     const rules = [
       rule('B', entry('size > 5', 'size'), entry('size > 50', '1'), entry('merged', '3', 'SUBTRACT')),
       rule('A', entry('draft == false', '2')),
@@ -36,12 +36,12 @@ describe('a score', () => {
     });
   });
 
-  test('a score is 0 with an empty breakdown if no entry counts', () => {
+  test('is 0 with an empty breakdown if no entry counts', () => {
     expect(scored([])).toEqual({ score: 0, breakdown: [] });
     expect(scored([rule('R', entry('merged', '5'))])).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('a score ignores disabled rules, even invalid ones', () => {
+  test('ignores disabled rules, even invalid ones', () => {
     const disabled = [
       { ...rule('R', entry('true', '5')), is_enabled: false },
       { ...rule('Old', entry('no_such_fact', '5')), is_enabled: false },
@@ -61,7 +61,7 @@ describe('a score', () => {
     ['size - 0.5', -1],
     ['size - 2.5', -3],
     ['size + 2.4999', 2],
-  ])('a score rounds halves away from zero: %s gives %s', (value, effect) => {
+  ])('rounds halves away from zero: %s gives %s', (value, effect) => {
     const breakdown = effect === undefined ? [] : [{ name: 'R', action: 'ADD', effect, expression: 'true' }];
     expect(valued(value)).toEqual({ score: effect ?? 0, breakdown });
   });
@@ -98,11 +98,11 @@ describe('a score', () => {
       'per(5, size)',
       'round(hours_to_merge)',
     ],
-  ])('a score ignores a value of %s', value => {
+  ])('ignores a value of %s', value => {
     expect(valued(value, factsWith({ hours_to_merge: null, milestone: null }))).toEqual({ score: 0, breakdown: [] });
   });
 
-  test('a score is limited to 32 bits, while the effects are not changed', () => {
+  test('is limited to 32 bits, while the effects are not changed', () => {
     const max = '2147483647';
     const min = '-2147483648';
     expect(scored([rule('R', entry('true', max), entry('true', max))]).score).toBe(2147483647);
@@ -113,7 +113,7 @@ describe('a score', () => {
     expect(valued(min).breakdown).toEqual([{ name: 'R', action: 'ADD', effect: -2147483648, expression: 'true' }]);
   });
 
-  test('a score is exact for a thousand entries with effects at the limits', () => {
+  test('is exact for a thousand entries with effects at the limits', () => {
     const logic = Array.from({ length: 50 }, (_, index) =>
       entry('true', '-2147483648', index % 2 === 0 ? 'ADD' : 'SUBTRACT'),
     );
@@ -140,7 +140,7 @@ describe('a score', () => {
 });
 
 describe('a rule that is not valid', () => {
-  test('a rule that is not valid is reported and contributes nothing, while the others score', () => {
+  test('is reported and contributes nothing, while the others score', () => {
     const { score, problems } = compileRuleset(
       rulesetOf([
         rule('Good', entry('true', '5')),
@@ -302,7 +302,7 @@ describe('compiled code', () => {
     },
   );
 
-  test('compiled code agrees with the explanation of whole rulesets', () => {
+  test('agrees with the explanation of whole rulesets', () => {
     fc.assert(
       fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
         const { score } = compileRuleset(rulesetOf(rules));

@@ -152,13 +152,13 @@ describe('the stored number of points', () => {
     saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
   const known = async () => (await findLimits(world.service.database.executor, 'reported', newId())).points;
 
-  test("the stored number of points is the lowest that the hour's replies report, in whatever order", async () => {
+  test("is the lowest that the hour's replies report, in whatever order", async () => {
     const resetAt = now() + 600;
     for (const remaining of [400, 300, 350]) await report(remaining, resetAt);
     expect(await known()).toMatchObject({ limit: 5_000, remaining: 300, resetAt });
   });
 
-  test('the stored number of points is that of the latest hour', async () => {
+  test('is that of the latest hour', async () => {
     const resetAt = now() + 600;
     await report(300, resetAt - 60);
     await report(4_000, resetAt);
@@ -166,7 +166,7 @@ describe('the stored number of points', () => {
     expect(await known()).toMatchObject({ remaining: 4_000, resetAt });
   });
 
-  test("the stored number of points expires after an hour, even if GitHub's clock is ahead", async () => {
+  test("expires after an hour, even if GitHub's clock is ahead", async () => {
     await report(0, now() + 86_400);
     expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
   });
@@ -204,7 +204,7 @@ describe("an App's limits", () => {
 describe('the points that an organisation has used', () => {
   const used = async (home: Home) => (await limitsOf(world.service, home)).points?.used;
 
-  test('the points that an organisation has used are those of its webhooks and PUT syncs alone', async () => {
+  test('are those of its webhooks and PUT syncs alone', async () => {
     const [home, other] = [await newHome(world), await newHome(world)];
     const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
     for (const pullRequest of opened) await sync(world.service, home, pullRequest);

@@ -79,7 +79,7 @@ const counts = ({ organisation }: Home) => countCheckRuns(world.service.database
 const requestsOf = () => world.github.count('CheckRuns');
 
 describe('a check run', () => {
-  test('a check run shows the score, what it consists of, and what would still change it', async () => {
+  test('shows the score, what it consists of, and what would still change it', async () => {
     const { pullRequest } = await newShown();
     expect(shownOn(pullRequest)).toEqual({
       headSha: headShaOf(pullRequest),
@@ -106,7 +106,7 @@ describe('a check run', () => {
     });
   });
 
-  test('a check run says by how much the score last changed', async () => {
+  test('says by how much the score last changed', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await sync(world.service, home, pullRequest);
@@ -118,7 +118,7 @@ describe('a check run', () => {
     expect(pullRequest.repository.checkRuns).toHaveLength(2);
   });
 
-  test('a check run follows a change that leaves the score as it is', async () => {
+  test('follows a change that leaves the score as it is', async () => {
     const home = await newShowingHome();
     await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
     while ((await rescoreBatch(world.service)) > 0);
@@ -133,7 +133,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
-  test('a check run follows new rules once the score is recalculated', async () => {
+  test('follows new rules once the score is recalculated', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     await apply(world.service, home, rule('7', 'true', 'Seven'));
@@ -144,7 +144,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
   });
 
-  test('a check run is not published again if nothing in it would change', async () => {
+  test('is not published again if nothing in it would change', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     const before = requestsOf();
@@ -155,7 +155,7 @@ describe('a check run', () => {
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('a check run belongs to the commit that was scored, and follows a force-push', async () => {
+  test('belongs to the commit that was scored, and follows a force-push', async () => {
     const home = await newShowingHome();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -197,7 +197,7 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
   });
 
-  test('a check run makes no links, mentions or markup of what rules are called', async () => {
+  test('makes no links, mentions or markup of what rules are called', async () => {
     const home = await newShowingHome();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
     await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
@@ -210,7 +210,7 @@ describe('a check run', () => {
     expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
   });
 
-  test('a check run stays within what GitHub takes, however many entries there are', async () => {
+  test('stays within what GitHub takes, however many entries there are', async () => {
     const home = await newShowingHome();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
     await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
@@ -223,7 +223,7 @@ describe('a check run', () => {
 });
 
 describe('scores', () => {
-  test('scores are shown from when an operator turns them on until they are turned off', async () => {
+  test('are shown from when an operator turns them on until they are turned off', async () => {
     const home = await newShowingHome();
     await enable(home, false);
     const pullRequest = home.acme.repository('web').openPullRequest();

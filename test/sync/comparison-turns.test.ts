@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { members, organisations } from '../../src/database/schema.ts';
@@ -130,7 +130,7 @@ describe('a comparison that a webhook requests', () => {
   const request = (home: Home, options?: { members: boolean }) =>
     requestComparison(world.service.database.executor, home.organisation.id, options);
 
-  test('a comparison that a webhook requests is made at once, and again a minute later', async () => {
+  test('is made at once, and again a minute later', async () => {
     const { home } = await withRepositories(['web'], 1);
     await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
@@ -144,7 +144,7 @@ describe('a comparison that a webhook requests', () => {
     expect((await now(home)).comparisonAgainAt).toBeNull();
   });
 
-  test('a comparison that a webhook requests is repeated at once if it took longer than a minute', async () => {
+  test('is repeated at once if it took longer than a minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
     world.github.fault({
       kind: 'late',
@@ -185,7 +185,7 @@ describe('members', () => {
     return rows.filter(({ leftAt }) => leftAt === null).map(({ login }) => login);
   };
 
-  test('members are compared together with the repositories, so lost webhooks do not matter', async () => {
+  test('are compared together with the repositories, so lost webhooks do not matter', async () => {
     const { home } = await withRepositories([], 0);
     const [ada] = [...home.acme.members.values()];
     await compare(world, home);
@@ -205,6 +205,21 @@ describe('members', () => {
     await compare(world, home);
     expect(world.github.count('Members')).toBe(2);
     expect(await loginsOf(home)).toHaveLength(1);
+  });
+
+  test('organisations are compared at different times, never later than RECONCILE_INTERVAL says', async () => {
+    const { home } = await withRepositories([], 0);
+    const random = vi.spyOn(Math, 'random');
+    onTestFinished(() => random.mockRestore());
+    for (const [value, seconds] of [
+      [0, 810],
+      [0.999, 900],
+    ] as const) {
+      random.mockReturnValue(value);
+      await compare(world, home);
+      const found = (await secondsTo(home, 'comparison_due_at')) ?? 0;
+      expect([found > seconds - 60, found <= seconds]).toEqual([true, true]);
+    }
   });
 
   test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {

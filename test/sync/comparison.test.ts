@@ -48,7 +48,7 @@ describe('the result of a comparison', () => {
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
-  test('the result of a comparison says when it succeeded, and when and why it last failed', async () => {
+  test('says when it succeeded, and when and why it last failed', async () => {
     const home = await newHome(world);
     expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
     const reason = 'GitHub failed with status 500. Try again later.';
@@ -452,7 +452,7 @@ describe('the sweep at the end of a comparison', () => {
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
 
-  test('the sweep at the end of a comparison requests old pull requests, not fresh ones', async () => {
+  test('requests old pull requests, not fresh ones', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];

@@ -94,11 +94,11 @@ test.each(cases)('what becomes of a request after %s', (_, request, answer, expe
 describe('chance', () => {
   const seconds = (error: unknown) => [0, 1].map(chance => nextTry(fresh, error, { isOwn: true }, chance).seconds);
 
-  test('chance spreads tries by a fifth to each side', () => {
+  test('spreads tries by a fifth to each side', () => {
     expect(seconds(down)).toEqual([4, expect.closeTo(6)]);
   });
 
-  test('chance lets none come back before a rate limit ends', () => {
+  test('lets none come back before a rate limit ends', () => {
     expect(seconds(limited)).toEqual([90, 91.8]);
     expect(seconds(new GithubError('github_rate_limited', 'Limited.'))[0]).toBe(60);
   });

@@ -47,7 +47,7 @@ async function newStored() {
 }
 
 describe('a deleted pull request', () => {
-  test('a deleted pull request stays deleted while GitHub has nothing newer', async () => {
+  test('stays deleted while GitHub has nothing newer', async () => {
     const { home, pullRequest } = await newStored();
     expect(await remove(world.service, home, pullRequest)).toBe(pullRequest.url);
     pullRequest.edit({ title: 'changed within the same second' });
@@ -65,7 +65,7 @@ describe('a deleted pull request', () => {
     expect(await storedPullRequests(world.service, home)).toEqual([]);
   });
 
-  test('a deleted pull request comes back with its next change, under a new id and with a new history', async () => {
+  test('comes back with its next change, under a new id and with a new history', async () => {
     const { home, pullRequest } = await newStored();
     const before = await stored(world.service, home, pullRequest);
     await remove(world.service, home, pullRequest);
@@ -92,7 +92,7 @@ describe('a deleted pull request', () => {
     expect(await tombstones(home)).toHaveLength(1);
   });
 
-  test('a deleted pull request does not affect others in the same reply', async () => {
+  test('does not affect others in the same reply', async () => {
     const { home, pullRequest } = await newStored();
     const other = home.acme.repository('web').openPullRequest();
     await remove(world.service, home, pullRequest);

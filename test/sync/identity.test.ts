@@ -183,7 +183,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ id: repository?.id, name: `${acme.login}/site` }]);
   });
 
-  test('a repository has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
+  test('has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());

@@ -58,7 +58,7 @@ async function interruptIn(home: Home, count: number, options: ImportOptions = {
 }
 
 describe('an import', () => {
-  test('an import brings in every pull request, a hundred per list request and fifty per fetch', async () => {
+  test('brings in every pull request, a hundred per list request and fifty per fetch', async () => {
     const home = await newHome(world);
     await apply(world.service, home, rule('additions'));
     fill(home, 'web', 120);
@@ -98,7 +98,7 @@ describe('an import', () => {
     expect(after.map(({ id }) => id).slice(0, 60)).toEqual(before.map(({ id }) => id));
   });
 
-  test('an import counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
+  test('counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
     const home = await newHome(world);
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
@@ -117,7 +117,7 @@ describe('an import', () => {
     expect(await storedPullRequests(world.service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
-  test('an import reports its progress up to the end', async () => {
+  test('reports its progress up to the end', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -135,7 +135,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('an import does not bring back what was deleted here', async () => {
+  test('does not bring back what was deleted here', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     await run(home);
@@ -147,7 +147,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(2);
   });
 
-  test('an import counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
+  test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     const bad = home.acme.repository('web').sortedBy('createdAt')[7] as PullRequest;
@@ -162,7 +162,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(60);
   });
 
-  test('an import counts what GitHub does not list as failed, and the next one brings it in', async () => {
+  test('counts what GitHub does not list as failed, and the next one brings it in', async () => {
     const home = await newHome(world);
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
@@ -183,7 +183,7 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(100);
   });
 
-  test('an import counts what the service fetches meanwhile', async () => {
+  test('counts what the service fetches meanwhile', async () => {
     const home = await newHome(world);
     fill(home, 'web', 3);
     const { executor } = world.service.database;
@@ -197,7 +197,7 @@ describe('an import', () => {
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
 
-  test('an import has no more than two pages of listed pull requests waiting', async () => {
+  test('has no more than two pages of listed pull requests waiting', async () => {
     const home = await newHome(world);
     fill(home, 'web', 500);
     let most = 0;
@@ -211,7 +211,7 @@ describe('an import', () => {
 });
 
 describe('an estimate', () => {
-  test('an estimate costs one request, imports nothing, and is close to what the import then takes', async () => {
+  test('costs one request, imports nothing, and is close to what the import then takes', async () => {
     const home = await newHome(world);
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -249,7 +249,7 @@ describe('an estimate', () => {
     expect(reported).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
   });
 
-  test('an estimate costs a request for a hundred repositories, or one for each that is named', async () => {
+  test('costs a request for a hundred repositories, or one for each that is named', async () => {
     const home = await newHome(world);
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
     expect(await estimateImport(world.service, home.organisation)).toMatchObject({
@@ -296,7 +296,7 @@ describe('an estimate', () => {
     ['none but the reserve: it waits for the next hour', 500, 600 + 875],
     ['none: it waits for the next hour', 0, 600 + 875],
     ['long none: it waits for that', 0, 3_000 + 875],
-  ])('an estimate counts any wait for points (there are %s)', (_, remaining, seconds) => {
+  ])('counts any wait for points (there are %s)', (_, remaining, seconds) => {
     const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
     const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
@@ -344,7 +344,7 @@ test('an import can start in more repositories than a statement can have paramet
 });
 
 describe('an interrupted import', () => {
-  test('an interrupted import continues after the last page that it listed', async () => {
+  test('continues after the last page that it listed', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 2);
@@ -354,7 +354,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 230 });
   });
 
-  test('an interrupted import starts a repository again, once, if GitHub no longer knows the cursor', async () => {
+  test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 2);
@@ -382,7 +382,7 @@ describe('an interrupted import', () => {
     expect(lists()).toBe(2);
   });
 
-  test('an interrupted import does not list a finished repository again', async () => {
+  test('does not list a finished repository again', async () => {
     const home = await newHome(world);
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);
     await interruptIn(home, 2);
@@ -406,7 +406,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 130 + 10 });
   });
 
-  test('an interrupted import keeps its place while imports since a day, which start again, come and go', async () => {
+  test('keeps its place while imports since a day, which start again, come and go', async () => {
     const home = await newHome(world);
     fill(home, 'web', 230);
     await interruptIn(home, 1);
@@ -445,7 +445,7 @@ describe('an interrupted import', () => {
     expect(await storedCount(home)).toBe(120);
   });
 
-  test('an interrupted import is over after a week: the next one reads everything again', async () => {
+  test('is over after a week: the next one reads everything again', async () => {
     const home = await newHome(world);
     fill(home, 'web', 60);
     fill(home, 'zoo', 60);

@@ -79,7 +79,7 @@ describe('an idle service', () => {
     await waitUntil(async () => (await listeners()).length === 1);
   };
 
-  test('an idle service applies a delivery at once', async () => {
+  test('applies a delivery at once', async () => {
     const home = await newHome(world);
     const web = home.acme.repository('web');
     const other = await world.replica();
@@ -91,7 +91,7 @@ describe('an idle service', () => {
     }
   });
 
-  test('an idle service compares an organisation at once if a webhook says that it was renamed', async () => {
+  test('compares an organisation at once if a webhook says that it was renamed', async () => {
     const home = await newHome(world);
     await makeDue(world.service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
@@ -128,7 +128,7 @@ describe('an idle service', () => {
     expect(await now(other)).toMatchObject({ comparedAt: null });
   });
 
-  test('an idle service scores pull requests again at once after new rules', async () => {
+  test('scores pull requests again at once after new rules', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -139,7 +139,7 @@ describe('an idle service', () => {
     }
   });
 
-  test('an idle service finds work even if no notification reaches it', async () => {
+  test('finds work even if no notification reaches it', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
@@ -201,7 +201,7 @@ test('all loops together have 48 requests under way with a token; the rest wait 
 });
 
 describe('stopping', () => {
-  test('stopping lets the fetch under way end and saves it, and leaves nothing open', async () => {
+  test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = start();
@@ -216,7 +216,7 @@ describe('stopping', () => {
     await waitUntil(async () => (await listeners()).length === 0);
   });
 
-  test('stopping takes no time if nothing is under way, even right after the start', async () => {
+  test('takes no time if nothing is under way, even right after the start', async () => {
     for (const pause of [0, 5, 300]) {
       const loops = start();
       await delay(pause);
@@ -227,7 +227,7 @@ describe('stopping', () => {
     await waitUntil(async () => (await listeners()).length === 0);
   });
 
-  test('stopping leaves no connection behind, even while the one for notifications reopens', async () => {
+  test('leaves no connection behind, even while the one for notifications reopens', async () => {
     const proxy = await startProxy(world.service.database.url);
     const replica = await world.replica(proxy.through(world.service.database.url));
     try {

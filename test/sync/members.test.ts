@@ -56,7 +56,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 }
 
 describe('members', () => {
-  test('members are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
+  test('are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
     const home = await newHome(world);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     expect(await readList(home)).toEqual({ members: 2, left: 0 });
@@ -70,7 +70,7 @@ describe('members', () => {
     expect(withoutTicket(await storedMembers(home))).toEqual(withoutTicket(before));
   });
 
-  test('members stay as they are if a page of the list fails', async () => {
+  test('stay as they are if a page of the list fails', async () => {
     const home = await newHome(world);
     const first = addMembers(home, 150);
     await readList(home);
@@ -121,7 +121,7 @@ describe('members', () => {
     expect(await logins(home)).not.toContain(bert.login);
   });
 
-  test('members do not leave if any page of the list has only public members', async () => {
+  test('do not leave if any page of the list has only public members', async () => {
     const home = await newHome(world);
     const [first] = addMembers(home, 101);
     await readList(home);
@@ -161,7 +161,7 @@ describe('members', () => {
     expect(await logins(home)).toHaveLength(1_200);
   });
 
-  test('members come in smaller pages if GitHub times out on larger ones', async () => {
+  test('come in smaller pages if GitHub times out on larger ones', async () => {
     const home = await newHome(world);
     addMembers(home, 150);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>

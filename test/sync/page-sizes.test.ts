@@ -11,11 +11,11 @@ function grown(pageSize: ReturnType<typeof createPageSize>, asked: number, times
 }
 
 describe('a page size', () => {
-  test('a page size starts with its maximum', () => {
+  test('starts with its maximum', () => {
     expect([createPageSize(50).current, createPageSize(7).current]).toEqual([50, 7]);
   });
 
-  test('a page size halves, rounded down, but not below one', () => {
+  test('halves, rounded down, but not below one', () => {
     const pageSize = createPageSize(50);
     const sizes = [];
     while (pageSize.shrink(pageSize.current)) sizes.push(pageSize.current);
@@ -23,7 +23,7 @@ describe('a page size', () => {
     expect(pageSize.current).toBe(1);
   });
 
-  test('a page size shrinks to half of what was asked for, and never grows by it', () => {
+  test('shrinks to half of what was asked for, and never grows by it', () => {
     const pageSize = createPageSize(50);
     expect(pageSize.shrink(10)).toBe(true);
     expect(pageSize.current).toBe(5);
@@ -31,7 +31,7 @@ describe('a page size', () => {
     expect(pageSize.current).toBe(5);
   });
 
-  test('a page size doubles with every eighth success in a row, up to its maximum', () => {
+  test('doubles with every eighth success in a row, up to its maximum', () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 12, 7)).toBe(12);
@@ -42,7 +42,7 @@ describe('a page size', () => {
     expect(grown(pageSize, 50, 100)).toBe(50);
   });
 
-  test('a page size does not grow after requests that asked for less', () => {
+  test('does not grow after requests that asked for less', () => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     expect(grown(pageSize, 11, 100)).toBe(12);
@@ -52,7 +52,7 @@ describe('a page size', () => {
   test.each([
     ['a failure', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(24)],
     ['a failure of one', (pageSize: ReturnType<typeof createPageSize>) => pageSize.shrink(1)],
-  ])('a page size counts successes from zero after %s', (_, fail) => {
+  ])('counts successes from zero after %s', (_, fail) => {
     const pageSize = createPageSize(50);
     pageSize.shrink(24);
     grown(pageSize, 12, 7);
@@ -73,7 +73,7 @@ describe('a page size', () => {
 });
 
 describe('a request', () => {
-  test('a request asks for the maximum first, and then for half of what was too much', async () => {
+  test('asks for the maximum first, and then for half of what was too much', async () => {
     const asked: number[] = [];
     const pageSize = createPageSize(40);
     const result = await withPageSize(pageSize, async size => {
@@ -84,7 +84,7 @@ describe('a request', () => {
     expect([result, asked, pageSize.current]).toEqual(['done', [40, 20, 10], 10]);
   });
 
-  test('a request fails if even one entry is too much', async () => {
+  test('fails if even one entry is too much', async () => {
     const asked: number[] = [];
     const error = tooMuch();
     const request = withPageSize(createPageSize(4), async size => {
@@ -98,7 +98,7 @@ describe('a request', () => {
   test.each([
     ['of GitHub', new GithubError('github_failed', 'Not now.')],
     ['of another kind', Object.assign(new Error('A defect.'), { tooMuch: true })],
-  ])('a request is not repeated after an error %s', async (_, error) => {
+  ])('is not repeated after an error %s', async (_, error) => {
     let asked = 0;
     const pageSize = createPageSize(50);
     const request = withPageSize(pageSize, async () => {

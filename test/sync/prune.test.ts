@@ -149,7 +149,7 @@ describe('the history of a score', () => {
 
   const single = (changes: readonly Change[]) => changes.map(change => ({ ...change, changes: 1 }));
 
-  test('the history of a score keeps the last twenty changes, and one row a month for those before', async () => {
+  test('keeps the last twenty changes, and one row a month for those before', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const latest = Array<string>(20).fill('2026-05-02');
     await add(
@@ -180,7 +180,7 @@ describe('the history of a score', () => {
     ]);
   });
 
-  test('the history of a score stays a chain if a transaction that began in an earlier month ended last', async () => {
+  test('stays a chain if a transaction that began in an earlier month ended last', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const days = ['2026-01-31', '2026-02-01', '2026-01-31', '2026-02-02', ...Array<string>(20).fill('2026-05-02')];
     await add(id, chain(0, ...days));
@@ -192,7 +192,7 @@ describe('the history of a score', () => {
     ]);
   });
 
-  test('the history of a score stays as it is if it has no more than twenty changes', async () => {
+  test('stays as it is if it has no more than twenty changes', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const changes = chain(null, ...Array<string>(20).fill('2026-01-05'));
     await add(id, changes);
@@ -200,7 +200,7 @@ describe('the history of a score', () => {
     expect(await read(id)).toEqual(single(changes));
   });
 
-  test('the history of a score stays complete while two replicas fold it and changes come in', async () => {
+  test('stays complete while two replicas fold it and changes come in', async () => {
     const ids = await insertPullRequests(service, tenant, [1, 2, 3]);
     const random = createRandom(7);
     const day = (index: number) => new Date(Date.UTC(2020, 0, 1 + index * 5)).toISOString();

@@ -85,7 +85,7 @@ function statusesOf({ pullRequests }: Sources, replies: { status: number; body: 
 }
 
 describe('PUT syncs that come together', () => {
-  test('PUT syncs that come together share requests of fifty, and each gets its own pull request', async () => {
+  test('share requests of fifty, and each gets its own pull request', async () => {
     const sources = await newSources(120);
     const { pullRequests, put } = sources;
     const { released, release } = createLatch();

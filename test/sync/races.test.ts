@@ -221,7 +221,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 });
 
 describe('a delivery', () => {
-  test('a delivery goes to the organisation with its id, not to one that has taken its login', async () => {
+  test('goes to the organisation with its id, not to one that has taken its login', async () => {
     const home = await newHome(world);
     await world.service.database.executor
       .update(organisations)

@@ -214,7 +214,7 @@ describe('a repository that is renamed twice', () => {
 });
 
 describe('the address of a pull request', () => {
-  test('the address of a pull request follows a renamed repository, and no other address changes', async () => {
+  test('follows a renamed repository, and no other address changes', async () => {
     const home = await newHome(world);
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];

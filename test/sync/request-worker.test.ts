@@ -115,7 +115,7 @@ function open(home: Home, count: number): PullRequest[] {
 }
 
 describe('pending pull requests', () => {
-  test('pending pull requests are fetched fifty per request', async () => {
+  test('are fetched fifty per request', async () => {
     const home = await newHome(world);
     const opened = open(home, 120);
     await request(home, ...opened);
@@ -860,7 +860,7 @@ describe('a turn', () => {
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });
 
-  test('a turn has a lease below the ten seconds in which its work must resume', async () => {
+  test('has a lease below the ten seconds in which its work must resume', async () => {
     const home = await newHome(world);
     await request(home, ...open(home, 1));
     await claimSyncTurn(world.service.database.executor);

@@ -85,7 +85,7 @@ describe('scores', () => {
     ]);
   });
 
-  test('scores have a history of their changes, and of nothing else', async () => {
+  test('have a history of their changes, and of nothing else', async () => {
     const home = await newHome(world);
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
     await apply(world.service, home, rule('additions'));
@@ -112,7 +112,7 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
-  test('re-scoring does not touch or record a row whose score stays the same', async () => {
+  test('does not touch or record a row whose score stays the same', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions', 'true', 'Size'));
@@ -126,7 +126,7 @@ describe('re-scoring', () => {
     });
   });
 
-  test('re-scoring brings every score to the ruleset in force, batch by batch', async () => {
+  test('brings every score to the ruleset in force, batch by batch', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 5_001);
     await apply(world.service, home, rule('additions'));
@@ -179,7 +179,7 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('re-scoring skips batches that another replica scores, until its lease ends', async () => {
+  test('skips batches that another replica scores, until its lease ends', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
@@ -200,7 +200,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(10_000);
   });
 
-  test('re-scoring splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
+  test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3_000);
     await apply(world.service, home, rule('additions'));
@@ -220,7 +220,7 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(3_000);
   });
 
-  test('re-scoring does not wait for saves', async () => {
+  test('does not wait for saves', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
@@ -239,7 +239,7 @@ describe('re-scoring', () => {
     for (const share of shares) expect(share).toBeGreaterThan(0);
   });
 
-  test('re-scoring leases four batches at a time, with any query plan', async () => {
+  test('leases four batches at a time, with any query plan', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
@@ -271,7 +271,7 @@ describe('re-scoring', () => {
     expect(ranges.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
   });
 
-  test('re-scoring continues at the point where a worker was killed, and records each change once', async () => {
+  test('continues at the point where a worker was killed, and records each change once', async () => {
     requireBuild();
     const home = await newHome(world);
     await newStored(world.service, home, 12_000);
@@ -345,7 +345,7 @@ describe('re-scoring', () => {
     expect(await database.executor.$count(rescoreRanges, isOfHome)).toBe(1);
   });
 
-  test('re-scoring takes any organisation with stale scores that others are not working on', async () => {
+  test('takes any organisation with stale scores that others are not working on', async () => {
     const { executor } = world.service.database;
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
@@ -366,7 +366,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('re-scoring reports a stored rule once if it is not valid, and scores by the rest', async () => {
+  test('reports a stored rule once if it is not valid, and scores by the rest', async () => {
     const home = await newHome(world);
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));

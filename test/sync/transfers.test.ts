@@ -211,7 +211,7 @@ describe('a repository that comes back', () => {
     return parts;
   }
 
-  test('a repository that comes back loses its mark with the next comparison, which reads its changes', async () => {
+  test('loses its mark with the next comparison, which reads its changes', async () => {
     const { home, web, inWeb } = await transferredAway();
     inWeb.edit({ title: 'Edited elsewhere' });
     web.rename('site');
@@ -226,7 +226,7 @@ describe('a repository that comes back', () => {
     while (await createRequestWorker(world.service)());
   });
 
-  test('a repository that comes back loses its mark with a fetch, and no score is calculated again', async () => {
+  test('loses its mark with a fetch, and no score is calculated again', async () => {
     const { home, web, inWeb } = await transferredAway();
     web.transfer(home.acme);
     const event = inWeb.edit({ title: 'Back' });
@@ -240,14 +240,14 @@ describe('a repository that comes back', () => {
     expect(rows).toEqual([]);
   });
 
-  test('a repository that comes back loses its mark with an import', async () => {
+  test('loses its mark with an import', async () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
     await importPullRequests(world.service, home.organisation);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('a repository that comes back brings pull requests whose author has joined meanwhile', async () => {
+  test('brings pull requests whose author has joined meanwhile', async () => {
     const home = await newHome(world);
     const author = world.github.account(`stranger-${home.acme.login}`);
     const web = home.acme.repository('web');

@@ -34,7 +34,7 @@ describe('a text', () => {
     ['👩‍💻👩‍💻👩‍💻', '👩‍💻👩‍💻…'],
     ['1️⃣2️⃣3️⃣', '1️⃣2️⃣…'],
     ['कीकीकी', 'कीकी…'],
-  ])('a text is cut by columns, never within a character: %s', (text, expected) => {
+  ])('is cut by columns, never within a character: %s', (text, expected) => {
     expect(truncate(text, 5)).toBe(expected);
   });
 
@@ -89,7 +89,7 @@ test('a bar is in proportion, and every positive value has one', () => {
 });
 
 describe('a table', () => {
-  test('a table stays aligned, and its texts control no terminal', () => {
+  test('stays aligned, and its texts control no terminal', () => {
     const rows = [
       ['漢字', 'a\u001b[31mb\u202ec\nd', 'x'],
       ['ada', 'e', 'y'],
@@ -105,12 +105,12 @@ describe('a table', () => {
     expect(table(['NAME'], [], 'none')).toBe('none');
   });
 
-  test('a table can have 200,000 rows', () => {
+  test('can have 200,000 rows', () => {
     const rows = Array.from({ length: 200_000 }, () => ['']);
     expect(table(['NAME'], rows, '').split('\n')).toHaveLength(200_001);
   });
 
-  test('a table has numbers on the right, and shrinks to the width', () => {
+  test('has numbers on the right, and shrinks to the width', () => {
     const rows = [
       ['漢字漢字', '5'],
       ['a', '10'],

@@ -236,7 +236,7 @@ describe('a comment', () => {
     return body.data.find(one => one.title === title);
   };
 
-  test('a comment counts once its delivery is applied, until it is deleted', async () => {
+  test('counts once its delivery is applied, until it is deleted', async () => {
     const { service, web, acme } = scene;
     const bob = acme.member('bob');
     await scene.applyRules([

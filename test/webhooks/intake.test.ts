@@ -40,7 +40,7 @@ async function beforeDelivery(body: string): Promise<void> {
 }
 
 describe('deliveries that arrive together', () => {
-  test('deliveries that arrive together share transactions, and each gets its own answer', async () => {
+  test('share transactions, and each gets its own answer', async () => {
     const again = randomUUID();
     await post(service, about(900), { guid: again });
     await execute(`update webhook_deliveries set state = 'applied'`);
