@@ -240,7 +240,7 @@ export function createScorer(
     for (const job of jobs.values()) {
       job.process = undefined;
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
-      else if (job !== guilty) waiting.push(job);
+      else if (job !== guilty) queue(job);
     }
     if (guilty !== undefined && guilty.cancelled === undefined)
       blame(guilty, endedFor ?? how, current?.entry ?? undefined);
@@ -272,7 +272,7 @@ export function createScorer(
       else job.settle({ error: badRequest('These rules take too much time or memory.', 'Use fewer or simpler ones.') });
     } else if (job.ends < maxEnds) {
       job.isCareful = true;
-      waiting.push(job);
+      queue(job);
     } else {
       job.settle({
         error: overloaded('The process that runs rules was ended.', 'Try again later.', { retryAfter: 5 }),
@@ -290,6 +290,11 @@ export function createScorer(
     } catch (error) {
       settle({ error });
     }
+  }
+
+  function queue(job: Job): void {
+    job.waitsSince = performance.now();
+    waiting.push(job);
   }
 
   function remove(job: Job): void {
@@ -324,7 +329,7 @@ export function createScorer(
         input: JSON.stringify(input),
         isCareful: false,
         ends: 0,
-        waitsSince: performance.now(),
+        waitsSince: 0,
         process: undefined,
         cancelled: undefined,
         settle,
@@ -333,7 +338,7 @@ export function createScorer(
       const abort = () => cancel(job, signal?.reason);
       signal?.addEventListener('abort', abort);
       const limit = setTimeout(() => cancel(job, overloaded('The rules took too long.', 'Try again later.')), maxJobMs);
-      waiting.push(job);
+      queue(job);
       dispatch();
       try {
         return await ended;
@@ -359,7 +364,7 @@ export function createScorer(
 }
 
 /** Processor time that a process has used; undefined if the system does not say. */
-export function cpuTimeMs(pid: number | undefined): number | undefined {
+function cpuTimeMs(pid: number | undefined): number | undefined {
   try {
     // See proc(5): fields 14 and 15, counted from the end of the name, in hundredths of a second.
     const [, fields = ''] = /\) (.*)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? [];
