@@ -70,10 +70,11 @@ const readerSettings = {
   enable_sort: 'off',
 };
 
-export function connectDatabase(url: string, log: Logger): Database {
+/** @param maxConnections for statements and transactions; the reads of the API have one more */
+export function connectDatabase(url: string, log: Logger, maxConnections = 10): Database {
   const options = clientOptions(url, { query_timeout: queryTimeoutMs });
   const onConnect = (client: pg.ClientBase) => applySettings(client, sessionSettings);
-  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, onConnect });
+  const pool = new pg.Pool({ ...options, max: maxConnections, idleTimeoutMillis: 60_000, onConnect });
   // Without a listener, losing an idle connection would end the process.
   pool.on('error', error => log.warn({ err: error }, 'an idle database connection was lost'));
   // While a transaction uses a connection the pool does not listen: the transaction's own statement fails.

@@ -39,6 +39,9 @@ export type JobError =
   | { is: 'bound'; entry: RuleEntry }
   | { is: 'other'; message: string; stack: string };
 
+/** For two batches of re-scoring, and a ruleset. A plan has a connection of its own. */
+const maxConnections = 3;
+
 const reportIntervalMs = 500;
 
 /** A job that can't give way reports this often. */
@@ -51,7 +54,7 @@ export function serveJobs(jobs: Readonly<Record<JobKind, (work: Work, input: nev
   endWithParent();
   const send = (report: Report) => void process.send?.(report);
   const log = createLog({ logLevel });
-  const database = connectDatabase(DATABASE_URL, log);
+  const database = connectDatabase(DATABASE_URL, log, maxConnections);
   const rulesets = createRulesets();
   const takeTurns = createTurns();
   const running = new Map<number, AbortController>();
