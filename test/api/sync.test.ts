@@ -163,18 +163,18 @@ describe('a sync while GitHub fails', () => {
     },
   );
 
-  const limits: [string, Fault, number, number][] = [
-    ['for 90 seconds', secondaryLimit('90'), 90, 90],
-    ['until a date', secondaryLimit(new Date(Date.now() + 120_000).toUTCString()), 100, 121],
-    ['without a time', secondaryLimit(), 60, 60],
-    ['by 429', secondaryLimit('7', 429), 7, 7],
-    ['for an hour, in a reply of 200', pointsUsedUp(inAnHour), 3_500, 3_601],
+  const limits: [string, () => Fault, number, number][] = [
+    ['for 90 seconds', () => secondaryLimit('90'), 90, 90],
+    ['until a date', () => secondaryLimit(new Date(Date.now() + 120_000).toUTCString()), 100, 121],
+    ['without a time', () => secondaryLimit(), 60, 60],
+    ['by 429', () => secondaryLimit('7', 429), 7, 7],
+    ['for an hour, in a reply of 200', () => pointsUsedUp(inAnHour), 3_500, 3_601],
   ];
   test.each(limits)(
     'if GitHub limits its rate %s, a sync gets 503 with that Retry-After and calls no earlier',
-    async (_, fault, min, max) => {
+    async (_, faultOf, min, max) => {
       const before = await stored();
-      scene.github.fault(fault);
+      scene.github.fault(faultOf());
       const asked = scene.github.count();
       for (let tried = 0; tried < 3; tried += 1) {
         const { status, headers, body } = await sync();
