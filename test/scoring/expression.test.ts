@@ -190,8 +190,8 @@ describe('the check of types', () => {
 
   test('a name of the clock or the calendar gets the answer that there is none', () => {
     const none = 'there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`';
-    expect(problemOf('weekday > 1')).toBe(`\`weekday\` is not a known fact; ${none}`);
-    expect(problemOf('weekday(created_at) > 1')).toBe(`\`weekday\` is not a known function; ${none}`);
+    expect(problemOf('month > 1')).toBe(`\`month\` is not a known fact; ${none}`);
+    expect(problemOf('hour(created_at) > 1')).toBe(`\`hour\` is not a known function; ${none}`);
     expect(problemOf('merged_at > now() - 86400')).toBe(`\`now\` is not a known function; ${none}`);
     expect(problemOf('Today == merged_at')).toBe(`\`Today\` is not a known fact; ${none}`);
   });
@@ -642,4 +642,43 @@ test('each part of an expression knows its place in the source', () => {
     'oneOf title in ["a"]',
     'fact title',
   ]);
+});
+
+test.each([
+  ['title contains "fix"', 'write `contains(title, "fix")`'],
+  ['title includes "fix"', 'write `contains(title, "fix")`'],
+  ['title startsWith "fix"', 'write `starts_with(title, "fix")`'],
+  ['title like "fix"', 'write `matches(title, "fix")`'],
+  ['milestone is null', 'write `!(length(milestone) >= 0)`'],
+  ['merged_at IS NOT NULL', 'write `merged_at >= 0`'],
+  ['exists(milestone)', 'write `length(milestone) >= 0`'],
+  ['is_null(merged_by)', 'write `!(length(merged_by) >= 0)`'],
+  ['coalesce(milestone, "none") == "none"', 'write `length(milestone) >= 0 ? milestone : "none"`'],
+  ['hours_to_merge == null', 'write `!(hours_to_merge >= 0)`'],
+  ['None != milestone', 'write `length(milestone) >= 0`'],
+  ['is_bot(author)', 'write `author_is_bot`'],
+  ['approved', 'write `approvals > 0`'],
+  ['num_commits > 1', 'write `commits`'],
+  ['file_count > 1', 'write `changed_files`'],
+  ['draft == yes', 'write `true`'],
+  ['size > 100k', 'write `100000`'],
+  ['size > 1_000_000', 'write `1000000`'],
+  ['hours_to_merge < 24h', 'write `24`, as durations are in hours'],
+  ['hours_to_merge < 2days', 'write `48`, as durations are in hours'],
+  ['contains(title, "a", "b")', 'write `contains(title, "a") || contains(title, "b")`'],
+  ['is_weekend(created_at)', 'the weekday in UTC is `(floor(created_at / 86400) + 4) % 7`, 0 for Sunday'],
+])('the message about %s says how it is written here', (expression, hint) => {
+  expect(problemOf(expression)).toMatch(/^.* (is not|is missing|has \d values).*; /);
+  expect(problemOf(expression).endsWith(`; ${hint}`)).toBe(true);
+});
+
+test.each([
+  ['title and "fix"', '; and, or, not are written'],
+  ['title foo "fix"', 'between `title` and `foo`'],
+  ['size > 1x0', 'write numbers like 10 or 0.5'],
+  ['exists(size > 1)', 'docs/rules.md lists all functions'],
+  ['labels == null', 'an absent value compares false'],
+  ['title > null', 'an absent value compares false'],
+])('the message about %s guesses nothing', (expression, end) => {
+  expect(problemOf(expression)).toContain(end);
 });

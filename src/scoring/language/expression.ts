@@ -15,6 +15,7 @@ import {
   seeList,
 } from './hints.ts';
 import { suggestion } from './nearest-name.ts';
+import { hintOfAbsence, hintOfOtherFact, write } from './other-languages.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError } from './pattern.ts';
 import {
@@ -96,7 +97,11 @@ export function checkExpression(
       throw new ExpressionError(`\`${name}\` is not a value of the rule language; an absent value compares false`);
     }
     const known = definitions.size === 0 ? 'fact' : 'fact or definition';
-    const hint = suggestion(name, [...definitions.keys(), ...factNames]) || hintOfClock(name) || seeList('fact');
+    const hint =
+      hintOfOtherFact(name) ||
+      suggestion(name, [...definitions.keys(), ...factNames]) ||
+      hintOfClock(name) ||
+      seeList('fact');
     throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);
   }
 
@@ -122,6 +127,17 @@ export function checkExpression(
     const other = sides.find(side => side !== list);
     if (list !== undefined && other !== undefined) {
       throw new ExpressionError(onlyAfterIn + hintOfArray(operator, list, read(other, depth), source));
+    }
+    const nothing = sides.find(side => side.type === 'Identifier' && /^(null|undefined|none|nil)$/i.test(side.name));
+    const something = sides.find(side => side !== nothing);
+    if (nothing?.type === 'Identifier' && something !== undefined && !definitions.has(nothing.name)) {
+      const { type } = read(something, depth);
+      const hint = /[!=]=/.test(operator)
+        ? hintOfAbsence(show(spanOf(something)).slice(1, -1), operator === '==', type)
+        : '';
+      throw new ExpressionError(
+        `${show(nothing)} is not a value of the rule language${hint || '; an absent value compares false'}`,
+      );
     }
     const left = read(node.left, depth);
     const parts = [left, readAs(node.right, depth, left.type === 'text')] as const;
@@ -219,7 +235,10 @@ export function checkExpression(
     if (values.length < parameters.length || (!repeats && values.length > parameters.length)) {
       const count = `${values.length} ${values.length === 1 ? 'value' : 'values'}`;
       const needed = `${parameters.length}${repeats ? ' or more' : ''}`;
-      throw new ExpressionError(`${show(span)} has ${count}, but \`${signature}\` takes ${needed}`);
+      const [fixed, others] = [given.slice(0, parameters.length - 1), given.slice(parameters.length - 1)];
+      const isAny = definition.result === 'boolean' && others.length > 1;
+      const hint = isAny ? write(others.map(other => `${name}(${[...fixed, other].join(', ')})`).join(' || ')) : '';
+      throw new ExpressionError(`${show(span)} has ${count}, but \`${signature}\` takes ${needed}${hint}`);
     }
     const parts = (definition.facts ?? []).map((name): TypedExpression => {
       return { kind: 'fact', type: sourceType(name), name, parts: [], start: callee.start, end: callee.end };

@@ -2,17 +2,9 @@
 import { startOfDay } from '../../text/times.ts';
 import type { SourceName } from '../facts.ts';
 import { functions } from './functions.ts';
-import { nearestName } from './nearest-name.ts';
+import { hintOfOtherCall, nearestFunction, write } from './other-languages.ts';
 import { type Span, type SyntaxNode, spanOf } from './syntax.ts';
 import type { TypedExpression } from './tree.ts';
-
-/** Longer code is not written out. */
-const maxCodeCharacters = 100;
-
-function write(code: string): string {
-  const line = code.replace(/\s+/g, ' ');
-  return line.length > maxCodeCharacters || /[\p{Cc}\p{Cf}]/u.test(line) ? '' : `; write \`${line}\``;
-}
 
 /** What to write for a quoted text where a number is needed. */
 export function hintOfNumber(part: TypedExpression): string {
@@ -39,17 +31,6 @@ export function hintOfComma(source: string, start: number): string {
   return hint || '; write one expression for each entry';
 }
 
-/** Functions by the names that they have in other languages. */
-const otherNames = new Map([
-  ['includes', 'contains'],
-  ['label', 'has_label'],
-  ['match', 'matches'],
-  ['test', 'matches'],
-  ['toLowerCase', 'lower'],
-]);
-
-const nearestFunction = (name: string) => otherNames.get(name) ?? nearestName(name, functions.keys());
-
 const foreignCall = /\s*(?:(=~)\s*|\.\s*([A-Za-z_]\w*)\s*\(?\s*)((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[\w.]+)?)/sy;
 
 /** What to write for `title =~ "x"` or `title.startsWith("x")`. @param before what stands before the operator */
@@ -66,23 +47,17 @@ export function hintOfForeignCall(source: string, before: Span): string {
   return isWhole ? write(`${name}(${value}, ${given})`) : `; call \`${signature}\``;
 }
 
-const clockNames: ReadonlySet<string> = new Set([
-  'now',
-  'today',
-  'hour',
-  'day',
-  'weekday',
-  'weekend',
-  'week',
-  'month',
-  'year',
-]);
+const clockNames: ReadonlySet<string> = new Set(['now', 'today', 'hour', 'day', 'week', 'month', 'year']);
 
 /** The end of the message about a name that means the present or the calendar. */
-export const hintOfClock = (name: string): string =>
-  clockNames.has(name.toLowerCase())
+export function hintOfClock(name: string): string {
+  if (/^(is_?)?week(day|end)$/i.test(name)) {
+    return '; the weekday in UTC is `(floor(created_at / 86400) + 4) % 7`, 0 for Sunday';
+  }
+  return clockNames.has(name.toLowerCase())
     ? '; there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`'
     : '';
+}
 
 /** What was meant by a call of an unknown function. @param given the source texts of its arguments */
 export function hintOfUnknownFunction(name: string, given: readonly string[]): string {
@@ -91,6 +66,8 @@ export function hintOfUnknownFunction(name: string, given: readonly string[]): s
     const isWhole = given.length === 3 && !condition.includes('?');
     return write(isWhole ? `${condition} ? ${one} : ${other}` : 'merged ? 10 : 0');
   }
+  const other = hintOfOtherCall(name, given);
+  if (other !== '') return other;
   const nearest = nearestFunction(name);
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`;
   return hintOfClock(name) || seeList('function');

@@ -4,6 +4,7 @@
  */
 import jsep from 'jsep';
 import { hintOfComma, hintOfForeignCall, messageOfDay } from './hints.ts';
+import { hintOfNumberForm, hintOfWordOperator } from './other-languages.ts';
 import {
   ExpressionError,
   expressionLimits,
@@ -217,7 +218,7 @@ class Parser extends Jsep {
     const isRoundedToZero = value === 0 && /^[^eE]*[1-9]/.test(raw);
     const why = /^0\d/.test(raw) ? 'numbers have no leading zeros' : 'write numbers like 10 or 0.5';
     let problem: string | undefined;
-    if (!numberForm.test(raw)) problem = `not a valid number: ${why}`;
+    if (!numberForm.test(raw)) problem = `not a valid number${hintOfNumberForm(raw) || `: ${why}`}`;
     else if (isRoundedToZero || !Number.isFinite(value)) problem = 'too large or too small';
     if (problem !== undefined) throw new ExpressionError(`${excerpt(raw)} is ${problem}`);
     return { type: 'Literal', value };
@@ -272,7 +273,9 @@ class Parser extends Jsep {
     const before = excerpt(this.expr, this.lastOperand.start, this.lastOperand.end);
     const shown = excerpt(symbol);
     const isWord = [before, shown].some(text => /^`(?:and|or|not)`$/i.test(text));
-    const hint = isWord ? '; and, or, not are written `&&`, `||`, `!`' : '';
+    const hint = isWord
+      ? '; and, or, not are written `&&`, `||`, `!`'
+      : hintOfWordOperator(this.expr, this.lastOperand, this.index);
     const problem = isQuestion ? 'comes before the `:` of a `?`' : 'has no opening bracket';
     const messages = new Map([
       [')', `\`)\` ${problem}`],
