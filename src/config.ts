@@ -62,9 +62,12 @@ const sharedNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
 /** Shorter ones can be guessed from a single signed delivery. */
 const minSecretLength = 16;
 
+/** A body is hashed with each: more would let strangers' junk cost too much. */
+const maxSecretsTried = 4;
+
 export interface WebhookSecret {
   readonly secret: string;
-  /** The only organisation that it is valid for; undefined means all. */
+  /** The only organisation that it is valid for, in small letters; undefined means all. */
   readonly login: string | undefined;
 }
 
@@ -133,10 +136,23 @@ export function loadConfig(env: Variables, envFile?: string) {
   if (hasCredentials(environment.GITHUB_API_URL)) {
     problems.add('GITHUB_API_URL must not contain a user or a password: set GITHUB_TOKEN');
   }
-  const webhookSecrets = list(environment.GITHUB_WEBHOOK_SECRET).map(readWebhookSecret);
+  const webhookSecrets = env.GITHUB_WEBHOOK_SECRET_FILE?.trim()
+    ? split(environment.GITHUB_WEBHOOK_SECRET, /\r?\n/).map(line =>
+        // What follows a colon at the start is the secret, whatever it holds.
+        line.startsWith(':') ? Object.freeze({ login: undefined, secret: line.slice(1) }) : readWebhookSecret(line),
+      )
+    : list(environment.GITHUB_WEBHOOK_SECRET).map(readWebhookSecret);
   if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
     problems.add(
       `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
+    );
+  }
+  for (const login of new Set(webhookSecrets.map(each => each.login))) {
+    if (webhookSecrets.filter(each => each.login === login).length <= maxSecretsTried) continue;
+    problems.add(
+      login === undefined
+        ? `GITHUB_WEBHOOK_SECRET has more than ${maxSecretsTried} secrets for ${webhookPath}: give each organisation its own, as LOGIN:SECRET, and the address ${webhookPath}/LOGIN`
+        : `GITHUB_WEBHOOK_SECRET has more than ${maxSecretsTried} secrets for one organisation: remove old ones`,
     );
   }
   const corsOrigins = list(environment.CORS_ORIGINS);
@@ -156,7 +172,7 @@ export function loadConfig(env: Variables, envFile?: string) {
     GITHUB_API_URL: apiUrl,
     TRUST_PROXY: trustProxy.join() || undefined,
     CORS_ORIGINS: corsOrigins.join() || undefined,
-    GITHUB_WEBHOOK_SECRET: list(environment.GITHUB_WEBHOOK_SECRET).join() || undefined,
+    GITHUB_WEBHOOK_SECRET: webhookSecrets.map(({ login = '', secret }) => `${login}:${secret}`).join('\n') || undefined,
   };
 
   return Object.freeze({
@@ -275,7 +291,9 @@ function readSecret(env: Variables, name: string, problems: Set<string>): string
 /** `login:secret` is for one organisation. */
 function readWebhookSecret(text: string): WebhookSecret {
   const [, login, secret] = /^([A-Za-z\d](?:-?[A-Za-z\d]){0,38}):(.*)$/s.exec(text) ?? [];
-  return Object.freeze(secret === undefined ? { login: undefined, secret: text } : { login, secret });
+  return Object.freeze(
+    secret === undefined ? { login: undefined, secret: text } : { login: login?.toLowerCase(), secret },
+  );
 }
 
 /** Kubernetes sets NAME_PORT in every container beside a Service that is called so. */
@@ -294,7 +312,9 @@ function expectation(schema: { [key: string]: unknown }): string {
   return String(schema.title);
 }
 
-const list = (text = ''): readonly string[] => Object.freeze(text.split(',').flatMap(item => item.trim() || []));
+const split = (text = '', separator: string | RegExp = ','): string[] =>
+  text.split(separator).flatMap(item => item.trim() || []);
+const list = (text?: string): readonly string[] => Object.freeze(split(text));
 
 function isProxy(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
@@ -306,8 +326,20 @@ function isProxy(text: string): boolean {
 
 export const webhookPath = '/webhooks/github';
 
-/** The address that GitHub's webhook must have. */
-export const webhookUrl = ({ publicUrl }: Config): string => `${publicUrl ?? 'PUBLIC_URL'}${webhookPath}`;
+/**
+ * The secrets that are tried for a delivery: the organisation's own at its address. At the address without a login it
+ * is all of them if they are few, else only those for all organisations.
+ */
+export function secretsTried({ webhookSecrets }: Pick<Config, 'webhookSecrets'>, login?: string) {
+  if (login === undefined && webhookSecrets.length <= maxSecretsTried) return webhookSecrets;
+  return webhookSecrets.filter(each => each.login === login?.toLowerCase());
+}
+
+/** The address that the organisation's webhook on GitHub must have: with its login if it has a secret of its own. */
+export function webhookUrl(config: Pick<Config, 'publicUrl' | 'webhookSecrets'>, login: string): string {
+  const hasOwn = secretsTried(config, login).length > 0;
+  return `${config.publicUrl ?? 'PUBLIC_URL'}${webhookPath}${hasOwn ? `/${login}` : ''}`;
+}
 
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));

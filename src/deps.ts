@@ -28,8 +28,8 @@ export interface Counters {
   gone: number;
   /** Webhooks that announced a newer state than GitHub ever showed. */
   stale: number;
-  /** Deliveries with a valid signature and payload. */
-  deliveries: { taken: number; ignored: number };
+  /** Webhook deliveries; refused ones have no valid signature or payload, or came at a bad time. */
+  deliveries: { taken: number; ignored: number; refused: number };
 }
 
 /**
@@ -85,7 +85,7 @@ export function connectDeps(config: Config, log: Logger, databaseUrl: string, sc
     database,
     github: createGithub(config.github),
     scorer,
-    counters: { gone: 0, stale: 0, deliveries: { taken: 0, ignored: 0 } },
+    counters: { gone: 0, stale: 0, deliveries: { taken: 0, ignored: 0, refused: 0 } },
     migrationsApplied: 0,
     async close() {
       await scorer.close();

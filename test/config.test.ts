@@ -1,9 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { type Config, ConfigError, isLoopback, isUnencrypted, loadConfig } from '../src/config.ts';
+import { type Config, ConfigError, isLoopback, isUnencrypted, loadConfig, webhookUrl } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): string {
   try {
@@ -345,7 +345,41 @@ describe('a secret', () => {
   test('a webhook secret of one organisation begins with its login; other colons belong to the secret', () => {
     const secretsOf = (text: string) => loadConfig({ GITHUB_WEBHOOK_SECRET: text }).webhookSecrets;
     expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
+    expect(secretsOf('Acme:a long own secret')).toEqual([{ login: 'acme', secret: 'a long own secret' }]);
     expect(secretsOf('not_a_login:a long secret')).toEqual([{ login: undefined, secret: 'not_a_login:a long secret' }]);
+  });
+});
+
+describe('webhook secrets', () => {
+  test('a file has a webhook secret in each line, which may hold commas and, after a colon, colons', () => {
+    const file = join(tmpdir(), `pullscore-secrets-${process.pid}`);
+    writeFileSync(file, 'a,secret,with,commas\r\nacme:another, of acme: this\n\n:begins:with no login\n');
+    onTestFinished(() => rmSync(file));
+    expect(loadConfig({ GITHUB_WEBHOOK_SECRET_FILE: file }).webhookSecrets).toEqual([
+      { login: undefined, secret: 'a,secret,with,commas' },
+      { login: 'acme', secret: 'another, of acme: this' },
+      { login: undefined, secret: 'begins:with no login' },
+    ]);
+  });
+
+  test('at most four webhook secrets are tried at an address; an error names the address for more', () => {
+    const secrets = (count: number, login = '') =>
+      Array.from({ length: count }, (_, index) => `${login}secret number ${index} of many`);
+    const load = (...each: string[]) => loadConfig({ GITHUB_WEBHOOK_SECRET: each.join() });
+    expect(load(...secrets(4), ...secrets(4, 'acme:'), ...secrets(4, 'globex:')).webhookSecrets).toHaveLength(12);
+    expect(() => load(...secrets(5))).toThrow(
+      'GITHUB_WEBHOOK_SECRET has more than 4 secrets for /webhooks/github: give each organisation its own, as LOGIN:SECRET, and the address /webhooks/github/LOGIN',
+    );
+    expect(() => load(...secrets(4, 'acme:'), ...secrets(1, 'ACME:'))).toThrow('secrets for one organisation: remove');
+  });
+
+  test("an organisation's webhook has its own address if it has a secret of its own", () => {
+    const config = loadConfig({
+      PUBLIC_URL: 'https://scores.example',
+      GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only',
+    });
+    expect(webhookUrl(config, 'ACME')).toBe('https://scores.example/webhooks/github/ACME');
+    expect(webhookUrl(config, 'globex')).toBe('https://scores.example/webhooks/github');
   });
 });
 

@@ -44,12 +44,13 @@ export function createMetrics({ config, counters, database, github, log }: Deps,
     });
   new Counter({
     name: 'pullscore_webhook_deliveries_total',
-    help: 'Deliveries with a valid signature and payload: taken, or ignored',
+    help: 'Deliveries: taken, ignored, or refused, such as those without a valid signature',
     labelNames: ['outcome'],
     registers,
     collect() {
       this.reset();
-      for (const outcome of ['taken', 'ignored'] as const) this.inc({ outcome }, counters.deliveries[outcome]);
+      for (const outcome of ['taken', 'ignored', 'refused'] as const)
+        this.inc({ outcome }, counters.deliveries[outcome]);
     },
   });
   new Gauge({

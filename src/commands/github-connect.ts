@@ -72,7 +72,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       'Delete it on GitHub, and run the command again.',
     );
   }
-  const secrets = [valueIn(before, 'GITHUB_WEBHOOK_SECRET'), app.webhookSecret];
+  const secrets = [valueIn(before, 'GITHUB_WEBHOOK_SECRET'), `${login}:${app.webhookSecret}`];
   try {
     writeEnvFile(
       output,
@@ -123,7 +123,11 @@ function requirePublicUrl({ publicUrl }: Config): void {
 }
 
 /** The configuration of a service that has read the file. */
-const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredApp, envFile: string): Config => ({
+const withApp = (
+  config: Config,
+  { id, privateKey, ownerLogin, webhookSecret }: RegisteredApp,
+  envFile: string,
+): Config => ({
   ...config,
   variables: [
     ...config.variables.filter(name => !/^GITHUB_(TOKEN|APP|WEBHOOK)/.test(name)),
@@ -133,7 +137,7 @@ const withApp = (config: Config, { id, privateKey, webhookSecret }: RegisteredAp
   ],
   envFile,
   github: { ...config.github, token: undefined, app: { id, privateKey } },
-  webhookSecrets: [...config.webhookSecrets, { login: undefined, secret: webhookSecret }],
+  webhookSecrets: [...config.webhookSecrets, { login: ownerLogin.toLowerCase(), secret: webhookSecret }],
 });
 
 async function waitForInstallation(

@@ -34,7 +34,11 @@ export async function registerInBrowser(
     throw new CommandError(`Port ${port} can't be used: ${error.code}.`, 'Name another one with --port.');
   });
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${key}`;
-  const urls = { service: config.publicUrl ?? '', webhook: webhookUrl(config), redirect: `${address}/done` };
+  const urls = {
+    service: config.publicUrl ?? '',
+    webhook: webhookUrl({ ...config, webhookSecrets: [{ login: login.toLowerCase(), secret: '' }] }, login),
+    redirect: `${address}/done`,
+  };
   const manifest = JSON.stringify(createManifest(login, urls, [...subscribedEvents.keys()]));
   const form = html`<form method="post" action="${web}/organizations/${login}/settings/apps/new?state=${state}"><input
 type="hidden" name="manifest" value="${manifest}"><button>Create the App on GitHub</button></form>`;

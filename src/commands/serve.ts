@@ -99,7 +99,7 @@ function urlOf({ host, port, publicUrl }: Config, app: App | undefined): string 
  *
  * @returns a function that ends this
  */
-async function startReporting({ config, database, log }: Deps, command: ServiceProcess['command']) {
+async function startReporting({ config, counters, database, log }: Deps, command: ServiceProcess['command']) {
   const { variables } = config;
   const place = `${hostname()}, process ${process.pid}`;
   const own = { id: randomUUID(), command, place, variables, settings: sharedSettings(command, config) };
@@ -110,7 +110,10 @@ async function startReporting({ config, database, log }: Deps, command: ServiceP
     for (;;) {
       await delay(reportIntervalMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      await reportService(database, own).catch(error => log.debug({ err: error }, 'this process was not reported'));
+      const { refused } = counters.deliveries;
+      await reportService(database, own, refused).catch(error =>
+        log.debug({ err: error }, 'this process was not reported'),
+      );
     }
   })();
   return async () => {

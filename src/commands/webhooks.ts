@@ -147,7 +147,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             deliveries
               .toReversed()
               .map(each => [showTime(each.receivedAt), each.event, each.action, each.state, each.guid]),
-            `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config)}, with content type application/json.`,
+            `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config, login)}, with content type application/json.`,
           ),
           ...(deliveries.some(({ state }) => state === 'gone')
             ? ['gone: GitHub did not show the pull request for 13 minutes.']

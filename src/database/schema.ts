@@ -594,4 +594,6 @@ export const serviceReports = pgTable('service_reports', {
   salt: text('salt').notNull(),
   /** Slow hashes of the settings that processes should share, by variable. */
   hashes: json('hashes').$type<Readonly<Record<string, string>>>().notNull(),
+  /** Webhook deliveries that the process has refused since its start. */
+  refusedDeliveries: integer('refused_deliveries').notNull().default(0),
 });

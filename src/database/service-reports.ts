@@ -43,11 +43,14 @@ export async function hashSettings(settings: Settings, salt: string): Promise<Re
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Stores the report of a process, or that it still runs. */
-export async function reportService(database: Database, process: ServiceProcess): Promise<void> {
+/** Stores the report of a process, or that it still runs. @param refusedDeliveries since its start */
+export async function reportService(database: Database, process: ServiceProcess, refusedDeliveries = 0): Promise<void> {
   const { id, command, place, variables, settings } = process;
   const isOwn = eq(serviceReports.process, id);
-  const { rowCount } = await database.executor.update(serviceReports).set({ seenAt: sql`now()` }).where(isOwn);
+  const { rowCount } = await database.executor
+    .update(serviceReports)
+    .set({ seenAt: sql`now()`, refusedDeliveries })
+    .where(isOwn);
   if (rowCount === 1) return;
   await database.transaction(async executor => {
     // One after the other, or two that start together would choose two salts.
@@ -56,7 +59,7 @@ export async function reportService(database: Database, process: ServiceProcess)
     const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
     const salt = other?.salt ?? randomBytes(16).toString('base64url');
     const hashes = await hashSettings(settings, salt);
-    const values = { process: id, command, place, variables: [...variables], salt, hashes, seenAt: sql`now()` };
+    const values = { process: id, command, place, variables: [...variables], salt, hashes };
     await executor.insert(serviceReports).values(values);
   });
 }
@@ -67,9 +70,9 @@ export async function withdrawReport({ executor }: Pick<Database, 'executor'>, i
 
 /** Of all processes that run: `serve` first. */
 export function listServiceReports(executor: Executor) {
-  const { process, command, place, startedAt, variables, salt, hashes } = serviceReports;
+  const { process, command, place, startedAt, variables, salt, hashes, refusedDeliveries } = serviceReports;
   return executor
-    .select({ process, command, place, startedAt, variables, salt, hashes })
+    .select({ process, command, place, startedAt, variables, salt, hashes, refusedDeliveries })
     .from(serviceReports)
     .where(isPresent)
     .orderBy(command, startedAt, process);

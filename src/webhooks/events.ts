@@ -178,10 +178,10 @@ export async function receive(
     // The payload only claims an organisation: the one that it would change is what counts.
     const addressed = await findGithubOrganisation(executor, organisation);
     if (addressed === undefined) return receipt('unknown_organisation');
-    if (!logins.some(login => login.toLowerCase() === addressed.login.toLowerCase())) {
+    if (!logins.includes(addressed.login.toLowerCase())) {
       throw unauthenticated(
         'This webhook secret is for another organisation.',
-        'If the organisation was renamed, change its entry in GITHUB_WEBHOOK_SECRET.',
+        'If the organisation was renamed, change its entry in GITHUB_WEBHOOK_SECRET, and the address of its webhook.',
       );
     }
   }

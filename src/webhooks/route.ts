@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyRequest } from 'fastify';
 import { createBatcher } from '../batching.ts';
-import type { WebhookSecret } from '../config.ts';
+import { secretsTried, type WebhookSecret, webhookPath } from '../config.ts';
 import {
   type DeliveryOutcome,
   type PullRequestDelivery,
@@ -15,10 +15,12 @@ import { parsePayload } from './payload.ts';
 /** GitHub's payloads for our events stay below 2 MB, by its own limits on texts and lists. */
 const maxPayloadBytes = 5_000_000;
 
-/** `POST /webhooks/github`: verify, record, acknowledge. The loops do the rest after the reply. */
+/**
+ * `POST /webhooks/github`, and the same with an organisation's login: verify, record, acknowledge. The loops do the rest
+ * after the reply.
+ */
 export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
-  const secrets = deps.config.webhookSecrets;
   // Deliveries that arrive close together share one statement, because most of a delivery's cost is the commit.
   const takePullRequest = createBatcher<PullRequestDelivery, DeliveryOutcome>(
     { maxUnderWay: 2, maxBatchSize: 100 },
@@ -39,7 +41,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
         'Choose it in the webhook settings on GitHub.',
       );
     }
-    if (secrets.length === 0) {
+    if (deps.config.webhookSecrets.length === 0) {
       throw webhooksNotConfigured(
         'Webhooks are not configured.',
         'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
@@ -47,33 +49,46 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     }
   });
   app.admitBodies(app, maxPayloadBytes);
+  app.addHook('onSend', async (_request, reply) => {
+    if (reply.statusCode >= 400) deps.counters.deliveries.refused += 1;
+  });
 
-  app.post(
-    '/github',
-    { bodyLimit: maxPayloadBytes, schema: { hide: true } },
-    async (request: FastifyRequest<{ Body: Buffer | undefined }>, reply) => {
-      const { body } = request;
-      if (body === undefined) throw badRequest('The payload is missing.');
-      const signedFor = signers(secrets, body, request.headers['x-hub-signature-256']);
-      if (signedFor.length === 0) {
-        throw unauthenticated(
-          'The signature does not match.',
-          'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.',
-        );
-      }
-      const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
-      const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
-      const { taken, message } = await receive(deps, takePullRequest, {
-        event,
-        guid,
-        payload: parsePayload(body),
-        logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(login => login ?? []),
-      });
-      deps.counters.deliveries[taken ? 'taken' : 'ignored'] += 1;
-      return reply.code(taken ? 202 : 200).send({ message });
-    },
-  );
+  for (const path of ['/github', '/github/:login(^[\\w-]{1,100}$)']) {
+    app.post(
+      path,
+      { bodyLimit: maxPayloadBytes, schema: { hide: true } },
+      async (request: FastifyRequest<{ Body: Buffer | undefined; Params: { login?: string } }>, reply) => {
+        const { body } = request;
+        const { login } = request.params;
+        if (body === undefined) throw badRequest('The payload is missing.');
+        const tried = secretsTried(deps.config, login);
+        const signedFor = signers(tried, body, request.headers['x-hub-signature-256']);
+        if (signedFor.length === 0) throw mismatch(login, tried.length < deps.config.webhookSecrets.length);
+        const event = header(request, 'x-github-event', /^[a-z0-9_]{1,100}$/);
+        const guid = header(request, 'x-github-delivery', /^[\w-]{1,100}$/);
+        const { taken, message } = await receive(deps, takePullRequest, {
+          event,
+          guid,
+          payload: parsePayload(body),
+          logins: signedFor.includes(undefined) ? undefined : signedFor.flatMap(each => each ?? []),
+        });
+        deps.counters.deliveries[taken ? 'taken' : 'ignored'] += 1;
+        return reply.code(taken ? 202 : 200).send({ message });
+      },
+    );
+  }
 };
+
+/** The same for organisations with and without a secret, so that strangers learn nothing. */
+function mismatch(login: string | undefined, isPartial: boolean) {
+  const action =
+    login !== undefined
+      ? 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub, with the login and a colon before it.'
+      : isPartial
+        ? `Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub, or let the webhook go to ${webhookPath}/LOGIN if its secret is for one organisation.`
+        : 'Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.';
+  return unauthenticated('The signature does not match.', action);
+}
 
 /** @returns the organisations that the secrets with this signature speak for; undefined speaks for all */
 function signers(

@@ -14,6 +14,7 @@ import {
 } from '../../src/commands/doctor/github-checks.ts';
 import {
   checkComparison,
+  checkOrganisations,
   checkRules,
   checkServer,
   type OrganisationScope,
@@ -115,7 +116,8 @@ const reportOf = (command: 'serve' | 'worker', report: Partial<ServiceReport> = 
   processes += 1;
   const variables = ['GITHUB_TOKEN', 'GITHUB_WEBHOOK_SECRET'];
   const place = `web, process ${processes}`;
-  return { process: place, command, place, startedAt: new Date(0), variables, salt: 's', hashes: {}, ...report };
+  const facts = { startedAt: new Date(0), variables, salt: 's', hashes: {}, refusedDeliveries: 0 };
+  return { process: place, command, place, ...facts, ...report };
 };
 
 describe('the processes of the service', () => {
@@ -140,6 +142,24 @@ describe('the processes of the service', () => {
       `ok: Set for the service (web, process 5): ${set}`,
       'ok: Set for the service (web, process 6): GITHUB_TOKEN (reported 1970-01-01 00:00 UTC).',
       expect.stringMatching(/^warning: GITHUB_WEBHOOK_SECRET is not set for the service \(web, process 6\): /),
+    ]);
+  });
+
+  test('doctor shows how many webhook deliveries a process has refused', () => {
+    expect(complaints([reportOf('serve', { refusedDeliveries: 1 }), reportOf('serve')])).toEqual([
+      'warning: web, process 1 has refused 1 webhook delivery since 1970-01-01 00:00 UTC. → See Recent Deliveries of the ' +
+        'webhook on GitHub, and the log of the service. Those that GitHub does not list came from others.',
+    ]);
+  });
+
+  test('doctor reports a webhook secret whose login is not tracked, without showing a part of it', () => {
+    const { config } = scopeWith({ GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only,hush:a-secret-with-a-colon' });
+    const organisations = [{ login: 'acme', removedAt: null }] as never;
+    const lines = linesOf(checkOrganisations({ login: undefined, organisations }, { ...scopeWith(), config }));
+    expect(lines).toEqual([
+      'ok: Tracked here: acme.',
+      'warning: Secret 2 of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here. → Correct the login. If ' +
+        'the colon belongs to the secret, use GITHUB_WEBHOOK_SECRET_FILE, with a colon before it.',
     ]);
   });
 

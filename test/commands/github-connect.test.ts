@@ -108,7 +108,7 @@ describe('github connect', () => {
       name: 'pullscore acme',
       url: 'https://pullscore.example.com',
       description: expect.any(String),
-      hook_attributes: { url: 'https://pullscore.example.com/webhooks/github', active: true },
+      hook_attributes: { url: 'https://pullscore.example.com/webhooks/github/acme', active: true },
       redirect_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/done$/),
       public: false,
       default_permissions: { ...Object.fromEntries(readPermissions.map(name => [name, 'read'])), checks: 'write' },
@@ -131,7 +131,7 @@ describe('github connect', () => {
     });
     const written = variables(text);
     expect(Object.keys(written)).toEqual(['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET']);
-    for (const secret of [written.GITHUB_APP_PRIVATE_KEY, written.GITHUB_WEBHOOK_SECRET]) {
+    for (const secret of [written.GITHUB_APP_PRIVATE_KEY, written.GITHUB_WEBHOOK_SECRET?.replace('acme:', '')]) {
       expect(stdout + stderr).not.toContain(String(secret).slice(30, 60));
     }
     // The service starts with it, and with it beside the program.
@@ -271,7 +271,7 @@ describe('github connect', () => {
     expect((await running.ended).code).toBe(0);
     const text = readFileSync(output, 'utf8');
     expect(text).toMatch(
-      /^# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN=''\nGITHUB_WEBHOOK_SECRET='a-secret-of-before,[0-9a-f]{40}'\nPORT=3000\nGITHUB_APP_ID='1000000'\nGITHUB_APP_PRIVATE_KEY='[^']+'\n$/,
+      /^# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN=''\nGITHUB_WEBHOOK_SECRET='a-secret-of-before,acme:[0-9a-f]{40}'\nPORT=3000\nGITHUB_APP_ID='1000000'\nGITHUB_APP_PRIVATE_KEY='[^']+'\n$/,
     );
     expect(statSync(output).mode & 0o777).toBe(0o600);
   });

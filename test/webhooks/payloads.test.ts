@@ -91,7 +91,6 @@ describe('a signed payload', () => {
     ['an organisation whose login has NUL', without({ organization: { id: 1, login: 'ac\u0000me' } })],
     ['a time that is not one', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: 'yesterday' } })],
     ['a time in month 13', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-13-01T00:00:00Z' } })],
-    ['a time before 1970', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '1969-12-31T23:59:59Z' } })],
     ['a day instead of a time', without({ pull_request: { id: 5, node_id: 'PR_5', updated_at: '2026-01-01' } })],
     ['neither organisation nor repository', without({ organization: undefined })],
     ['an owner without an id', without({ repository: { owner: { login: 'acme' } } })],

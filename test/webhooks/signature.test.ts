@@ -163,6 +163,57 @@ describe('secrets', () => {
     });
   });
 
+  describe("an organisation's own address", () => {
+    const path = '/webhooks/github/ACME';
+
+    test("the address of an organisation takes what is signed with its secrets, and nothing else's", async () => {
+      const own = await startWith(`acme:${old}, acme:${fresh}, globex:${webhookSecret}, a secret for all of them`);
+      for (const secret of [old, fresh]) expect((await post(own, delivery, { path, secret })).status).toBe(202);
+      for (const secret of [webhookSecret, 'a secret for all of them']) {
+        expect(await post(own, delivery, { path, secret })).toMatchObject({
+          status: 401,
+          message:
+            'The signature does not match. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub, with the login and a colon before it.',
+        });
+      }
+      const strange = await post(own, delivery, { path: '/webhooks/github/nobody', secret: webhookSecret });
+      expect(strange).toEqual({
+        ...(await post(own, delivery, { path, secret: webhookSecret })),
+        headers: expect.anything(),
+      });
+      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
+    });
+
+    test('with more than four secrets, those of organisations are tried at their own addresses only', async () => {
+      const many = ['acme', 'globex', 'initech', 'umbrella'].map(login => `${login}:${login} has its own secret`);
+      const secret = 'acme has its own secret';
+      const few = await startWith([...many].join());
+      expect((await post(few, { event: 'ping' }, { secret })).status).toBe(200);
+      const more = await startWith([...many, fresh].join());
+      expect((await post(more, { event: 'ping' }, { secret: fresh })).status).toBe(200);
+      expect((await post(more, { event: 'ping' }, { path, secret })).status).toBe(200);
+      expect(await post(more, { event: 'ping' }, { secret })).toMatchObject({
+        status: 401,
+        message: expect.stringContaining('let the webhook go to /webhooks/github/LOGIN if its secret'),
+      });
+    });
+
+    test('what cannot be a login is no address of a webhook', async () => {
+      for (const login of ['', 'a/b', 'a%00', 'a'.repeat(101)]) {
+        expect((await post(service, delivery, { path: `/webhooks/github/${login}` })).status).toBe(404);
+      }
+    });
+  });
+
+  test('refused deliveries are counted, whatever they are refused for', async () => {
+    const before = service.counters.deliveries.refused;
+    await post(service, delivery, { secret: 'another' });
+    await post(service, delivery, { body: '[]' });
+    await post(service, delivery, { headers: { 'content-type': 'text/plain' } });
+    await post(service, { event: 'ping' });
+    expect(service.counters.deliveries.refused).toBe(before + 3);
+  });
+
   test('a delivery gets 503 if no webhook secret is set', async () => {
     const open = closing(await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: '' }));
     for (const secret of ['', 'undefined', webhookSecret]) {

@@ -11,6 +11,7 @@ export interface WebhookReply {
 }
 
 export interface PostOptions {
+  path?: string;
   guid?: string;
   secret?: string;
   /** The exact bytes, instead of the payload as JSON; they are what gets signed. */
@@ -23,7 +24,13 @@ export interface PostOptions {
 export async function post(
   { app }: Pick<Service, 'app'>,
   { event, payload = {} }: { event: string; payload?: unknown },
-  { guid = randomUUID(), secret = webhookSecret, body = JSON.stringify(payload), headers = {} }: PostOptions = {},
+  {
+    path = '/webhooks/github',
+    guid = randomUUID(),
+    secret = webhookSecret,
+    body = JSON.stringify(payload),
+    headers = {},
+  }: PostOptions = {},
 ): Promise<WebhookReply> {
   const all: Record<string, string | string[] | undefined> = {
     'content-type': 'application/json',
@@ -36,7 +43,7 @@ export async function post(
   const given = Object.fromEntries(
     Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
-  const reply = await app.inject({ method: 'POST', url: '/webhooks/github', payload: body, headers: given });
+  const reply = await app.inject({ method: 'POST', url: path, payload: body, headers: given });
   expect(reply.headers).toMatchObject({
     'content-type': 'application/json; charset=utf-8',
     'x-request-id': expect.stringMatching(/^[\w-]+$/),

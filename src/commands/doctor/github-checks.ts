@@ -1,5 +1,5 @@
 /** Checks of what GitHub shows. Each is a function from facts to findings. */
-import { type Config, webhookPath, webhookUrl } from '../../config.ts';
+import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { webAddress } from '../../github/app-manifest.ts';
 import { type Github, maxPageSize } from '../../github/client.ts';
@@ -189,7 +189,7 @@ export async function readHook(
   organisation: IdentifiedOrganisation,
 ) {
   const hooks = await call(() => inspection.findHooks(organisation));
-  const own = hooks.shown.filter(each => goesHere(config, each));
+  const own = hooks.shown.filter(each => goesHere(config, organisation.login, each));
   const hook = own.find(({ active }) => active) ?? own[0];
   const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(organisation, hook));
   // For the organisation's owners.
@@ -198,16 +198,23 @@ export async function readHook(
 }
 
 /** Compares addresses, or only paths without PUBLIC_URL. */
-function goesHere(config: Config, { url }: GithubHook): boolean {
+function goesHere(config: Config, login: string, { url }: GithubHook): boolean {
   if (url === null || !URL.canParse(url)) return false;
-  const { href, pathname } = new URL(url);
-  return config.publicUrl === undefined ? pathname.endsWith(webhookPath) : href === new URL(webhookUrl(config)).href;
+  // This shell may not have the secrets of the service, so both addresses are right, unless these show otherwise.
+  const isCommonRight = config.webhookSecrets.length === 0 || secretsTried(config).length > 0;
+  const paths = [`${webhookPath}/${login}`, ...(isCommonRight ? [webhookPath] : [])].map(path => path.toLowerCase());
+  const address = new URL(url).href.toLowerCase();
+  return paths.some(path =>
+    config.publicUrl === undefined
+      ? address.endsWith(path)
+      : address === new URL(config.publicUrl + path).href.toLowerCase(),
+  );
 }
 
 export function checkHook(facts: Awaited<ReturnType<typeof readHook>>, scope: OrganisationScope): Verdicts {
   const { settings, hooks, hook, deliveries } = facts;
   const { config } = scope;
-  const here = webhookUrl(config);
+  const here = webhookUrl(config, scope.organisation.login);
   const setUp = `${here}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...subscribedEvents.values()])}.`;
   if (hook === undefined && hooks.mayHideMore) {
     const scopeHint = config.github.app ? '' : ' (classic token: the scope admin:org_hook)';

@@ -124,7 +124,7 @@ export const checkAbandoned = (databases: readonly AbandonedDatabase[]): Verdict
 /** @param facts.login the one to check; undefined for all */
 export function checkOrganisations(
   { login, organisations }: { login: string | undefined; organisations: readonly Organisation[] },
-  { program }: Scope,
+  { program, config }: Scope,
 ): Verdicts {
   const removed = organisations.flatMap(({ login: name, removedAt }) =>
     removedAt === null
@@ -144,6 +144,16 @@ export function checkOrganisations(
       ? ok(`Tracked here: ${tracked.join(', ')}.`)
       : warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`),
     ...removed,
+    ...config.webhookSecrets.map(
+      ({ login: owner }, index) =>
+        owner !== undefined &&
+        !tracked.some(each => each.toLowerCase() === owner) &&
+        // The login may be a part of the secret, so it is not shown.
+        warning(
+          `Secret ${index + 1} of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here.`,
+          'Correct the login. If the colon belongs to the secret, use GITHUB_WEBHOOK_SECRET_FILE, with a colon before it.',
+        ),
+    ),
   ];
 }
 
@@ -229,7 +239,7 @@ export function checkDeliveries(
       config.webhookSecrets.length > 0 &&
       warning(
         'No deliveries have arrived yet, except perhaps a ping.',
-        `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config)}.`,
+        `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config, organisation.login)}.`,
       ),
     lateDeliveries > 0 &&
       warning(

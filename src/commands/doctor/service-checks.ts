@@ -1,6 +1,7 @@
 /** What the processes of the service report: the variables that are set there, and settings that differ. */
 import { type Config, isLoopback } from '../../config.ts';
 import { hashSettings, type ServiceProcess, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
+import { counted } from '../../text/numbers.ts';
 import { showTime } from '../context.ts';
 import { list, ok, type Verdict, type Verdicts, warning } from './findings.ts';
 import { describeVariables, type Scope } from './local-checks.ts';
@@ -61,6 +62,14 @@ export function checkService(
         ),
     ),
     ...compareSettings(reports, hashes),
+    ...reports.map(
+      ({ place, refusedDeliveries, startedAt }) =>
+        refusedDeliveries > 0 &&
+        warning(
+          `${place} has refused ${counted(refusedDeliveries, 'webhook delivery', 'webhook deliveries')} since ${showTime(startedAt)} UTC.`,
+          'See Recent Deliveries of the webhook on GitHub, and the log of the service. Those that GitHub does not list came from others.',
+        ),
+    ),
   ];
 }
 

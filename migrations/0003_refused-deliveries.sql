@@ -1,0 +1,1 @@
+ALTER TABLE "service_reports" ADD COLUMN "refused_deliveries" integer DEFAULT 0 NOT NULL;
