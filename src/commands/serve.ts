@@ -99,7 +99,10 @@ function urlOf({ host, port, publicUrl }: Config, app: App | undefined): string 
  *
  * @returns a function that ends this
  */
-async function startReporting({ config, counters, database, log }: Deps, command: ServiceProcess['command']) {
+export async function startReporting(
+  { config, counters, database, log }: Pick<Deps, 'config' | 'counters' | 'database' | 'log'>,
+  command: ServiceProcess['command'],
+) {
   const { variables } = config;
   const place = `${hostname()}, process ${process.pid}`;
   const own = { id: randomUUID(), command, place, variables, settings: sharedSettings(command, config) };

@@ -24,7 +24,7 @@ import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
 import { createDatabase, createEmptyDatabase, type Service, startReplica, webhookSecret } from '../support/service.ts';
 import { createTenant, type Tenant } from '../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, run, runHere, runJson } from './support.ts';
+import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 /*
  * A healthy service with its loops and its webhook. Each test breaks one thing and checks what the doctor reports.
@@ -178,16 +178,15 @@ test('doctor has no complaints about a healthy service in any area', async () =>
 });
 
 test('doctor prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
-  requireBuild();
   const [warned, broken, json] = await Promise.all([
-    run(
+    runHere(
       { ...environment, RECONCILE_INTERVAL: '0', GITHUB_API_URL: github.apiUrl, PUBLIC_URL: '' },
       'doctor',
       '--organisation',
       'acme',
     ),
-    run({ PORT: 'x', WORKER: 'perhaps' }, 'doctor'),
-    run({ PORT: 'x' }, 'doctor', '--json'),
+    runHere({ PORT: 'x', WORKER: 'perhaps' }, 'doctor'),
+    runHere({ PORT: 'x' }, 'doctor', '--json'),
   ]);
   expect(warned.stdout).toContain('! RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.');
   expect(broken).toMatchObject({
@@ -204,7 +203,7 @@ test('doctor prints all findings, and ends with 0 for a warning or 1 and one lin
   // Without PUBLIC_URL any webhook to the path counts, and there is none.
   expect(warned.code).toBe(1);
   github.grants.scopes = [];
-  expect(await run({ ...environment, RECONCILE_INTERVAL: '0' }, 'doctor')).toMatchObject({ code: 0 });
+  expect(await runHere({ ...environment, RECONCILE_INTERVAL: '0' }, 'doctor')).toMatchObject({ code: 0 });
 });
 
 describe('the configuration', () => {
@@ -724,10 +723,9 @@ describe('the background work', () => {
   });
 
   test('webhooks status shows failing pull requests, and webhooks retry retries them', async () => {
-    requireBuild();
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
-      run(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runHere(environment, 'webhooks', 'status', '--organisation', 'acme'),
       runJson(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
     expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure\.$/m);
@@ -744,7 +742,7 @@ describe('the background work', () => {
         { pull_request: null, external_id: '2', attempts: 3, parked: false, requested_at: moment, due_at: moment },
       ],
     });
-    const retried = await run(environment, 'webhooks', 'retry', '--organisation', 'acme');
+    const retried = await runHere(environment, 'webhooks', 'retry', '--organisation', 'acme');
     expect(retried).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Retrying 2 pull requests, 1 of them parked\. /),
@@ -774,7 +772,6 @@ describe('the background work', () => {
   });
 
   test('doctor and webhooks status explain deliveries whose pull requests GitHub never showed', async () => {
-    requireBuild();
     await hook();
     await deliveries('gone', '6 days', 6);
     await deliveries('gone', '8 days', 7);
@@ -784,7 +781,7 @@ describe('the background work', () => {
       /^warning deliveries: 1 delivery in the last 7 days named a pull request that GitHub never showed\. → Give the credentials/,
     );
     const [text, json] = await Promise.all([
-      run(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runHere(environment, 'webhooks', 'status', '--organisation', 'acme'),
       runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks', 'status', '--organisation', 'acme'),
     ]);
     expect(text.stdout).toContain(

@@ -3,8 +3,11 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { startReporting } from '../../src/commands/serve.ts';
+import { loadConfig } from '../../src/config.ts';
 import { connectDatabase } from '../../src/database/client.ts';
 import { listServiceReports, reportService, withdrawReport } from '../../src/database/service-reports.ts';
+import { connectDeps } from '../../src/deps.ts';
 import { query } from '../support/database-server.ts';
 import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
@@ -16,11 +19,14 @@ let shell: Environment;
 /** The variables of a service, which is not here. */
 let elsewhere: Environment;
 let folder: string;
+/** What to close before the database is dropped. */
+let ending: (() => Promise<void>)[];
 const secret = 'a secret of more than sixteen';
 
 beforeAll(requireBuild);
 
 beforeEach(async () => {
+  ending = [];
   const database = await createDatabase();
   folder = createHome('report');
   writeFileSync(join(folder, 'secret'), secret);
@@ -34,14 +40,24 @@ beforeEach(async () => {
   };
   await runJson(shell, 'organisation', 'add', 'acme');
   return async () => {
+    for (const end of ending) await end();
     await database.drop();
     removeHome(folder);
   };
 });
 
+/** Reports this process as one with these variables, until the test ends or the returned function withdraws it. */
+async function report(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
+  const config = loadConfig({ PULLSCORE_HOME: '/nonexistent/pullscore', ...environment });
+  const deps = connectDeps(config, pino({ level: 'silent' }), shell.DATABASE_URL ?? '');
+  const withdraw = await startReporting(deps, command);
+  ending.push(withdraw, () => deps.close());
+  return withdraw;
+}
+
 /** Starts a process, which runs until the test ends or the returned function stops it. */
-async function start(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
-  const { child, shows, ended } = startForTest(environment, command);
+async function start(environment: Environment): Promise<() => Promise<void>> {
+  const { child, shows, ended } = startForTest(environment, 'serve');
   await shows(/ready/);
   return async () => {
     child.kill('SIGINT');
@@ -78,8 +94,8 @@ const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
 describe('doctor', () => {
   test('doctor tells the variables of this shell from those that the service and the worker reported', async () => {
-    await start(elsewhere);
-    await start({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
+    await report(elsewhere);
+    await report({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
     expect(await findings(shell)).toEqual([
       'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       expect.stringMatching(
@@ -94,7 +110,7 @@ describe('doctor', () => {
   });
 
   test('doctor says what the service lacks, even if this shell has it', async () => {
-    await start({ ...shell, PORT: '0' });
+    await report({ ...shell, PORT: '0' });
     const found = await findings(elsewhere);
     expect(found.filter(line => line.startsWith('warning'))).toEqual([
       'warning: GITHUB_WEBHOOK_SECRET is not set for the service: webhooks are refused.',
@@ -104,9 +120,10 @@ describe('doctor', () => {
   });
 
   test('doctor reports settings that differ between processes, and between them and this shell', async () => {
-    await start(elsewhere);
+    await report(elsewhere);
+    // Another process, and so another place.
     await start({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
-    await start({ ...shell, GITHUB_TOKEN_FILE: file('ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' }, 'worker');
+    await report({ ...shell, GITHUB_TOKEN_FILE: file('ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' }, 'worker');
     const found = await findings({ ...shell, GITHUB_API_URL: 'http://127.0.0.1:1/', GITHUB_TOKEN: 'ghp_another' });
     const service = `the service (${hostname()})`;
     expect(found.filter(line => line.startsWith('warning')).map(line => line.replace(/, process \d+/g, ''))).toEqual([
@@ -158,9 +175,9 @@ test('doctor names the variable that holds the file of the token', async () => {
 
 describe('webhooks status', () => {
   test('webhooks status says whether the service has a secret, whatever this shell has', async () => {
-    await start(elsewhere);
+    await report(elsewhere);
     expect((await status(shell)).stdout).not.toContain('SECRET');
-    await start({ ...shell, PORT: '0' });
+    await report({ ...shell, PORT: '0' });
     expect((await status(elsewhere)).stdout).toContain(
       'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
     );
@@ -177,8 +194,8 @@ describe('webhooks status', () => {
 
 describe('the report of a process', () => {
   test('the report of a process has no values, only hashes with a salt that all processes share', async () => {
-    await start(elsewhere);
-    await start({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
+    await report(elsewhere);
+    await report({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
     const rows = await reports<{ text: string; salt: string; hashes: Record<string, string> }>();
     const [one, two] = rows;
     expect(rows).toHaveLength(2);
@@ -205,7 +222,7 @@ describe('the report of a process', () => {
   });
 
   test('the report of a crashed process counts for a minute, and the next process removes it', async () => {
-    const stop = await start(elsewhere);
+    const withdraw = await report(elsewhere);
     const age = (seconds: number) =>
       query(
         shell.DATABASE_URL ?? '',
@@ -213,11 +230,11 @@ describe('the report of a process', () => {
       );
     const count = async () => (await findings(shell)).filter(line => line.includes('Set for the service')).length;
     await age(50);
-    await stop();
+    await withdraw();
     expect(await count()).toBe(1);
     await age(61);
     expect(await count()).toBe(0);
-    await start(elsewhere, 'worker');
+    await report(elsewhere, 'worker');
     expect(await reports()).toMatchObject([{ command: 'worker' }]);
   });
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { exchange, listen, stall } from '../support/raw-http.ts';
 import { type Service, startService, webhookSecret } from '../support/service.ts';
@@ -90,6 +90,18 @@ describe('many payloads at once', () => {
 
     // A payload that breaks off makes room.
     for (const { socket } of stalled) socket.destroy();
+    await expect.poll(async () => (await send(large)).status).toBe(202);
+  });
+
+  test('payloads that stall make room once their time is over', async () => {
+    const { headersTimeout } = service.app.server;
+    Object.assign(service.app.server, { headersTimeout: 1_000, requestTimeout: 1_000 });
+    onTestFinished(() => void Object.assign(service.app.server, { headersTimeout, requestTimeout: 0 }));
+    const stalled: Awaited<ReturnType<typeof stall>>[] = [];
+    for (let index = 0; index < maxLarge; index += 1) {
+      stalled.push(await stall(service.app, port, `${head(maxBytes)}\r\n{`));
+    }
+    await expect.poll(() => stalled.every(({ socket }) => socket.destroyed)).toBe(true);
     await expect.poll(async () => (await send(large)).status).toBe(202);
   });
 

@@ -10,7 +10,7 @@ import { newId } from '../../../src/ids.ts';
 import type { PlanDocument } from '../../../src/reports/plan.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { createTenant, insertPullRequests, type Tenant } from '../../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, run, runHere, runJson, runWith } from '../support.ts';
+import { complaintOf, type Environment, runHere, runJson, runWith } from '../support.ts';
 
 let service: Service;
 let environment: Environment;
@@ -19,7 +19,6 @@ let github: Server;
 let calls = 0;
 
 beforeAll(async () => {
-  requireBuild();
   folder = mkdtempSync(join(tmpdir(), 'pullscore-plan-'));
   github = createServer(socket => {
     calls += 1;
@@ -74,7 +73,7 @@ async function newOrganisation(count: number): Promise<Tenant & { login: string 
 }
 
 const plan = (login: string, file: string, ...options: string[]) =>
-  run(environment, 'rules', 'plan', file, '--organisation', login, ...options);
+  runHere(environment, 'rules', 'plan', file, '--organisation', login, ...options);
 
 const planJson = (login: string, file: string) =>
   runJson<PlanDocument>(environment, 'rules', 'plan', file, '--organisation', login);
@@ -376,7 +375,7 @@ test.each([
     effect: { action: 'ADD', value: '1' },
   }));
   writeFileSync(path, JSON.stringify({ rules: [{ name: 'Wide', logic }] }));
-  const { stdout } = await run(
+  const { stdout } = await runHere(
     { ...environment, COLUMNS: columns ?? '' },
     'rules',
     'plan',
