@@ -588,7 +588,7 @@ test('members list shows the members, and with --left also those who have left',
     runHere(environment, 'members', 'list', '--left', ...acme),
   ]);
   expect(present.stdout).toBe('LOGIN  NAME\nada    Ada\n');
-  expect(all.stdout).toMatch(/^LOGIN {2}NAME +LEFT\nada {4}Ada +-\nbert {3}\S+ +\d{4}-\d\d-\d\d \d\d:\d\d\n$/);
+  expect(all.stdout).toMatch(/^LOGIN {2}NAME +LEFT \(UTC\)\nada {4}Ada +-\nbert {3}\S+ +\d{4}-\d\d-\d\d \d\d:\d\d\n$/);
 });
 
 test('members do not leave if GitHub hides them from the token', async () => {
@@ -676,6 +676,7 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     organisation: 'Acme',
     webhooks_enabled: false,
     secret_configured: false,
+    rules_suspended_by: null,
     waiting: 0,
     behind: 0,
     failing: 0,
@@ -734,5 +735,5 @@ test('a user is removed with their tokens', async () => {
   expect(await runJson(environment, 'token', 'list')).toEqual([]);
   const again = await runHere(environment, 'user', 'remove', 'ada@acme.example');
   expect(again).toMatchObject({ code: 1 });
-  expect(again.stderr).toContain('pullscore user add --organisation LOGIN --name NAME --email ada@acme.example');
+  expect(again.stderr).toContain('There is no user ada@acme.example. List them: pullscore user list');
 });
