@@ -33,7 +33,7 @@ const icon = svg(
 );
 const logo = svg('0 0 120 40', '<text y="28" font-size="24" fill="#fff">pullscore</text>');
 
-/** Where the routes of operators are: they have a document of their own. */
+/** Of the routes of operators, which have a document of their own. */
 export const operatorPath = '/operator';
 
 /** Options of @fastify/swagger, which makes a document from the schemas of routes. */

@@ -96,7 +96,7 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   readonly columns: Columns;
   /** Undefined if the id in the cursor is not valid. */
   locate(columns: Static<Columns>): Position | undefined;
-  /** The row's place in the order. */
+  /** The row's position, as its cursor holds it. */
   cursorValues(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
   /** Before all rows. */
   readonly start: Position;

@@ -59,7 +59,7 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
   }
 
   function makeRoom(): void {
-    const [largest] = [...bytesByToken].reduce((most, entry) => (entry[1] > most[1] ? entry : most));
+    const [largest] = [...bytesByToken].reduce((max, entry) => (entry[1] > max[1] ? entry : max));
     const oldest = [...replies].find(({ tokenId, bytes }) => tokenId === largest && bytes > 0);
     if (oldest !== undefined) cut(oldest);
   }

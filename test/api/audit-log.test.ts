@@ -79,11 +79,11 @@ test('500 syncs of a pull request with one token are recorded in one row a minut
     (await client.put(`/2025-04/pull-requests/${id}/sync`, bearer)).status;
   const minuteOf = () => Math.floor(Date.now() / 60_000);
   const begin = minuteOf();
-  const statuses = await Promise.all([
-    ...Array.from({ length: 500 }, () => sync(first, token)),
-    sync(first, other),
-    sync(second, token),
-  ]);
+  const statuses = [await sync(first, other), await sync(second, token)];
+  // All at once, a slow machine would refuse some: they wait for connections for too long.
+  for (let batch = 0; batch < 25; batch += 1) {
+    statuses.push(...(await Promise.all(Array.from({ length: 20 }, () => sync(first, token)))));
+  }
   const minutes = minuteOf() - begin + 1;
   expect(new Set(statuses)).toEqual(new Set([200]));
   const events = (await listAuditEvents(service.database.executor, { login: 'acme' })) ?? [];
@@ -94,4 +94,4 @@ test('500 syncs of a pull request with one token are recorded in one row a minut
   expect(counts).toContain(1);
   expect(counts.length).toBeLessThanOrEqual(minutes + 1);
   expect(countsOf(second)).toEqual([1]);
-});
+}, 180_000);

@@ -260,23 +260,21 @@ describe('requests while the database is down', () => {
   });
 });
 
-describe('access tokens', () => {
-  test('access tokens are ps_, 32 base62 characters and a checksum that catches any changed character', () => {
-    for (let index = 0; index < 100; index += 1) {
-      const token = generateAccessToken();
-      expect(token).toMatch(/^ps_[0-9A-Za-z]{38}$/);
-      expect(isAccessToken(token)).toBe(true);
-      const at = 3 + (index % 38);
-      const changed = token.slice(0, at) + (token[at] === 'x' ? 'y' : 'x') + token.slice(at + 1);
-      expect(isAccessToken(changed)).toBe(false);
-    }
-  });
+test('access tokens are ps_, 32 base62 characters and a checksum that catches any changed character', () => {
+  for (let index = 0; index < 100; index += 1) {
+    const token = generateAccessToken();
+    expect(token).toMatch(/^ps_[0-9A-Za-z]{38}$/);
+    expect(isAccessToken(token)).toBe(true);
+    const at = 3 + (index % 38);
+    const changed = token.slice(0, at) + (token[at] === 'x' ? 'y' : 'x') + token.slice(at + 1);
+    expect(isAccessToken(changed)).toBe(false);
+  }
+});
 
-  test('the database does not store the access tokens themselves', async () => {
-    const { rows } = await service.database.executor.execute<{ text: string }>(
-      sql`select access_tokens::text as text from access_tokens`,
-    );
-    expect(rows.length).toBeGreaterThan(0);
-    expect(rows.some(({ text }) => text.includes('ps_') || text.includes(tenant.token.slice(3, 35)))).toBe(false);
-  });
+test('the database does not store the access tokens themselves', async () => {
+  const { rows } = await service.database.executor.execute<{ text: string }>(
+    sql`select access_tokens::text as text from access_tokens`,
+  );
+  expect(rows.length).toBeGreaterThan(0);
+  expect(rows.some(({ text }) => text.includes('ps_') || text.includes(tenant.token.slice(3, 35)))).toBe(false);
 });

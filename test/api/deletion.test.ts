@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -39,78 +39,74 @@ async function deliver(event: { event: string; payload: object }) {
   expect(await scene.workOff()).toBeGreaterThan(0);
 }
 
-describe('DELETE', () => {
-  test('DELETE returns what was deleted; a second call gets 404', async () => {
-    const source = scene.web.addPullRequest();
-    await scene.import();
-    const { id } = (await find(source)) ?? {};
-    const { status, body } = await remove(id);
-    expect([status, body]).toEqual([200, { id, object: 'pull_request', deleted: true }]);
-    expect(await find(source)).toBeUndefined();
-    for (const again of [await remove(id), await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)]) {
-      expect([again.status, again.body]).toEqual([404, { message: 'There is no pull request with this id.' }]);
-    }
-  });
-
-  test('DELETE called ten times at once deletes once', async () => {
-    const source = scene.web.addPullRequest();
-    await scene.import();
-    const { id } = (await find(source)) ?? {};
-    const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
-    expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
-  });
-
-  test('DELETE of an unknown id gets 404', async () => {
-    expect((await remove(formatId('pr', newId()))).status).toBe(404);
-  });
+test('DELETE returns what was deleted; a second call gets 404', async () => {
+  const source = scene.web.addPullRequest();
+  await scene.import();
+  const { id } = (await find(source)) ?? {};
+  const { status, body } = await remove(id);
+  expect([status, body]).toEqual([200, { id, object: 'pull_request', deleted: true }]);
+  expect(await find(source)).toBeUndefined();
+  for (const again of [await remove(id), await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)]) {
+    expect([again.status, again.body]).toEqual([404, { message: 'There is no pull request with this id.' }]);
+  }
 });
 
-describe('a deleted pull request', () => {
-  test('a deleted pull request stays deleted while it does not change on GitHub, whatever fetches it', async () => {
-    const source = scene.web.addPullRequest();
-    await scene.import();
-    await remove((await find(source))?.id);
-    await scene.import();
-    expect(await find(source)).toBeUndefined();
-    await deliver(source.open());
-    expect(await find(source)).toBeUndefined();
-    // No newer than what was deleted: GitHub's times are whole seconds.
-    await deliver(source.edit({ title: 'Within the same second' }));
-    expect(await find(source)).toBeUndefined();
-  });
+test('DELETE called ten times at once deletes once', async () => {
+  const source = scene.web.addPullRequest();
+  await scene.import();
+  const { id } = (await find(source)) ?? {};
+  const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
+});
 
-  test('a deleted pull request comes back complete, under a new id, after an update on GitHub', async () => {
-    const source = scene.web.addPullRequest({ title: 'Before' });
-    await scene.import();
-    const before = await find(source);
-    await remove(before?.id);
-    scene.github.clock.advance(1);
-    await deliver(source.edit({ title: 'After' }));
-    const after = await find(source);
-    expect(after).toEqual({ ...before, id: after?.id, title: 'After' });
-    expect(after?.id).not.toBe(before?.id);
-    expect((await remove(before?.id)).status).toBe(404);
-    expect((await scene.client.put(`/2025-04/pull-requests/${after?.id}/sync`, scene.token)).status).toBe(200);
-    expect((await remove(after?.id)).status).toBe(200);
-    await scene.import();
-    expect(await find(source)).toBeUndefined();
-  });
+test('DELETE of an unknown id gets 404', async () => {
+  expect((await remove(formatId('pr', newId()))).status).toBe(404);
+});
 
-  test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
-    const source = scene.web.addPullRequest();
-    await scene.import();
-    const { id } = (await find(source)) ?? {};
-    scene.github.clock.advance(1);
-    source.edit({ title: 'Newer' });
-    const reply = createLatch();
-    scene.github.fault({ kind: 'hold', until: reply.released });
-    const asked = scene.github.count();
-    const syncing = scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token);
-    await expect.poll(() => scene.github.count()).toBe(asked + 1);
-    expect((await remove(id)).status).toBe(200);
-    reply.release();
-    const { status, body } = await syncing;
-    expect([status, body.message]).toEqual([404, 'The pull request was deleted during the sync.']);
-    expect(await find(source)).toBeUndefined();
-  });
+test('a deleted pull request stays deleted while it does not change on GitHub, whatever fetches it', async () => {
+  const source = scene.web.addPullRequest();
+  await scene.import();
+  await remove((await find(source))?.id);
+  await scene.import();
+  expect(await find(source)).toBeUndefined();
+  await deliver(source.open());
+  expect(await find(source)).toBeUndefined();
+  // No newer than what was deleted: GitHub's times are whole seconds.
+  await deliver(source.edit({ title: 'Within the same second' }));
+  expect(await find(source)).toBeUndefined();
+});
+
+test('a deleted pull request comes back complete, under a new id, after an update on GitHub', async () => {
+  const source = scene.web.addPullRequest({ title: 'Before' });
+  await scene.import();
+  const before = await find(source);
+  await remove(before?.id);
+  scene.github.clock.advance(1);
+  await deliver(source.edit({ title: 'After' }));
+  const after = await find(source);
+  expect(after).toEqual({ ...before, id: after?.id, title: 'After' });
+  expect(after?.id).not.toBe(before?.id);
+  expect((await remove(before?.id)).status).toBe(404);
+  expect((await scene.client.put(`/2025-04/pull-requests/${after?.id}/sync`, scene.token)).status).toBe(200);
+  expect((await remove(after?.id)).status).toBe(200);
+  await scene.import();
+  expect(await find(source)).toBeUndefined();
+});
+
+test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
+  const source = scene.web.addPullRequest();
+  await scene.import();
+  const { id } = (await find(source)) ?? {};
+  scene.github.clock.advance(1);
+  source.edit({ title: 'Newer' });
+  const reply = createLatch();
+  scene.github.fault({ kind: 'hold', until: reply.released });
+  const asked = scene.github.count();
+  const syncing = scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token);
+  await expect.poll(() => scene.github.count()).toBe(asked + 1);
+  expect((await remove(id)).status).toBe(200);
+  reply.release();
+  const { status, body } = await syncing;
+  expect([status, body.message]).toEqual([404, 'The pull request was deleted during the sync.']);
+  expect(await find(source)).toBeUndefined();
 });

@@ -104,51 +104,47 @@ describe('a failure that a caller is told', () => {
   });
 });
 
-describe('the log', () => {
-  const [info, warn, error] = [30, 40, 50];
+const [info, warn, error] = [30, 40, 50];
 
-  test.each<[ErrorCode, number]>([
-    ['not_found', info],
-    ['rate_limited', info],
-    ['overloaded', info],
-    ['internal', error],
-    ['github_failed', warn],
-    ['database_unavailable', warn],
-  ])('the log line of the error %s has the level %s', async (code, level) => {
-    const { lines } = await replyTo(new ServiceError(code, 'What to do.'));
-    expect(lines).toMatchObject([
-      { level, code, msg: 'What to do.', reqId: 'request-1', method: 'GET', status: errorStatuses[code] },
-    ]);
-    expect(lines[0]?.ms).toBeTypeOf('number');
-    // Only a cause has a stack trace.
-    expect(lines[0]).not.toHaveProperty('err');
-  });
+test.each<[ErrorCode, number]>([
+  ['not_found', info],
+  ['rate_limited', info],
+  ['overloaded', info],
+  ['internal', error],
+  ['github_failed', warn],
+  ['database_unavailable', warn],
+])('the log line of the error %s has the level %s', async (code, level) => {
+  const { lines } = await replyTo(new ServiceError(code, 'What to do.'));
+  expect(lines).toMatchObject([
+    { level, code, msg: 'What to do.', reqId: 'request-1', method: 'GET', status: errorStatuses[code] },
+  ]);
+  expect(lines[0]?.ms).toBeTypeOf('number');
+  // Only a cause has a stack trace.
+  expect(lines[0]).not.toHaveProperty('err');
+});
 
-  test('the log line of a refused webhook has the level warn', async () => {
-    const { app, lines } = failing(new ServiceError('unauthenticated', 'The signature does not match.'));
-    await app.inject('/webhooks/fails');
-    expect(lines).toMatchObject([{ level: warn, status: 401, msg: 'The signature does not match.' }]);
-  });
+test('the log line of a refused webhook has the level warn', async () => {
+  const { app, lines } = failing(new ServiceError('unauthenticated', 'The signature does not match.'));
+  await app.inject('/webhooks/fails');
+  expect(lines).toMatchObject([{ level: warn, status: 401, msg: 'The signature does not match.' }]);
+});
 
-  test('the log line of a request that worked has the level debug, and no query', async () => {
-    const { app, lines } = failing();
-    await app.inject('/works?token=secret');
-    expect(lines).toMatchObject([{ level: 20, reqId: 'request-1', method: 'GET', path: '/works', status: 200 }]);
-    expect(JSON.stringify(lines)).not.toContain('secret');
-  });
+test('the log line of a request that worked has the level debug, and no query', async () => {
+  const { app, lines } = failing();
+  await app.inject('/works?token=secret');
+  expect(lines).toMatchObject([{ level: 20, reqId: 'request-1', method: 'GET', path: '/works', status: 200 }]);
+  expect(JSON.stringify(lines)).not.toContain('secret');
+});
 
-  test('the log has only the beginning of a long path', async () => {
-    const { app, lines } = failing();
-    await app.inject(`/${'x'.repeat(1_000)}`);
-    expect(lines).toMatchObject([{ status: 404, path: `/${'x'.repeat(199)}` }]);
-  });
+test('the log has only the beginning of a long path', async () => {
+  const { app, lines } = failing();
+  await app.inject(`/${'x'.repeat(1_000)}`);
+  expect(lines).toMatchObject([{ status: 404, path: `/${'x'.repeat(199)}` }]);
+});
 
-  test('the log has the cause of an error and the message for the caller', async () => {
-    const { lines } = await replyTo(
-      new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }),
-    );
-    expect(lines).toMatchObject([{ msg: 'What to do.', err: { message: 'the cause' } }]);
-  });
+test('the log has the cause of an error and the message for the caller', async () => {
+  const { lines } = await replyTo(new ServiceError('github_failed', 'What to do.', { cause: new Error('the cause') }));
+  expect(lines).toMatchObject([{ msg: 'What to do.', err: { message: 'the cause' } }]);
 });
 
 describe('an error from a library', () => {

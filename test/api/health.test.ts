@@ -30,153 +30,147 @@ afterAll(() => service.close());
 
 const nowhere = 'postgres://nobody@127.0.0.1:1/none';
 
-describe('/healthz', () => {
-  test('/healthz answers without a database and without a token', async () => {
-    const orphan = closing(await startReplica(nowhere));
-    for (const { app } of [service, orphan]) {
-      const reply = await app.inject('/healthz');
-      expect([reply.statusCode, reply.json()]).toEqual([200, { status: 'ok' }]);
-      expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
-    }
-  });
+test('/healthz answers without a database and without a token', async () => {
+  const orphan = closing(await startReplica(nowhere));
+  for (const { app } of [service, orphan]) {
+    const reply = await app.inject('/healthz');
+    expect([reply.statusCode, reply.json()]).toEqual([200, { status: 'ok' }]);
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+  }
 });
 
-describe('/readyz', () => {
-  const ready = async ({ app }: Service) => {
-    const { statusCode, headers, json } = await app.inject('/readyz');
-    expect(headers['content-type']).toBe('application/json; charset=utf-8');
-    return [statusCode, json()];
-  };
+const ready = async ({ app }: Service) => {
+  const { statusCode, headers, json } = await app.inject('/readyz');
+  expect(headers['content-type']).toBe('application/json; charset=utf-8');
+  return [statusCode, json()];
+};
 
-  test('/readyz answers 200 if the database is reachable and migrated', async () => {
-    expect(await ready(service)).toEqual([200, { status: 'ready' }]);
-  });
-
-  test('/readyz answers 503 without a database', async () => {
-    const orphan = closing(await startReplica(nowhere));
-    expect(await ready(orphan)).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
-  });
-
-  test('/readyz answers 503 while migrations are missing', async () => {
-    const fresh = closing(await startService());
-    const client = new pg.Client({ connectionString: fresh.database.url });
-    await client.connect();
-    try {
-      await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
-      const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
-      expect(await ready(fresh)).toEqual(lacking);
-      await client.query('drop schema drizzle cascade');
-      expect(await ready(fresh)).toEqual(lacking);
-      // Probes ask every few seconds: one line each, without a stack trace.
-      for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
-      expect(fresh.complaints).toHaveLength(2);
-    } finally {
-      await client.end();
-    }
-  });
-
-  test('/readyz answers 503 once the service stops, which still serves requests and closes connections', async () => {
-    const stopping = closing(await startReplica(service.database.url));
-    stopping.app.drain();
-    expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
-    const headers = { authorization: `Bearer ${tenant.token}` };
-    const reply = await stopping.app.inject({ url: '/2025-04/account', headers });
-    expect([reply.statusCode, reply.headers.connection]).toEqual([200, 'close']);
-    expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
-  });
-
-  test('a service that stops answers what still arrives on an open connection', async () => {
-    const stopping = closing(await startReplica(service.database.url));
-    const socket = connect(await listen(stopping.app), '127.0.0.1');
-    const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
-    socket.write(request);
-    await once(socket, 'data');
-    stopping.app.drain();
-    const closed = stopping.app.close();
-    await expect.poll(() => stopping.app.server.listening).toBe(false);
-    socket.write(request);
-    expect((await buffer(socket)).toString()).toMatch(/^HTTP\/1\.1 200 /);
-    await closed;
-  });
-
-  test('a service that stops sends the rest of a reply that is under way', async () => {
-    const stopping = closing(await startReplica(service.database.url));
-    const slow = await createTenant(service);
-    // Pages end below a megabyte, which connections take at once.
-    await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
-    const port = await listen(stopping.app);
-    const socket = connect(port, '127.0.0.1');
-    socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
-    const [begin] = (await once(socket, 'data')) as [Buffer];
-    socket.pause();
-    stopping.app.drain();
-    const closed = stopping.app.close();
-    await expect.poll(() => stopping.app.server.listening).toBe(false);
-    expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
-    await closed;
-  });
+test('/readyz answers 200 if the database is reachable and migrated', async () => {
+  expect(await ready(service)).toEqual([200, { status: 'ready' }]);
 });
 
-describe('/metrics', () => {
-  test('/metrics counts requests by route, not by path, and shows no tokens or ids', async () => {
-    const replica = closing(await startReplica(service.database.url));
-    const headers = { authorization: `Bearer ${tenant.token}` };
-    const urls = [
-      '/2025-04/account',
-      '/2025-04/members/mem_1',
-      '/2025-04/members/mem_2',
-      '/nothing/1',
-      '/nothing/2',
-      '/%',
-    ];
-    for (const url of urls) await replica.app.inject({ url, headers });
-    const { statusCode, body, headers: replied } = await replica.app.inject('/metrics');
-    expect(statusCode).toBe(200);
-    expect(replied['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
-    const counts = body.split('\n').filter(line => line.startsWith('http_request_duration_seconds_count'));
-    expect(counts.map(line => line.slice('http_request_duration_seconds_count'.length))).toEqual(
-      expect.arrayContaining([
-        '{method="GET",route="/2025-04/account",status="200"} 1',
-        '{method="GET",route="/2025-04/members/:member",status="404"} 2',
-        '{method="GET",route="none",status="404"} 2',
-      ]),
-    );
-    expect(body).toMatch(/^process_cpu_seconds_total /m);
-    expect(body).not.toMatch(/mem_1|ps_|nothing/);
-  });
-
-  test('/metrics counts the time of requests in seconds', async () => {
-    const replica = closing(await startReplica(service.database.url));
-    await replica.app.ready();
-    const begin = performance.now();
-    for (let index = 0; index < 20; index += 1) await replica.app.inject('/healthz');
-    const seconds = (performance.now() - begin) / 1_000;
-    const { body } = await replica.app.inject('/metrics');
-    const sum = Number(/^http_request_duration_seconds_sum\{[^}]*healthz[^}]*\} (\S+)$/m.exec(body)?.[1]);
-    expect(sum).toBeGreaterThan(0);
-    expect(sum).toBeLessThanOrEqual(seconds);
-  });
-
-  test('/metrics reads the database once for scrapes at the same time', async () => {
-    const reads = vi.spyOn(service.database.executor, '$count');
-    await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
-    expect(reads).toHaveBeenCalledTimes(1);
-    reads.mockRestore();
-  });
-
-  test('/metrics answers with the same text for a second, and then with a new one', async () => {
-    const app = closing(await buildApp(service));
-    const scrape = async () => (await app.inject('/metrics')).body;
-    const first = await scrape();
-    const begin = performance.now();
-    await app.inject('/healthz');
-    await expect.poll(scrape).not.toBe(first);
-    expect(performance.now() - begin).toBeGreaterThan(900);
-    expect(await scrape()).toContain('route="/healthz"');
-  });
+test('/readyz answers 503 without a database', async () => {
+  const orphan = closing(await startReplica(nowhere));
+  expect(await ready(orphan)).toEqual([503, { message: 'The database is not available. Try again shortly.' }]);
 });
 
-test('/metrics with METRICS_TOKEN is only for who has it', async () => {
+test('/readyz answers 503 while migrations are missing', async () => {
+  const fresh = closing(await startService());
+  const client = new pg.Client({ connectionString: fresh.database.url });
+  await client.connect();
+  try {
+    await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
+    const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
+    expect(await ready(fresh)).toEqual(lacking);
+    await client.query('drop schema drizzle cascade');
+    expect(await ready(fresh)).toEqual(lacking);
+    // Probes ask every few seconds: one line each, without a stack trace.
+    for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
+    expect(fresh.complaints).toHaveLength(2);
+  } finally {
+    await client.end();
+  }
+});
+
+test('/readyz answers 503 once the service stops, which still serves requests and closes connections', async () => {
+  const stopping = closing(await startReplica(service.database.url));
+  stopping.app.drain();
+  expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  const reply = await stopping.app.inject({ url: '/2025-04/account', headers });
+  expect([reply.statusCode, reply.headers.connection]).toEqual([200, 'close']);
+  expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
+});
+
+test('a service that stops answers what still arrives on an open connection', async () => {
+  const stopping = closing(await startReplica(service.database.url));
+  const socket = connect(await listen(stopping.app), '127.0.0.1');
+  const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+  socket.write(request);
+  await once(socket, 'data');
+  stopping.app.drain();
+  const closed = stopping.app.close();
+  await expect.poll(() => stopping.app.server.listening).toBe(false);
+  socket.write(request);
+  expect((await buffer(socket)).toString()).toMatch(/^HTTP\/1\.1 200 /);
+  await closed;
+});
+
+test('a service that stops sends the rest of a reply that is under way', async () => {
+  const stopping = closing(await startReplica(service.database.url));
+  const slow = await createTenant(service);
+  // Pages end below a megabyte, which connections take at once.
+  await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
+  const port = await listen(stopping.app);
+  const socket = connect(port, '127.0.0.1');
+  socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
+  const [begin] = (await once(socket, 'data')) as [Buffer];
+  socket.pause();
+  stopping.app.drain();
+  const closed = stopping.app.close();
+  await expect.poll(() => stopping.app.server.listening).toBe(false);
+  expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
+  await closed;
+});
+
+test('/metrics counts requests by route, not by path, and shows no tokens or ids', async () => {
+  const replica = closing(await startReplica(service.database.url));
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  const urls = [
+    '/2025-04/account',
+    '/2025-04/members/mem_1',
+    '/2025-04/members/mem_2',
+    '/nothing/1',
+    '/nothing/2',
+    '/%',
+  ];
+  for (const url of urls) await replica.app.inject({ url, headers });
+  const { statusCode, body, headers: replied } = await replica.app.inject('/metrics');
+  expect(statusCode).toBe(200);
+  expect(replied['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
+  const counts = body.split('\n').filter(line => line.startsWith('http_request_duration_seconds_count'));
+  expect(counts.map(line => line.slice('http_request_duration_seconds_count'.length))).toEqual(
+    expect.arrayContaining([
+      '{method="GET",route="/2025-04/account",status="200"} 1',
+      '{method="GET",route="/2025-04/members/:member",status="404"} 2',
+      '{method="GET",route="none",status="404"} 2',
+    ]),
+  );
+  expect(body).toMatch(/^process_cpu_seconds_total /m);
+  expect(body).not.toMatch(/mem_1|ps_|nothing/);
+});
+
+test('/metrics counts the time of requests in seconds', async () => {
+  const replica = closing(await startReplica(service.database.url));
+  await replica.app.ready();
+  const begin = performance.now();
+  for (let index = 0; index < 20; index += 1) await replica.app.inject('/healthz');
+  const seconds = (performance.now() - begin) / 1_000;
+  const { body } = await replica.app.inject('/metrics');
+  const sum = Number(/^http_request_duration_seconds_sum\{[^}]*healthz[^}]*\} (\S+)$/m.exec(body)?.[1]);
+  expect(sum).toBeGreaterThan(0);
+  expect(sum).toBeLessThanOrEqual(seconds);
+});
+
+test('/metrics reads the database once for scrapes at the same time', async () => {
+  const reads = vi.spyOn(service.database.executor, '$count');
+  await Promise.all(Array.from({ length: 3 }, () => service.app.inject('/metrics')));
+  expect(reads).toHaveBeenCalledTimes(1);
+  reads.mockRestore();
+});
+
+test('/metrics answers with the same text for a second, and then with a new one', async () => {
+  const app = closing(await buildApp(service));
+  const scrape = async () => (await app.inject('/metrics')).body;
+  const first = await scrape();
+  const begin = performance.now();
+  await app.inject('/healthz');
+  await expect.poll(scrape).not.toBe(first);
+  expect(performance.now() - begin).toBeGreaterThan(900);
+  expect(await scrape()).toContain('route="/healthz"');
+});
+
+test('/metrics requires METRICS_TOKEN, if it is set', async () => {
   const token = 'a-token-for-prometheus';
   const { app } = closing(await startReplica(service.database.url, { METRICS_TOKEN: token }));
   const scrape = (authorization = '') => app.inject({ url: '/metrics', headers: { authorization } });

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import { formatId, newId } from '../../src/ids.ts';
@@ -23,119 +23,117 @@ const list = async (token = scene.token) => {
   return body.data;
 };
 
-describe('members', () => {
-  test('members have every field of the specification, with the login as name if GitHub has none', async () => {
-    const { acme, service, organisation, client, token } = scene;
-    const before = Math.floor(Date.now() / 1000);
-    acme.member('ada', { name: 'Ada "Λ" Lovelace' });
-    acme.member('nameless');
-    await syncMembers(service, organisation);
-    const members = await list();
-    expect(members.map(({ name }) => name).toSorted()).toEqual(['Ada "Λ" Lovelace', 'nameless']);
-    for (const member of members) {
-      expect(member).toEqual({
-        id: expect.stringMatching(/^mem_[0-7][0-9a-z]{25}$/),
-        name: member.name,
-        profile_photo_url: expect.stringMatching(/^https:\/\/avatars\.githubusercontent\.com\/u\/\d+\?v=4$/),
-        created_at: expect.any(Number),
-        links: { pull_requests: `http://localhost:80/2025-04/members/${member.id}/pull-requests` },
-      });
-      expect(member.created_at).toBeGreaterThanOrEqual(before);
-      expect(member.created_at).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
-      const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${member.id}`, token);
-      expect(alone.body).toEqual({ data: member });
-    }
-  });
-
-  test('members are listed latest first, ties by id, without an envelope', async () => {
-    const { acme, service, organisation, client, token } = scene;
-    for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
-    await syncMembers(service, organisation);
-    await service.database.executor.execute(sql`update members set created_at =
-      to_timestamp(1700000000 + (github_id % 3)) where login like 'member-%'`);
-    const { body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
-    expect(Object.keys(body)).toEqual(['data']);
-    const key = ({ created_at, id }: MemberBody) => `${created_at} ${id}`;
-    expect(body.data.map(key)).toEqual(body.data.map(key).toSorted().toReversed());
-    expect(new Set(body.data.map(({ created_at }) => created_at)).size).toBeGreaterThanOrEqual(3);
-    expect(body.data.filter(({ name }) => name.startsWith('member-'))).toHaveLength(20);
-  });
-
-  /** An organisation with so many, most of whom have joined at the same time. */
-  async function newHome(count: number) {
-    const tenant = await createTenant(scene.service);
-    await insertMembers(scene.service, tenant, count);
-    return tenant;
-  }
-
-  test.each([99, 100, 101, 1_201])('the members of an organisation with %i are each listed once', async count => {
-    const { client } = scene;
-    const { token } = await newHome(count);
-    const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
-    expect(status).toBe(200);
-    expect(new Set(body.data.map(({ name }) => name)).size).toBe(count);
-    expect(body.data).toHaveLength(count);
-    const places = body.data.map(({ name }) => Number(name.slice('Member '.length)) % 3);
-    expect(places).toEqual(places.toSorted((a, b) => b - a));
-  });
-
-  test('members are read in steps of a hundred, each of which is sent before the next is read', async () => {
-    const { token } = await newHome(250);
-    const { database } = scene.service;
-    const [asked, answered] = [createLatch(), createLatch()];
-    const steps: number[] = [];
-    const readStep: Database['readStep'] = async (selection, values) => {
-      if (steps.length > 0) {
-        asked.release();
-        await answered.released;
-      }
-      const rows = await database.readStep(selection, values);
-      steps.push(rows.length);
-      return rows;
-    };
-    const app = closing(await buildApp({ ...scene.service, database: { ...database, readStep } }));
-    const reply = await fetch(`http://127.0.0.1:${await listen(app)}/2025-04/members`, {
-      headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(10_000),
+test('members have every field of the specification, with the login as name if GitHub has none', async () => {
+  const { acme, service, organisation, client, token } = scene;
+  const before = Math.floor(Date.now() / 1000);
+  acme.member('ada', { name: 'Ada "Λ" Lovelace' });
+  acme.member('nameless');
+  await syncMembers(service, organisation);
+  const members = await list();
+  expect(members.map(({ name }) => name).toSorted()).toEqual(['Ada "Λ" Lovelace', 'nameless']);
+  for (const member of members) {
+    expect(member).toEqual({
+      id: expect.stringMatching(/^mem_[0-7][0-9a-z]{25}$/),
+      name: member.name,
+      profile_photo_url: expect.stringMatching(/^https:\/\/avatars\.githubusercontent\.com\/u\/\d+\?v=4$/),
+      created_at: expect.any(Number),
+      links: { pull_requests: `http://localhost:80/2025-04/members/${member.id}/pull-requests` },
     });
-    let body = '';
-    for await (const text of reply.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      body += text;
-      if (body.match(/"mem_/g)?.length !== 100 || !body.endsWith('}}')) continue;
-      await asked.released;
-      expect(steps).toEqual([100]);
-      answered.release();
+    expect(member.created_at).toBeGreaterThanOrEqual(before);
+    expect(member.created_at).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000));
+    const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${member.id}`, token);
+    expect(alone.body).toEqual({ data: member });
+  }
+});
+
+test('members are listed latest first, ties by id, without an envelope', async () => {
+  const { acme, service, organisation, client, token } = scene;
+  for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
+  await syncMembers(service, organisation);
+  await service.database.executor.execute(sql`update members set created_at =
+      to_timestamp(1700000000 + (github_id % 3)) where login like 'member-%'`);
+  const { body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+  expect(Object.keys(body)).toEqual(['data']);
+  const key = ({ created_at, id }: MemberBody) => `${created_at} ${id}`;
+  expect(body.data.map(key)).toEqual(body.data.map(key).toSorted().toReversed());
+  expect(new Set(body.data.map(({ created_at }) => created_at)).size).toBeGreaterThanOrEqual(3);
+  expect(body.data.filter(({ name }) => name.startsWith('member-'))).toHaveLength(20);
+});
+
+/** An organisation with so many, most of whom have joined at the same time. */
+async function newHome(count: number) {
+  const tenant = await createTenant(scene.service);
+  await insertMembers(scene.service, tenant, count);
+  return tenant;
+}
+
+test.each([99, 100, 101, 1_201])('the members of an organisation with %i are each listed once', async count => {
+  const { client } = scene;
+  const { token } = await newHome(count);
+  const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+  expect(status).toBe(200);
+  expect(new Set(body.data.map(({ name }) => name)).size).toBe(count);
+  expect(body.data).toHaveLength(count);
+  const places = body.data.map(({ name }) => Number(name.slice('Member '.length)) % 3);
+  expect(places).toEqual(places.toSorted((a, b) => b - a));
+});
+
+test('members are read in steps of a hundred, each of which is sent before the next is read', async () => {
+  const { token } = await newHome(250);
+  const { database } = scene.service;
+  const [asked, answered] = [createLatch(), createLatch()];
+  const steps: number[] = [];
+  const readStep: Database['readStep'] = async (selection, values) => {
+    if (steps.length > 0) {
+      asked.release();
+      await answered.released;
     }
-    expect(JSON.parse(body).data).toHaveLength(250);
-    expect(steps).toEqual([100, 100, 50]);
+    const rows = await database.readStep(selection, values);
+    steps.push(rows.length);
+    return rows;
+  };
+  const app = closing(await buildApp({ ...scene.service, database: { ...database, readStep } }));
+  const reply = await fetch(`http://127.0.0.1:${await listen(app)}/2025-04/members`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(10_000),
   });
+  let body = '';
+  for await (const text of reply.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    body += text;
+    if (body.match(/"mem_/g)?.length !== 100 || !body.endsWith('}}')) continue;
+    await asked.released;
+    expect(steps).toEqual([100]);
+    answered.release();
+  }
+  expect(JSON.parse(body).data).toHaveLength(250);
+  expect(steps).toEqual([100, 100, 50]);
+});
 
-  test('the creation time of a member is rounded down to the second', async () => {
-    await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
-    expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
-  });
+test('the creation time of a member is rounded down to the second', async () => {
+  await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
+  expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
+});
 
-  test('a member who has left is not in the list, but can still be read by id', async () => {
-    const { acme, service, organisation, client, token } = scene;
-    const leaver = acme.member('leaver', { name: 'Leah Verne' });
-    await syncMembers(service, organisation);
-    const before = (await list()).find(({ name }) => name === 'Leah Verne');
-    acme.leave(leaver);
-    await syncMembers(service, organisation);
-    expect((await list()).map(({ name }) => name)).not.toContain('Leah Verne');
-    const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${before?.id}`, token);
-    expect(alone.body.data).toEqual(before);
-    expect((await client.get(`/2025-04/members/${before?.id}/pull-requests`, token)).status).toBe(200);
-  });
+test('a member who has left is not in the list, but can still be read by id', async () => {
+  const { acme, service, organisation, client, token } = scene;
+  const leaver = acme.member('leaver', { name: 'Leah Verne' });
+  await syncMembers(service, organisation);
+  const before = (await list()).find(({ name }) => name === 'Leah Verne');
+  acme.leave(leaver);
+  await syncMembers(service, organisation);
+  expect((await list()).map(({ name }) => name)).not.toContain('Leah Verne');
+  const alone = await client.get<{ data: MemberBody }>(`/2025-04/members/${before?.id}`, token);
+  expect(alone.body.data).toEqual(before);
+  expect((await client.get(`/2025-04/members/${before?.id}/pull-requests`, token)).status).toBe(200);
+});
 
-  test('members of another organisation are not listed, and retrieving one is forbidden', async () => {
-    const { client, token } = scene;
-    const other = await createTenant(scene.service);
-    expect(await list(other.token)).toEqual([]);
-    const [mine] = await list();
-    const foreign = await client.get(`/2025-04/members/${mine?.id}`, other.token);
-    expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
-    const unknown = await client.get(`/2025-04/members/${formatId('mem', newId())}`, token);
-    expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
-  });
+test('members of another organisation are not listed, and retrieving one is forbidden', async () => {
+  const { client, token } = scene;
+  const other = await createTenant(scene.service);
+  expect(await list(other.token)).toEqual([]);
+  const [mine] = await list();
+  const foreign = await client.get(`/2025-04/members/${mine?.id}`, other.token);
+  expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
+  const unknown = await client.get(`/2025-04/members/${formatId('mem', newId())}`, token);
+  expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
 });

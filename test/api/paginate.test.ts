@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import type { FastifyRequest } from 'fastify';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type PagedList, type PageQuery, paginate } from '../../src/api/pagination.ts';
 
 interface Row {
@@ -52,111 +52,105 @@ const namesOf = ({ data }: Page) => data.map(({ name }) => name);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
 
-describe('a page', () => {
-  test('a page has 15 rows by default, and a link to the next page', async () => {
-    const get = serve(rowsTo(20));
-    const page = await get('/rows');
-    expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
-    const cursor = encode({ rank: 14, name: '14', _pointsToNextItems: true });
-    expect(page.meta).toEqual({
-      path: 'https://scores.example/rows',
-      per_page: 15,
-      next_cursor: cursor,
-      prev_cursor: null,
-    });
-    expect(page.links).toEqual({
-      first: null,
-      last: null,
-      prev: null,
-      next: `https://scores.example/rows?cursor=${cursor}`,
-    });
+test('a page has 15 rows by default, and a link to the next page', async () => {
+  const get = serve(rowsTo(20));
+  const page = await get('/rows');
+  expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
+  const cursor = encode({ rank: 14, name: '14', _pointsToNextItems: true });
+  expect(page.meta).toEqual({
+    path: 'https://scores.example/rows',
+    per_page: 15,
+    next_cursor: cursor,
+    prev_cursor: null,
   });
-
-  test('a page between others links both ways and keeps the page size', async () => {
-    const get = serve(rowsTo(9));
-    const first = await get('/rows?per_page=3');
-    const page = await get(first.links.next ?? '');
-    expect(namesOf(page)).toEqual(['3', '4', '5']);
-    expect(decode(page.meta.prev_cursor)).toEqual({ rank: 3, name: '3', _pointsToNextItems: false });
-    expect(decode(page.meta.next_cursor)).toEqual({ rank: 5, name: '5', _pointsToNextItems: true });
-    expect(page.links.prev).toBe(`https://scores.example/rows?per_page=3&cursor=${page.meta.prev_cursor}`);
-    const back = await get(page.links.prev ?? '');
-    expect(namesOf(back)).toEqual(['0', '1', '2']);
-    expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
-  });
-
-  test('a page without rows has no links', async () => {
-    const page = await serve([])('/rows');
-    expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
-    const pastTheEnd = await serve(rowsTo(2))(
-      `/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`,
-    );
-    expect([pastTheEnd.data, pastTheEnd.links.prev, pastTheEnd.links.next]).toEqual([[], null, null]);
-    const beforeTheStart = await serve(rowsTo(2))(
-      `/rows?cursor=${encode({ rank: -1, name: '', _pointsToNextItems: false })}`,
-    );
-    expect([beforeTheStart.data, beforeTheStart.links.prev, beforeTheStart.links.next]).toEqual([[], null, null]);
-  });
-
-  test('the pages together have each row once and in order, forwards and backwards', async () => {
-    const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), name: fc.constantFrom(...'abcdefgh') }), {
-      selector: ({ rank, name }) => `${rank}${name}`,
-      minLength: 1,
-      maxLength: 12,
-    });
-    await fc.assert(
-      fc.asyncProperty(rows, fc.integer({ min: 1, max: 13 }), async (given, size) => {
-        const get = serve(given);
-        const all = namesOf(await get('/rows?per_page=100'));
-        expect(all).toHaveLength(given.length);
-        const pages: Page[] = [];
-        for (let url: string | null = `/rows?per_page=${size}`; url !== null; url = pages.at(-1)?.links.next ?? null) {
-          pages.push(await get(url));
-        }
-        expect(pages.flatMap(namesOf)).toEqual(all);
-        expect(pages).toHaveLength(Math.ceil(given.length / size));
-        const last = pages.at(-1);
-        const back = last === undefined ? [] : [last];
-        for (let url = last?.links.prev ?? null; url !== null; url = back[0]?.links.prev ?? null) {
-          back.unshift(await get(url));
-        }
-        expect(back.flatMap(namesOf)).toEqual(all);
-        expect(back.map(namesOf)).toEqual(pages.map(namesOf));
-      }),
-    );
+  expect(page.links).toEqual({
+    first: null,
+    last: null,
+    prev: null,
+    next: `https://scores.example/rows?cursor=${cursor}`,
   });
 });
 
-describe('a cursor', () => {
-  const place = { rank: 1, name: '1', _pointsToNextItems: true };
-  const good = encode(place);
+test('a page between others links both ways and keeps the page size', async () => {
+  const get = serve(rowsTo(9));
+  const first = await get('/rows?per_page=3');
+  const page = await get(first.links.next ?? '');
+  expect(namesOf(page)).toEqual(['3', '4', '5']);
+  expect(decode(page.meta.prev_cursor)).toEqual({ rank: 3, name: '3', _pointsToNextItems: false });
+  expect(decode(page.meta.next_cursor)).toEqual({ rank: 5, name: '5', _pointsToNextItems: true });
+  expect(page.links.prev).toBe(`https://scores.example/rows?per_page=3&cursor=${page.meta.prev_cursor}`);
+  const back = await get(page.links.prev ?? '');
+  expect(namesOf(back)).toEqual(['0', '1', '2']);
+  expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
+});
 
-  test('a cursor of a place without a row still works', async () => {
-    const get = serve(rowsTo(4));
-    const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
-    expect(namesOf(page)).toEqual(['2', '3']);
+test('a page without rows has no links', async () => {
+  const page = await serve([])('/rows');
+  expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
+  const pastTheEnd = await serve(rowsTo(2))(`/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`);
+  expect([pastTheEnd.data, pastTheEnd.links.prev, pastTheEnd.links.next]).toEqual([[], null, null]);
+  const beforeTheStart = await serve(rowsTo(2))(
+    `/rows?cursor=${encode({ rank: -1, name: '', _pointsToNextItems: false })}`,
+  );
+  expect([beforeTheStart.data, beforeTheStart.links.prev, beforeTheStart.links.next]).toEqual([[], null, null]);
+});
+
+test('the pages together have each row once and in order, forwards and backwards', async () => {
+  const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), name: fc.constantFrom(...'abcdefgh') }), {
+    selector: ({ rank, name }) => `${rank}${name}`,
+    minLength: 1,
+    maxLength: 12,
   });
+  await fc.assert(
+    fc.asyncProperty(rows, fc.integer({ min: 1, max: 13 }), async (given, size) => {
+      const get = serve(given);
+      const all = namesOf(await get('/rows?per_page=100'));
+      expect(all).toHaveLength(given.length);
+      const pages: Page[] = [];
+      for (let url: string | null = `/rows?per_page=${size}`; url !== null; url = pages.at(-1)?.links.next ?? null) {
+        pages.push(await get(url));
+      }
+      expect(pages.flatMap(namesOf)).toEqual(all);
+      expect(pages).toHaveLength(Math.ceil(given.length / size));
+      const last = pages.at(-1);
+      const back = last === undefined ? [] : [last];
+      for (let url = last?.links.prev ?? null; url !== null; url = back[0]?.links.prev ?? null) {
+        back.unshift(await get(url));
+      }
+      expect(back.flatMap(namesOf)).toEqual(all);
+      expect(back.map(namesOf)).toEqual(pages.map(namesOf));
+    }),
+  );
+});
 
-  test.each([
-    ['empty', ''],
-    ['not base64url', '%2B%2B%2B'],
-    ['padded', `${good}%3D`],
-    ['with stray bits', `${good.slice(0, -1)}${good.endsWith('1') ? '2' : '1'}`],
-    ['not JSON', Buffer.from('{').toString('base64url')],
-    ['not UTF-8', Buffer.from('{"rank":1,"name":"\xff","_pointsToNextItems":true}', 'latin1').toString('base64url')],
-    ['with a byte order mark', Buffer.from(`\uFEFF${JSON.stringify(place)}`).toString('base64url')],
-    ['null', encode(null)],
-    ['a list', encode([1, '1', true])],
-    ['without a column', encode({ rank: 1, _pointsToNextItems: true })],
-    ['without its direction', encode({ rank: 1, name: '1' })],
-    ['with a direction of another type', encode({ ...place, _pointsToNextItems: 1 })],
-    ['with a column of another type', encode({ ...place, rank: 'one' })],
-    ['with an extra key', encode({ ...place, more: 1 })],
-    ['of an id that is not valid', encode({ ...place, name: 'nobody' })],
-  ])('a cursor that is not valid is refused: %s', async (_, cursor) => {
-    await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
-      code: 'bad_request',
-      text: 'The cursor does not belong to this list. Leave it out to start from the first page.',
-    });
+const place = { rank: 1, name: '1', _pointsToNextItems: true };
+const good = encode(place);
+
+test('a cursor of a place without a row still works', async () => {
+  const get = serve(rowsTo(4));
+  const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
+  expect(namesOf(page)).toEqual(['2', '3']);
+});
+
+test.each([
+  ['empty', ''],
+  ['not base64url', '%2B%2B%2B'],
+  ['padded', `${good}%3D`],
+  ['with stray bits', `${good.slice(0, -1)}${good.endsWith('1') ? '2' : '1'}`],
+  ['not JSON', Buffer.from('{').toString('base64url')],
+  ['not UTF-8', Buffer.from('{"rank":1,"name":"\xff","_pointsToNextItems":true}', 'latin1').toString('base64url')],
+  ['with a byte order mark', Buffer.from(`\uFEFF${JSON.stringify(place)}`).toString('base64url')],
+  ['null', encode(null)],
+  ['a list', encode([1, '1', true])],
+  ['without a column', encode({ rank: 1, _pointsToNextItems: true })],
+  ['without its direction', encode({ rank: 1, name: '1' })],
+  ['with a direction of another type', encode({ ...place, _pointsToNextItems: 1 })],
+  ['with a column of another type', encode({ ...place, rank: 'one' })],
+  ['with an extra key', encode({ ...place, more: 1 })],
+  ['of an id that is not valid', encode({ ...place, name: 'nobody' })],
+])('a cursor that is not valid is refused: %s', async (_, cursor) => {
+  await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
+    code: 'bad_request',
+    text: 'The cursor does not belong to this list. Leave it out to start from the first page.',
   });
 });

@@ -54,249 +54,238 @@ async function insert(tenant: Tenant, createdAt: readonly number[]) {
   return uuids.map((uuid, index) => ({ uuid, createdAt: createdAt[index] ?? 0 }));
 }
 
-describe('a page', () => {
-  test('a page has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
-    const tenant = await createTenant(service);
-    const rows = await insert(
-      tenant,
-      Array.from({ length: 31 }, (_, index) => 1_700_000_000 + index),
-    );
-    const all = listed(rows);
-    const first = await getPage(tenant, listUrl);
-    expect(first.data.map(({ id }) => id)).toEqual(all.slice(0, 15));
-    expect(first.meta).toEqual({
-      path: 'http://localhost:80/2025-04/pull-requests',
-      per_page: 15,
-      next_cursor: expect.any(String),
-      prev_cursor: null,
-    });
-    expect(decode(first.meta.next_cursor)).toEqual({
-      created_at: first.data.at(-1)?.created_at,
-      id: all[14],
-      _pointsToNextItems: true,
-    });
-    expect(first.meta.next_cursor).toMatch(/^[\w-]+$/);
-    expect(first.links).toEqual({
-      first: null,
-      last: null,
-      prev: null,
-      next: `http://localhost:80/2025-04/pull-requests?cursor=${first.meta.next_cursor}`,
-    });
-
-    const second = await getPage(tenant, first.links.next ?? '');
-    expect(second.data.map(({ id }) => id)).toEqual(all.slice(15, 30));
-    expect(decode(second.meta.prev_cursor)).toEqual({
-      created_at: second.data[0]?.created_at,
-      id: all[15],
-      _pointsToNextItems: false,
-    });
-    const last = await getPage(tenant, second.links.next ?? '');
-    expect(last.data.map(({ id }) => id)).toEqual(all.slice(30));
-    expect([last.meta.next_cursor, last.links.next]).toEqual([null, null]);
-    const back = await getPage(tenant, second.links.prev ?? '');
-    expect(back).toEqual({ ...first, meta: back.meta, links: back.links });
-    expect([back.meta.prev_cursor, back.links.prev]).toEqual([null, null]);
-    expect(decode(back.meta.next_cursor)).toEqual(decode(first.meta.next_cursor));
+test('a page has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
+  const tenant = await createTenant(service);
+  const rows = await insert(
+    tenant,
+    Array.from({ length: 31 }, (_, index) => 1_700_000_000 + index),
+  );
+  const all = listed(rows);
+  const first = await getPage(tenant, listUrl);
+  expect(first.data.map(({ id }) => id)).toEqual(all.slice(0, 15));
+  expect(first.meta).toEqual({
+    path: 'http://localhost:80/2025-04/pull-requests',
+    per_page: 15,
+    next_cursor: expect.any(String),
+    prev_cursor: null,
+  });
+  expect(decode(first.meta.next_cursor)).toEqual({
+    created_at: first.data.at(-1)?.created_at,
+    id: all[14],
+    _pointsToNextItems: true,
+  });
+  expect(first.meta.next_cursor).toMatch(/^[\w-]+$/);
+  expect(first.links).toEqual({
+    first: null,
+    last: null,
+    prev: null,
+    next: `http://localhost:80/2025-04/pull-requests?cursor=${first.meta.next_cursor}`,
   });
 
-  test('a page that holds the last item has no next page', async () => {
-    const tenant = await createTenant(service);
+  const second = await getPage(tenant, first.links.next ?? '');
+  expect(second.data.map(({ id }) => id)).toEqual(all.slice(15, 30));
+  expect(decode(second.meta.prev_cursor)).toEqual({
+    created_at: second.data[0]?.created_at,
+    id: all[15],
+    _pointsToNextItems: false,
+  });
+  const last = await getPage(tenant, second.links.next ?? '');
+  expect(last.data.map(({ id }) => id)).toEqual(all.slice(30));
+  expect([last.meta.next_cursor, last.links.next]).toEqual([null, null]);
+  const back = await getPage(tenant, second.links.prev ?? '');
+  expect(back).toEqual({ ...first, meta: back.meta, links: back.links });
+  expect([back.meta.prev_cursor, back.links.prev]).toEqual([null, null]);
+  expect(decode(back.meta.next_cursor)).toEqual(decode(first.meta.next_cursor));
+});
+
+test('a page that holds the last item has no next page', async () => {
+  const tenant = await createTenant(service);
+  await insert(
+    tenant,
+    Array.from({ length: 15 }, () => 1_700_000_000),
+  );
+  expect((await getPage(tenant, listUrl)).links.next).toBeNull();
+  expect((await getPage(tenant, `${listUrl}?per_page=14`)).links.next).not.toBeNull();
+});
+
+test('a page of a given size links to pages of that size, without unknown parameters', async () => {
+  const tenant = await createTenant(service);
+  await insert(
+    tenant,
+    Array.from({ length: 5 }, () => 1_700_000_000),
+  );
+  const page = await getPage(tenant, `${listUrl}?page=9&per_page=2&per_page%5B%5D=7&__proto__=1&x`);
+  expect(page.meta.per_page).toBe(2);
+  expect(page.links.next).toBe(`http://localhost:80/2025-04/pull-requests?per_page=2&cursor=${page.meta.next_cursor}`);
+  expect(new URL((await getPage(tenant, page.links.next ?? '')).links.prev ?? '').search).toMatch(/^\?per_page=2&cur/);
+});
+
+test('a page may have another size than the page that its cursor is from', async () => {
+  const tenant = await createTenant(service);
+  const all = listed(
     await insert(
       tenant,
-      Array.from({ length: 15 }, () => 1_700_000_000),
-    );
-    expect((await getPage(tenant, listUrl)).links.next).toBeNull();
-    expect((await getPage(tenant, `${listUrl}?per_page=14`)).links.next).not.toBeNull();
-  });
+      Array.from({ length: 9 }, (_, index) => 1_700_000_000 + (index % 2)),
+    ),
+  );
+  const { meta } = await getPage(tenant, `${listUrl}?per_page=3`);
+  const page = await getPage(tenant, `${listUrl}?cursor=${meta.next_cursor}&per_page=100`);
+  expect(page.data.map(({ id }) => id)).toEqual(all.slice(3));
+});
 
-  test('a page of a given size links to pages of that size, without unknown parameters', async () => {
-    const tenant = await createTenant(service);
-    await insert(
-      tenant,
-      Array.from({ length: 5 }, () => 1_700_000_000),
-    );
-    const page = await getPage(tenant, `${listUrl}?page=9&per_page=2&per_page%5B%5D=7&__proto__=1&x`);
-    expect(page.meta.per_page).toBe(2);
-    expect(page.links.next).toBe(
-      `http://localhost:80/2025-04/pull-requests?per_page=2&cursor=${page.meta.next_cursor}`,
-    );
-    expect(new URL((await getPage(tenant, page.links.next ?? '')).links.prev ?? '').search).toMatch(
-      /^\?per_page=2&cur/,
-    );
-  });
-
-  test('a page may have another size than the page that its cursor is from', async () => {
-    const tenant = await createTenant(service);
-    const all = listed(
-      await insert(
-        tenant,
-        Array.from({ length: 9 }, (_, index) => 1_700_000_000 + (index % 2)),
-      ),
-    );
-    const { meta } = await getPage(tenant, `${listUrl}?per_page=3`);
-    const page = await getPage(tenant, `${listUrl}?cursor=${meta.next_cursor}&per_page=100`);
-    expect(page.data.map(({ id }) => id)).toEqual(all.slice(3));
-  });
-
-  test('a page continues after the place of an item that is gone', async () => {
-    const tenant = await createTenant(service);
-    const rows = await insert(
-      tenant,
-      Array.from({ length: 6 }, () => 1_700_000_000),
-    );
-    const all = listed(rows);
-    const { links } = await getPage(tenant, `${listUrl}?per_page=2`);
-    await client.delete(`${listUrl}/${all[1]}`, tenant.token);
-    const next = await getPage(tenant, links.next ?? '');
-    expect(next.data.map(({ id }) => id)).toEqual(all.slice(2, 4));
-    const atTheEnd = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: true });
-    expect(await getPage(tenant, `${listUrl}?cursor=${atTheEnd}`)).toMatchObject({
-      data: [],
-      meta: { next_cursor: null, prev_cursor: null },
-    });
+test('a page continues after the place of an item that is gone', async () => {
+  const tenant = await createTenant(service);
+  const rows = await insert(
+    tenant,
+    Array.from({ length: 6 }, () => 1_700_000_000),
+  );
+  const all = listed(rows);
+  const { links } = await getPage(tenant, `${listUrl}?per_page=2`);
+  await client.delete(`${listUrl}/${all[1]}`, tenant.token);
+  const next = await getPage(tenant, links.next ?? '');
+  expect(next.data.map(({ id }) => id)).toEqual(all.slice(2, 4));
+  const atTheEnd = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: true });
+  expect(await getPage(tenant, `${listUrl}?cursor=${atTheEnd}`)).toMatchObject({
+    data: [],
+    meta: { next_cursor: null, prev_cursor: null },
   });
 });
 
-describe('paging', () => {
-  test('paging through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
-    const tenant = await createTenant(service);
-    const all = listed(
-      await insert(
-        tenant,
-        Array.from({ length: 1_000 }, () => 1_700_000_000),
-      ),
-    );
-    for (const perPage of [100, 7]) {
-      const pages = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
-      expect(pages.map(page => page.data.map(({ id }) => id))).toEqual(chunk(all, perPage));
-    }
-    const last = (await follow(tenant, `${listUrl}?per_page=100`, 'next')).at(-1);
-    const back = await follow(tenant, last?.links.prev ?? '', 'prev');
-    expect(idsOf(back.toReversed())).toEqual(all.slice(0, 900));
-  });
-
-  const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
-  const size = fc.integer({ min: 1, max: 12 });
-
-  test('paging through rows of very different sizes shows each once, in pages below 1 MB or of one row', async () => {
-    const tenant = await createTenant(service);
-    const rows = await insert(
+test('paging through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
+  const tenant = await createTenant(service);
+  const all = listed(
+    await insert(
       tenant,
-      Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
-    );
-    // Most are short; every fifth has 200 KB, some of it in the breakdown, which compresses well; one has 3 MB.
-    await service.database.executor.execute(sql`
+      Array.from({ length: 1_000 }, () => 1_700_000_000),
+    ),
+  );
+  for (const perPage of [100, 7]) {
+    const pages = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
+    expect(pages.map(page => page.data.map(({ id }) => id))).toEqual(chunk(all, perPage));
+  }
+  const last = (await follow(tenant, `${listUrl}?per_page=100`, 'next')).at(-1);
+  const back = await follow(tenant, last?.links.prev ?? '', 'prev');
+  expect(idsOf(back.toReversed())).toEqual(all.slice(0, 900));
+});
+
+const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }), { maxLength: 40 });
+const size = fc.integer({ min: 1, max: 12 });
+
+test('paging through rows of very different sizes shows each once, in pages below 1 MB or of one row', async () => {
+  const tenant = await createTenant(service);
+  const rows = await insert(
+    tenant,
+    Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
+  );
+  // Most are short; every fifth has 200 KB, some of it in the breakdown, which compresses well; one has 3 MB.
+  await service.database.executor.execute(sql`
       update pull_requests set body = repeat('é', case when number % 5 = 0 then 50000 else number * 7 end),
         score_breakdown = json_build_array(json_build_object('name', repeat('n', case
           when number = 30 then 3000000 when number % 5 = 0 then 100000 else number * 70 end),
           'action', 'ADD', 'effect', 1, 'expression', 'true'))
       where organisation_id = ${tenant.organisation.id}`);
-    const all = listed(rows);
-    const { body } = await client.get<Page>(`${listUrl}?per_page=1`, tenant.token);
-    const ofMember = `${new URL(body.data[0]?.links.member ?? '').pathname}/pull-requests`;
-    for (const url of [listUrl, ofMember]) {
-      for (const perPage of [100, 30, 7, 1]) {
-        const pages = await follow(tenant, `${url}?per_page=${perPage}`, 'next');
-        const end = pages.at(-1);
-        const backwards = end?.links.prev ? await follow(tenant, end.links.prev, 'prev') : [];
-        expect(idsOf(pages)).toEqual(all);
-        expect(idsOf([...(end ? [end] : []), ...backwards].toReversed())).toEqual(all);
-        for (const page of [...pages, ...backwards]) {
-          expect(page.data.length).toBeGreaterThan(0);
-          expect(page.meta.per_page).toBe(perPage);
-          const isShort = Buffer.byteLength(JSON.stringify(page)) < 1_000_000;
-          expect(isShort || page.data.length === 1, `${page.data.length} on a page`).toBe(true);
-        }
-        const large = pages.find(page => page.data[0]?.number === 30 || page.data.length === 1);
-        expect(large?.data[0]?.score_breakdown[0]?.name).toMatch(/^n+$/);
+  const all = listed(rows);
+  const { body } = await client.get<Page>(`${listUrl}?per_page=1`, tenant.token);
+  const ofMember = `${new URL(body.data[0]?.links.member ?? '').pathname}/pull-requests`;
+  for (const url of [listUrl, ofMember]) {
+    for (const perPage of [100, 30, 7, 1]) {
+      const pages = await follow(tenant, `${url}?per_page=${perPage}`, 'next');
+      const end = pages.at(-1);
+      const backwards = end?.links.prev ? await follow(tenant, end.links.prev, 'prev') : [];
+      expect(idsOf(pages)).toEqual(all);
+      expect(idsOf([...(end ? [end] : []), ...backwards].toReversed())).toEqual(all);
+      for (const page of [...pages, ...backwards]) {
+        expect(page.data.length).toBeGreaterThan(0);
+        expect(page.meta.per_page).toBe(perPage);
+        const isShort = Buffer.byteLength(JSON.stringify(page)) < 1_000_000;
+        expect(isShort || page.data.length === 1, `${page.data.length} on a page`).toBe(true);
       }
+      const large = pages.find(page => page.data[0]?.number === 30 || page.data.length === 1);
+      expect(large?.data[0]?.score_breakdown[0]?.name).toMatch(/^n+$/);
     }
-  });
+  }
+});
 
-  test('paging shows what a sorted array shows, forwards and backwards', async () => {
-    await fc.assert(
-      fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
+test('paging shows what a sorted array shows, forwards and backwards', async () => {
+  await fc.assert(
+    fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
+      const tenant = await createTenant(service);
+      const all = listed(await insert(tenant, createdAt));
+      const forwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
+      expect(forwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
+      const start = forwards.at(-1);
+      const back = await follow(tenant, start?.links.prev ?? `${listUrl}?per_page=${perPage}`, 'prev');
+      const before = all.slice(0, Math.floor((all.length - 1) / perPage) * perPage);
+      if (start?.links.prev) {
+        expect(back.map(page => page.data.map(({ id }) => id))).toEqual(chunk(before, perPage).toReversed());
+        for (const page of back) expect(page.links.next).not.toBeNull();
+      }
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('paging shows each item that exists throughout exactly once, while others come and go', async () => {
+  const changes = fc.array(
+    fc.record({
+      add: fc.array(fc.integer({ min: 1_699_999_999, max: 1_700_000_004 }), { maxLength: 4 }),
+      remove: fc.nat(),
+    }),
+    { minLength: 5, maxLength: 10 },
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      seconds,
+      size,
+      changes,
+      fc.constantFrom('next' as const, 'prev' as const),
+      async (createdAt, perPage, script, direction) => {
         const tenant = await createTenant(service);
-        const all = listed(await insert(tenant, createdAt));
-        const forwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
-        expect(forwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
-        const start = forwards.at(-1);
-        const back = await follow(tenant, start?.links.prev ?? `${listUrl}?per_page=${perPage}`, 'prev');
-        const before = all.slice(0, Math.floor((all.length - 1) / perPage) * perPage);
-        if (start?.links.prev) {
-          expect(back.map(page => page.data.map(({ id }) => id))).toEqual(chunk(before, perPage).toReversed());
-          for (const page of back) expect(page.links.next).not.toBeNull();
-        }
-      }),
-      { numRuns: 25 },
-    );
-  });
+        const rows = await insert(tenant, createdAt);
+        const begin = `${listUrl}?per_page=${perPage}`;
+        const end = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: false });
+        const removed = new Set<string>();
+        let step = 0;
+        const shown = idsOf(
+          await follow(tenant, direction === 'next' ? begin : `${begin}&cursor=${end}`, direction, async () => {
+            const change = script[step];
+            step += 1;
+            if (change === undefined) return;
+            await insert(tenant, change.add);
+            const victim = rows[change.remove % Math.max(1, rows.length)];
+            if (victim === undefined) return;
+            removed.add(formatId('pr', victim.uuid));
+            await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
+          }),
+        );
+        expect(new Set(shown).size).toBe(shown.length);
+        const throughout = listed(rows).filter(id => !removed.has(id));
+        const kept = shown.filter(id => throughout.includes(id)).toSorted();
+        expect(kept).toEqual(throughout.toSorted());
+      },
+    ),
+    { numRuns: 20 },
+  );
+});
 
-  test('paging shows each item that exists throughout exactly once, while others come and go', async () => {
-    const changes = fc.array(
-      fc.record({
-        add: fc.array(fc.integer({ min: 1_699_999_999, max: 1_700_000_004 }), { maxLength: 4 }),
-        remove: fc.nat(),
-      }),
-      { minLength: 5, maxLength: 10 },
-    );
-    await fc.assert(
-      fc.asyncProperty(
-        seconds,
-        size,
-        changes,
-        fc.constantFrom('next' as const, 'prev' as const),
-        async (createdAt, perPage, script, direction) => {
-          const tenant = await createTenant(service);
-          const rows = await insert(tenant, createdAt);
-          const begin = `${listUrl}?per_page=${perPage}`;
-          const end = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: false });
-          const removed = new Set<string>();
-          let step = 0;
-          const shown = idsOf(
-            await follow(tenant, direction === 'next' ? begin : `${begin}&cursor=${end}`, direction, async () => {
-              const change = script[step];
-              step += 1;
-              if (change === undefined) return;
-              await insert(tenant, change.add);
-              const victim = rows[change.remove % Math.max(1, rows.length)];
-              if (victim === undefined) return;
-              removed.add(formatId('pr', victim.uuid));
-              await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
-            }),
-          );
-          expect(new Set(shown).size).toBe(shown.length);
-          const throughout = listed(rows).filter(id => !removed.has(id));
-          const kept = shown.filter(id => throughout.includes(id)).toSorted();
-          expect(kept).toEqual(throughout.toSorted());
-        },
-      ),
-      { numRuns: 20 },
-    );
+test('paging through users with equal names shows each once, forwards and backwards', async () => {
+  const tenant = await createTenant(service);
+  const { organisation } = tenant;
+  const names = Array.from({ length: 40 }, (_, index) => ['Ada', 'ada', 'Ádá', '', 'Zoë "\u{1F600}"'][index % 5] ?? '');
+  for (const [index, name] of names.entries()) {
+    const email = `user-${index}@acme.example`;
+    await addUser(service.database.executor, { organisationId: organisation.id, name, email, photoUrl: '' });
+  }
+  const pages = await follow(tenant, '/2025-04/users?per_page=3', 'next');
+  expect(new Set(idsOf(pages)).size).toBe(41);
+  expect(idsOf(pages)).toHaveLength(41);
+  expect(decode(pages[0]?.meta.next_cursor)).toEqual({
+    name: '',
+    id: pages[0]?.data[2]?.id,
+    _pointsToNextItems: true,
   });
-
-  test('paging through users with equal names shows each once, forwards and backwards', async () => {
-    const tenant = await createTenant(service);
-    const { organisation } = tenant;
-    const names = Array.from(
-      { length: 40 },
-      (_, index) => ['Ada', 'ada', 'Ádá', '', 'Zoë "\u{1F600}"'][index % 5] ?? '',
-    );
-    for (const [index, name] of names.entries()) {
-      const email = `user-${index}@acme.example`;
-      await addUser(service.database.executor, { organisationId: organisation.id, name, email, photoUrl: '' });
-    }
-    const pages = await follow(tenant, '/2025-04/users?per_page=3', 'next');
-    expect(new Set(idsOf(pages)).size).toBe(41);
-    expect(idsOf(pages)).toHaveLength(41);
-    expect(decode(pages[0]?.meta.next_cursor)).toEqual({
-      name: '',
-      id: pages[0]?.data[2]?.id,
-      _pointsToNextItems: true,
-    });
-    const back = await follow(tenant, pages.at(-1)?.links.prev ?? '', 'prev');
-    expect(idsOf(back.toReversed())).toEqual(idsOf(pages).slice(0, 39));
-  });
+  const back = await follow(tenant, pages.at(-1)?.links.prev ?? '', 'prev');
+  expect(idsOf(back.toReversed())).toEqual(idsOf(pages).slice(0, 39));
 });
 
 describe('cursors and page sizes that are refused', () => {

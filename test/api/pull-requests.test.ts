@@ -24,106 +24,104 @@ const oneOf = async (title: string) => {
   return found;
 };
 
-describe('a pull request', () => {
-  test('a pull request has every field of the specification, with the values from GitHub', async () => {
-    const { github, acme, web, client, token } = scene;
-    await scene.applyRules([
-      {
-        name: 'Size',
-        description: '',
-        is_enabled: true,
-        logic: [
-          { expression: 'additions > 0', effect: { action: 'ADD', value: 'per(additions, 10)' } },
-          { expression: 'deletions > 0', effect: { action: 'SUBTRACT', value: '2.5' } },
-        ],
-      },
-      {
-        name: 'Titled "<Ω>"',
-        description: '',
-        is_enabled: true,
-        logic: [{ expression: 'contains(title, "\\"")', effect: { action: 'ADD', value: '7' } }],
-      },
-      {
-        name: 'Off',
-        description: '',
-        is_enabled: false,
-        logic: [{ expression: 'true', effect: { action: 'ADD', value: '1000' } }],
-      },
-    ]);
-    github.clock.set(1_790_000_000);
-    const ada = acme.member('ada', { name: 'Ada Lovelace' });
-    const source = web.openPullRequest({
-      id: 2 ** 45 + 1,
-      author: ada,
-      title: 'Every "field"',
-      body: 'One\r\ntwo\t\u{1F600}',
-      additions: 123,
-      deletions: 4,
-      changedFiles: 5,
-      commits: 6,
-      createdAt: 1_700_000_000,
-    });
-    await scene.import();
-
-    const stored = await oneOf('Every "field"');
-    const members = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
-    expect(stored).toEqual({
-      id: expect.stringMatching(/^pr_[0-7][0-9a-z]{25}$/),
-      external_id: '35184372088833',
-      number: source.number,
-      url: `https://github.com/acme/web/pull/${source.number}`,
-      state: 'open',
-      title: 'Every "field"',
-      body: 'One\r\ntwo\t\u{1F600}',
-      additions: 123,
-      deletions: 4,
-      commits: 6,
-      changed_files: 5,
-      score: 12 - 3 + 7,
-      score_breakdown: [
-        { name: 'Size', action: 'ADD', effect: 12, expression: 'additions > 0' },
-        { name: 'Size', action: 'SUBTRACT', effect: 3, expression: 'deletions > 0' },
-        { name: 'Titled "<Ω>"', action: 'ADD', effect: 7, expression: 'contains(title, "\\"")' },
+test('a pull request has every field of the specification, with the values from GitHub', async () => {
+  const { github, acme, web, client, token } = scene;
+  await scene.applyRules([
+    {
+      name: 'Size',
+      description: '',
+      is_enabled: true,
+      logic: [
+        { expression: 'additions > 0', effect: { action: 'ADD', value: 'per(additions, 10)' } },
+        { expression: 'deletions > 0', effect: { action: 'SUBTRACT', value: '2.5' } },
       ],
-      created_at: 1_700_000_000,
-      links: { member: `http://localhost:80/2025-04/members/${members.body.data[0]?.id}` },
-    });
-    const member = await client.get<{ data: MemberBody }>(new URL(stored.links.member).pathname, token);
-    expect(member.body.data.name).toBe('Ada Lovelace');
+    },
+    {
+      name: 'Titled "<Ω>"',
+      description: '',
+      is_enabled: true,
+      logic: [{ expression: 'contains(title, "\\"")', effect: { action: 'ADD', value: '7' } }],
+    },
+    {
+      name: 'Off',
+      description: '',
+      is_enabled: false,
+      logic: [{ expression: 'true', effect: { action: 'ADD', value: '1000' } }],
+    },
+  ]);
+  github.clock.set(1_790_000_000);
+  const ada = acme.member('ada', { name: 'Ada Lovelace' });
+  const source = web.openPullRequest({
+    id: 2 ** 45 + 1,
+    author: ada,
+    title: 'Every "field"',
+    body: 'One\r\ntwo\t\u{1F600}',
+    additions: 123,
+    deletions: 4,
+    changedFiles: 5,
+    commits: 6,
+    createdAt: 1_700_000_000,
   });
+  await scene.import();
 
-  test('a pull request is merged, else closed, else a draft, else open', async () => {
-    const { web } = scene;
-    web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
-    web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
-    web.addPullRequest({ title: 'draft', draft: true });
-    web.addPullRequest({ title: 'plain' });
-    await scene.import();
-    const states = new Map((await list()).map(({ title, state }) => [title, state]));
-    expect(states.get('merged draft')).toBe('merged');
-    expect(states.get('closed draft')).toBe('closed');
-    expect(states.get('draft')).toBe('draft');
-    expect(states.get('plain')).toBe('open');
+  const stored = await oneOf('Every "field"');
+  const members = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+  expect(stored).toEqual({
+    id: expect.stringMatching(/^pr_[0-7][0-9a-z]{25}$/),
+    external_id: '35184372088833',
+    number: source.number,
+    url: `https://github.com/acme/web/pull/${source.number}`,
+    state: 'open',
+    title: 'Every "field"',
+    body: 'One\r\ntwo\t\u{1F600}',
+    additions: 123,
+    deletions: 4,
+    commits: 6,
+    changed_files: 5,
+    score: 12 - 3 + 7,
+    score_breakdown: [
+      { name: 'Size', action: 'ADD', effect: 12, expression: 'additions > 0' },
+      { name: 'Size', action: 'SUBTRACT', effect: 3, expression: 'deletions > 0' },
+      { name: 'Titled "<Ω>"', action: 'ADD', effect: 7, expression: 'contains(title, "\\"")' },
+    ],
+    created_at: 1_700_000_000,
+    links: { member: `http://localhost:80/2025-04/members/${members.body.data[0]?.id}` },
   });
+  const member = await client.get<{ data: MemberBody }>(new URL(stored.links.member).pathname, token);
+  expect(member.body.data.name).toBe('Ada Lovelace');
+});
 
-  test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
-    scene.web.addPullRequest({ title: 'Bare', body: '' });
-    await scene.import();
-    expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
-  });
+test('a pull request is merged, else closed, else a draft, else open', async () => {
+  const { web } = scene;
+  web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
+  web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
+  web.addPullRequest({ title: 'draft', draft: true });
+  web.addPullRequest({ title: 'plain' });
+  await scene.import();
+  const states = new Map((await list()).map(({ title, state }) => [title, state]));
+  expect(states.get('merged draft')).toBe('merged');
+  expect(states.get('closed draft')).toBe('closed');
+  expect(states.get('draft')).toBe('draft');
+  expect(states.get('plain')).toBe('open');
+});
 
-  test('a pull request keeps hostile text: JSON, HTML and SQL, bidirectional and 4-byte characters', async () => {
-    const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
-    scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
-    await scene.import();
-    expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
-  });
+test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
+  scene.web.addPullRequest({ title: 'Bare', body: '' });
+  await scene.import();
+  expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
+});
 
-  test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
-    scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
-    await scene.import();
-    expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
-  });
+test('a pull request keeps hostile text: JSON, HTML and SQL, bidirectional and 4-byte characters', async () => {
+  const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
+  scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
+  await scene.import();
+  expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
+});
+
+test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
+  scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
+  await scene.import();
+  expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
 });
 
 describe('the lists of pull requests', () => {

@@ -202,151 +202,143 @@ describe("a request's id", () => {
   });
 });
 
-describe('links', () => {
-  const forwarded = {
-    host: 'inside:3000',
-    'x-forwarded-for': '203.0.113.9',
-    'x-forwarded-proto': 'https',
-    'x-forwarded-host': 'scores.example',
-  };
-  const pathOf = async (replica: Service, headers: Record<string, string>, remoteAddress = '10.1.2.3') => {
-    const { status, body } = await (await createClient(replica)).get<PageBody<object>>('/2025-04/users', tenant.token, {
-      headers,
-      remoteAddress,
-    });
-    return status === 200 ? body.meta.path : status;
-  };
-
-  test("links use the request's own host, and forwarded headers only if TRUST_PROXY names their sender", async () => {
-    expect(await pathOf(service, forwarded)).toBe('http://inside:3000/2025-04/users');
-    const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8, ::1' }));
-    expect(await pathOf(proxied, forwarded)).toBe('https://scores.example/2025-04/users');
-    expect(await pathOf(proxied, forwarded, '192.0.2.1')).toBe('http://inside:3000/2025-04/users');
-    const many = { ...forwarded, 'x-forwarded-host': 'evil.example, scores.example' };
-    expect(await pathOf(proxied, many)).toBe('https://scores.example/2025-04/users');
+const forwarded = {
+  host: 'inside:3000',
+  'x-forwarded-for': '203.0.113.9',
+  'x-forwarded-proto': 'https',
+  'x-forwarded-host': 'scores.example',
+};
+const pathOf = async (replica: Service, headers: Record<string, string>, remoteAddress = '10.1.2.3') => {
+  const { status, body } = await (await createClient(replica)).get<PageBody<object>>('/2025-04/users', tenant.token, {
+    headers,
+    remoteAddress,
   });
+  return status === 200 ? body.meta.path : status;
+};
 
-  test.each([
-    { 'x-forwarded-proto': 'javascript' },
-    { 'x-forwarded-proto': 'https://evil.example/' },
-    { 'x-forwarded-host': 'evil.example/path' },
-    { 'x-forwarded-host': 'a"b' },
-  ])('links are not built from nonsense that a proxy passes on: %o', async nonsense => {
-    const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
-    expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
-  });
-
-  test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => {
-    const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
-    const published = closing(await startReplica(service.database.url, environment));
-    const scores = await createClient(published);
-    await insertPullRequests(service, tenant, [1, 2]);
-    for (const headers of [forwarded, { ...forwarded, host: '<script>' }]) {
-      const options = { headers, remoteAddress: '10.1.2.3' };
-      const { body } = await scores.get<PageBody<{ links: { member: string } }>>(
-        '/2025-04/pull-requests?per_page=1',
-        tenant.token,
-        options,
-      );
-      const base = 'https://scores.example/api/2025-04/';
-      expect(body.meta.path).toBe(`${base}pull-requests`);
-      expect(body.links.next).toMatch(`${base}pull-requests?per_page=1&cursor=`);
-      expect(body.data[0]?.links.member).toMatch(`${base}members/mem_`);
-      const members = await scores.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token, options);
-      expect(members.body.data[0]?.links.pull_requests).toMatch(`${base}members/mem_`);
-    }
-    expect((await published.app.inject('/openapi.json')).json().servers).toEqual([
-      { url: 'https://scores.example/api' },
-    ]);
-  });
+test("links use the request's own host, and forwarded headers only if TRUST_PROXY names their sender", async () => {
+  expect(await pathOf(service, forwarded)).toBe('http://inside:3000/2025-04/users');
+  const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8, ::1' }));
+  expect(await pathOf(proxied, forwarded)).toBe('https://scores.example/2025-04/users');
+  expect(await pathOf(proxied, forwarded, '192.0.2.1')).toBe('http://inside:3000/2025-04/users');
+  const many = { ...forwarded, 'x-forwarded-host': 'evil.example, scores.example' };
+  expect(await pathOf(proxied, many)).toBe('https://scores.example/2025-04/users');
 });
 
-describe('the rate limit', () => {
-  test('the rate limit counts each request of a token, also failed ones, and spares other tokens', async () => {
-    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
-    const slow = await createClient(limited);
-    const token = await createToken(service, tenant.user, ['read']);
-    const requests = [
-      ['GET', '/2025-04/account', 200],
-      ['GET', '/2025-04/members/x', 404],
-      ['GET', '/2025-04/users?per_page=0', 400],
-      ['PUT', `/2025-04/pull-requests/${absent}/sync`, 403],
-      ['GET', '/2025-04/users', 200],
-      ['HEAD', '/2025-04/users', 200],
-      ['GET', '/2025-04/users', 429],
-      ['GET', '/2025-04/users?per_page=0', 429],
-      ['DELETE', `/2025-04/pull-requests/${absent}`, 429],
-    ] as const;
-    for (const [method, url, status] of requests) {
-      const reply = await limited.app.inject({ method, url, headers: { authorization: `Bearer ${token}` } });
-      expect([method, url, reply.statusCode]).toEqual([method, url, status]);
-    }
-    const { status, body, headers } = await slow.get('/2025-04/rules', token);
-    expect([status, body.message]).toEqual([429, 'Too many requests with this token. Slow down.']);
-    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60);
-    const forged = { 'x-forwarded-for': '203.0.113.77', 'x-real-ip': '203.0.113.78' };
-    expect((await slow.get('/2025-04/rules', token, { headers: forged })).status).toBe(429);
-    expect((await slow.get('/2025-04/rules', tenant.token)).status).toBe(200);
-    expect((await slow.get('/2025-04/rules')).status).toBe(401);
-  });
-
-  test('the rate limit is exact, however many requests come at once', async () => {
-    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
-    const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
-    const send = () => limited.app.inject({ url: '/2025-04/account', headers });
-    for (let index = 0; index < 50; index += 1) expect((await send()).statusCode).toBe(200);
-    const replies = await Promise.all(Array.from({ length: 30 }, send));
-    expect(replies.filter(({ statusCode }) => statusCode === 200).length).toBe(10);
-    const remaining = replies.map(reply => Number(reply.headers['x-ratelimit-remaining']));
-    expect(remaining.toSorted((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, ...Array(21).fill(0)]);
-  });
-
-  test('the rate limit is for a minute from the first request, whatever is refused in it', async () => {
-    const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '1' }));
-    const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
-    const send = async () => (await limited.app.inject({ url: '/2025-04/account', headers })).statusCode;
-    const now = performance.now.bind(performance);
-    const clock = vi.spyOn(performance, 'now');
-    onTestFinished(() => clock.mockRestore());
-    expect(await send()).toBe(200);
-    clock.mockImplementation(() => now() + 55_000);
-    expect(await send()).toBe(429);
-    clock.mockImplementation(() => now() + 61_000);
-    await expect.poll(send).toBe(200);
-  });
-
-  test('a rate limit of 0 limits nothing', async () => {
-    for (let index = 0; index < 700; index += 1) {
-      const { statusCode } = await service.app.inject({
-        url: '/2025-04/rules',
-        headers: { authorization: `Bearer ${tenant.token}` },
-      });
-      expect(statusCode).toBe(200);
-    }
-  });
+test.each([
+  { 'x-forwarded-proto': 'javascript' },
+  { 'x-forwarded-proto': 'https://evil.example/' },
+  { 'x-forwarded-host': 'evil.example/path' },
+  { 'x-forwarded-host': 'a"b' },
+])('links are not built from nonsense that a proxy passes on: %o', async nonsense => {
+  const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
+  expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
 });
 
-describe('a defect', () => {
-  test('a defect gets 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
-    const broken = closing(await startService());
-    const { token } = await createTenant(broken);
-    await broken.database.executor.execute('drop table rules; drop table members cascade');
-    const client = await createClient(broken);
-    // Members are streamed.
-    for (const table of ['rules', 'members']) {
-      const { status, body } = await client.get(`/2025-04/${table}`, token);
-      expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
-    }
-    expect(broken.complaints).toMatchObject(
-      ['rules', 'members'].map(table => ({
-        level: 50,
-        code: 'internal',
-        err: { message: `relation "${table}" does not exist` },
-      })),
+test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => {
+  const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
+  const published = closing(await startReplica(service.database.url, environment));
+  const scores = await createClient(published);
+  await insertPullRequests(service, tenant, [1, 2]);
+  for (const headers of [forwarded, { ...forwarded, host: '<script>' }]) {
+    const options = { headers, remoteAddress: '10.1.2.3' };
+    const { body } = await scores.get<PageBody<{ links: { member: string } }>>(
+      '/2025-04/pull-requests?per_page=1',
+      tenant.token,
+      options,
     );
-    expect(JSON.stringify(broken.complaints)).not.toContain(token);
-  });
+    const base = 'https://scores.example/api/2025-04/';
+    expect(body.meta.path).toBe(`${base}pull-requests`);
+    expect(body.links.next).toMatch(`${base}pull-requests?per_page=1&cursor=`);
+    expect(body.data[0]?.links.member).toMatch(`${base}members/mem_`);
+    const members = await scores.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token, options);
+    expect(members.body.data[0]?.links.pull_requests).toMatch(`${base}members/mem_`);
+  }
+  expect((await published.app.inject('/openapi.json')).json().servers).toEqual([{ url: 'https://scores.example/api' }]);
+});
+
+test('the rate limit counts each request of a token, also failed ones, and spares other tokens', async () => {
+  const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
+  const slow = await createClient(limited);
+  const token = await createToken(service, tenant.user, ['read']);
+  const requests = [
+    ['GET', '/2025-04/account', 200],
+    ['GET', '/2025-04/members/x', 404],
+    ['GET', '/2025-04/users?per_page=0', 400],
+    ['PUT', `/2025-04/pull-requests/${absent}/sync`, 403],
+    ['GET', '/2025-04/users', 200],
+    ['HEAD', '/2025-04/users', 200],
+    ['GET', '/2025-04/users', 429],
+    ['GET', '/2025-04/users?per_page=0', 429],
+    ['DELETE', `/2025-04/pull-requests/${absent}`, 429],
+  ] as const;
+  for (const [method, url, status] of requests) {
+    const reply = await limited.app.inject({ method, url, headers: { authorization: `Bearer ${token}` } });
+    expect([method, url, reply.statusCode]).toEqual([method, url, status]);
+  }
+  const { status, body, headers } = await slow.get('/2025-04/rules', token);
+  expect([status, body.message]).toEqual([429, 'Too many requests with this token. Slow down.']);
+  expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60);
+  const forged = { 'x-forwarded-for': '203.0.113.77', 'x-real-ip': '203.0.113.78' };
+  expect((await slow.get('/2025-04/rules', token, { headers: forged })).status).toBe(429);
+  expect((await slow.get('/2025-04/rules', tenant.token)).status).toBe(200);
+  expect((await slow.get('/2025-04/rules')).status).toBe(401);
+});
+
+test('the rate limit is exact, however many requests come at once', async () => {
+  const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
+  const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+  const send = () => limited.app.inject({ url: '/2025-04/account', headers });
+  for (let index = 0; index < 50; index += 1) expect((await send()).statusCode).toBe(200);
+  const replies = await Promise.all(Array.from({ length: 30 }, send));
+  expect(replies.filter(({ statusCode }) => statusCode === 200).length).toBe(10);
+  const remaining = replies.map(reply => Number(reply.headers['x-ratelimit-remaining']));
+  expect(remaining.toSorted((a, b) => b - a)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, ...Array(21).fill(0)]);
+});
+
+test('the rate limit is for a minute from the first request, whatever is refused in it', async () => {
+  const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '1' }));
+  const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+  const send = async () => (await limited.app.inject({ url: '/2025-04/account', headers })).statusCode;
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now');
+  onTestFinished(() => clock.mockRestore());
+  expect(await send()).toBe(200);
+  clock.mockImplementation(() => now() + 55_000);
+  expect(await send()).toBe(429);
+  clock.mockImplementation(() => now() + 61_000);
+  await expect.poll(send).toBe(200);
+});
+
+test('a rate limit of 0 limits nothing', async () => {
+  for (let index = 0; index < 700; index += 1) {
+    const { statusCode } = await service.app.inject({
+      url: '/2025-04/rules',
+      headers: { authorization: `Bearer ${tenant.token}` },
+    });
+    expect(statusCode).toBe(200);
+  }
+});
+
+test('a defect gets 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
+  const broken = closing(await startService());
+  const { token } = await createTenant(broken);
+  await broken.database.executor.execute('drop table rules; drop table members cascade');
+  const client = await createClient(broken);
+  // Members are streamed.
+  for (const table of ['rules', 'members']) {
+    const { status, body } = await client.get(`/2025-04/${table}`, token);
+    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
+  }
+  expect(broken.complaints).toMatchObject(
+    ['rules', 'members'].map(table => ({
+      level: 50,
+      code: 'internal',
+      err: { message: `relation "${table}" does not exist` },
+    })),
+  );
+  expect(JSON.stringify(broken.complaints)).not.toContain(token);
 });
 
 /** Keeps the event loop from everything else. */
@@ -355,93 +347,89 @@ function blockFor(milliseconds: number): void {
   while (performance.now() < end) Math.sqrt(end);
 }
 
-describe('a service that is overloaded', () => {
-  test('a service that starts slowly does not count as overloaded', async () => {
-    const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
-    for (let turn = 0; turn < 3; turn += 1) {
-      blockFor(400);
-      await delay(5);
-    }
-    const client = await createClient(replica);
-    expect((await client.get('/2025-04/account', tenant.token)).status).toBe(200);
-  });
-
-  test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
-    const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
-    const busy = await createClient(replica);
-    const until = Date.now() + 15_000;
-    let refused = await busy.get('/2025-04/account', tenant.token);
-    while (refused.status === 200 && Date.now() < until) {
-      blockFor(1_200);
-      await delay(10);
-      refused = await busy.get('/2025-04/account', tenant.token);
-    }
-    expect([refused.status, refused.headers['retry-after'], refused.body.message]).toEqual([
-      503,
-      '2',
-      'The service is overloaded. Try again shortly.',
-    ]);
-    for (const url of ['/healthz', '/metrics']) expect((await replica.app.inject(url)).statusCode).toBe(200);
-    await expect.poll(async () => (await busy.get('/2025-04/account', tenant.token)).status).toBe(200);
-  });
+test('a service that starts slowly does not count as overloaded', async () => {
+  const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
+  for (let turn = 0; turn < 3; turn += 1) {
+    blockFor(400);
+    await delay(5);
+  }
+  const client = await createClient(replica);
+  expect((await client.get('/2025-04/account', tenant.token)).status).toBe(200);
 });
 
-describe('a browser', () => {
-  const origin = 'https://scores.example';
-  const preflight = (app: Service['app'], from: string) =>
-    app.inject({
-      method: 'OPTIONS',
-      url: '/2025-04/pull-requests',
-      headers: {
-        origin: from,
-        'access-control-request-method': 'GET',
-        'access-control-request-headers': 'authorization',
-      },
-    });
+test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
+  const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
+  const busy = await createClient(replica);
+  const until = Date.now() + 15_000;
+  let refused = await busy.get('/2025-04/account', tenant.token);
+  while (refused.status === 200 && Date.now() < until) {
+    blockFor(1_200);
+    await delay(10);
+    refused = await busy.get('/2025-04/account', tenant.token);
+  }
+  expect([refused.status, refused.headers['retry-after'], refused.body.message]).toEqual([
+    503,
+    '2',
+    'The service is overloaded. Try again shortly.',
+  ]);
+  for (const url of ['/healthz', '/metrics']) expect((await replica.app.inject(url)).statusCode).toBe(200);
+  await expect.poll(async () => (await busy.get('/2025-04/account', tenant.token)).status).toBe(200);
+});
 
-  test('a browser may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
-    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-    const asked = await preflight(app, origin);
-    expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
-    expect(asked.headers['access-control-allow-methods']).toBe('GET, PUT, DELETE');
-    expect(asked.headers['access-control-allow-headers']).toBe(
-      'authorization, content-type, if-none-match, x-request-id',
-    );
-    const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
-    expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
-    expect(reply.headers['access-control-expose-headers']).toBe(
-      'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
-    );
-    expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
+const origin = 'https://scores.example';
+const preflight = (app: Service['app'], from: string) =>
+  app.inject({
+    method: 'OPTIONS',
+    url: '/2025-04/pull-requests',
+    headers: {
+      origin: from,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'authorization',
+    },
   });
 
-  test('a browser may not call the API from an origin that CORS_ORIGINS does not name', async () => {
-    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-    for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
-      expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
+test('a browser may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
+  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+  const asked = await preflight(app, origin);
+  expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
+  expect(asked.headers['access-control-allow-methods']).toBe('GET, PUT, DELETE');
+  expect(asked.headers['access-control-allow-headers']).toBe(
+    'authorization, content-type, if-none-match, x-request-id',
+  );
+  const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
+  expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
+  expect(reply.headers['access-control-expose-headers']).toBe(
+    'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
+  );
+  expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
+});
+
+test('a browser may not call the API from an origin that CORS_ORIGINS does not name', async () => {
+  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+  for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
+    expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
+  }
+});
+
+test('what is not a preflight gets the same reply whether browsers may call the API or not', async () => {
+  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const;
+  const paths = ['', '/', '/nothing', '/account', '/users/', '/pull-requests/', `/pull-requests/${absent}/sync`];
+  for (const method of methods) {
+    for (const path of paths) {
+      const request = { method: method as 'GET', url: `/2025-04${path}` };
+      const [without, beside] = await Promise.all(
+        [service.app, app].map(async each => {
+          const { statusCode, headers, body } = await each.inject(request);
+          return { ...request, statusCode, type: headers['content-type'], allow: headers.allow, body };
+        }),
+      );
+      expect(beside).toEqual(without);
     }
-  });
+  }
+});
 
-  test('what is not a preflight gets the same reply whether browsers may call the API or not', async () => {
-    const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const;
-    const paths = ['', '/', '/nothing', '/account', '/users/', '/pull-requests/', `/pull-requests/${absent}/sync`];
-    for (const method of methods) {
-      for (const path of paths) {
-        const request = { method: method as 'GET', url: `/2025-04${path}` };
-        const [without, beside] = await Promise.all(
-          [service.app, app].map(async each => {
-            const { statusCode, headers, body } = await each.inject(request);
-            return { ...request, statusCode, type: headers['content-type'], allow: headers.allow, body };
-          }),
-        );
-        expect(beside).toEqual(without);
-      }
-    }
-  });
-
-  test('a browser may not call the API from anywhere by default', async () => {
-    const asked = await preflight(service.app, origin);
-    expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
-  });
+test('a browser may not call the API from anywhere by default', async () => {
+  const asked = await preflight(service.app, origin);
+  expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -46,121 +46,119 @@ const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinitio
   ...values,
 });
 
-describe('rules', () => {
-  test('the list of rules is empty before the first are applied', async () => {
-    expect(await list()).toEqual([]);
-  });
+test('the list of rules is empty before the first are applied', async () => {
+  expect(await list()).toEqual([]);
+});
 
-  test('rules have every field of the specification, and keep their text as written', async () => {
-    const before = Math.floor(Date.now() / 1000);
-    const logic: RuleDefinition['logic'] = [
-      { expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } },
-      { expression: 'contains(title, "\\" \u{1F600} </script>")', effect: { action: 'SUBTRACT', value: 'min( 5,1 )' } },
-    ];
-    await apply([rule('Quotes " and \u202e', { description: 'Why\n"this"', is_enabled: false, logic })]);
-    const [only, ...others] = await list();
-    expect(others).toEqual([]);
-    expect(only).toEqual({
-      id: expect.stringMatching(/^rul_[0-7][0-9a-z]{25}$/),
-      name: 'Quotes " and \u202e',
-      description: 'Why\n"this"',
-      is_enabled: false,
-      logic,
-      created_at: expect.any(Number),
-    });
-    expect(only?.created_at).toBeGreaterThanOrEqual(before);
+test('rules have every field of the specification, and keep their text as written', async () => {
+  const before = Math.floor(Date.now() / 1000);
+  const logic: RuleDefinition['logic'] = [
+    { expression: 'merged && size <= 200', effect: { action: 'ADD', value: '10' } },
+    { expression: 'contains(title, "\\" \u{1F600} </script>")', effect: { action: 'SUBTRACT', value: 'min( 5,1 )' } },
+  ];
+  await apply([rule('Quotes " and \u202e', { description: 'Why\n"this"', is_enabled: false, logic })]);
+  const [only, ...others] = await list();
+  expect(others).toEqual([]);
+  expect(only).toEqual({
+    id: expect.stringMatching(/^rul_[0-7][0-9a-z]{25}$/),
+    name: 'Quotes " and \u202e',
+    description: 'Why\n"this"',
+    is_enabled: false,
+    logic,
+    created_at: expect.any(Number),
   });
+  expect(only?.created_at).toBeGreaterThanOrEqual(before);
+});
 
-  test('rules show the whole condition that is evaluated, and the names of definitions as written', async () => {
-    const logic: RuleDefinition['logic'] = [
-      { expression: 'small || draft', effect: { action: 'ADD', value: 'points' } },
-      { expression: 'true', effect: { action: 'SUBTRACT', value: '1' } },
-    ];
-    const definitions = [
-      { name: 'small', expression: 'size <= 200' },
-      { name: 'points', expression: '5' },
-    ];
-    await apply([rule('Conditional', { when: 'merged || small', logic })], definitions);
-    const [only] = await list();
-    expect(only).toEqual({
-      id: expect.any(String),
-      name: 'Conditional',
-      description: '',
-      is_enabled: true,
-      logic: [
-        { expression: '(merged || small) && (small || draft)', effect: { action: 'ADD', value: 'points' } },
-        { expression: '(merged || small) && (true)', effect: { action: 'SUBTRACT', value: '1' } },
-      ],
-      created_at: expect.any(Number),
-    });
-    await apply([rule('Conditional', { logic })], definitions);
-    expect((await list()).map(({ id, logic }) => ({ id, logic }))).toEqual([{ id: only?.id, logic }]);
+test('rules show the whole condition that is evaluated, and the names of definitions as written', async () => {
+  const logic: RuleDefinition['logic'] = [
+    { expression: 'small || draft', effect: { action: 'ADD', value: 'points' } },
+    { expression: 'true', effect: { action: 'SUBTRACT', value: '1' } },
+  ];
+  const definitions = [
+    { name: 'small', expression: 'size <= 200' },
+    { name: 'points', expression: '5' },
+  ];
+  await apply([rule('Conditional', { when: 'merged || small', logic })], definitions);
+  const [only] = await list();
+  expect(only).toEqual({
+    id: expect.any(String),
+    name: 'Conditional',
+    description: '',
+    is_enabled: true,
+    logic: [
+      { expression: '(merged || small) && (small || draft)', effect: { action: 'ADD', value: 'points' } },
+      { expression: '(merged || small) && (true)', effect: { action: 'SUBTRACT', value: '1' } },
+    ],
+    created_at: expect.any(Number),
   });
+  await apply([rule('Conditional', { logic })], definitions);
+  expect((await list()).map(({ id, logic }) => ({ id, logic }))).toEqual([{ id: only?.id, logic }]);
+});
 
-  test("rules applied at one moment are listed in the reverse of the file's order", async () => {
-    const names = Array.from({ length: 12 }, (_, index) => `rule ${(index * 7) % 12}`);
-    await apply(names.map(name => rule(name)));
-    expect((await list()).map(({ name }) => name)).toEqual(names.toReversed());
+test("rules applied at one moment are listed in the reverse of the file's order", async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `rule ${(index * 7) % 12}`);
+  await apply(names.map(name => rule(name)));
+  expect((await list()).map(({ name }) => name)).toEqual(names.toReversed());
+});
+
+test('the creation time of a rule is rounded down to the second', async () => {
+  await apply([rule('timed')]);
+  await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
+  expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
+});
+
+test('rules that a new file keeps stay the same rules, listed after those that it adds', async () => {
+  await apply([rule('kept'), rule('dropped')]);
+  const kept = (await list()).find(({ name }) => name === 'kept');
+  await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000)');
+  await apply([rule('new'), rule('kept', { description: 'Changed' })]);
+  const after = await list();
+  expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);
+  expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: 1_700_000_000 });
+});
+
+/** A service that waits for `before` whenever it is about to read the rules. */
+async function interrupted(before: () => Promise<unknown>) {
+  const { database } = service;
+  const read: Database['read'] = async (selection, values) => {
+    if (selection.name === 'latest_rules') await before();
+    return database.read(selection, values);
+  };
+  const app = closing(await buildApp({ ...service, database: { ...database, read } }));
+  return async () => {
+    const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${tenant.token}` } });
+    return reply.json<{ data: RuleBody[] }>().data.map(({ name }) => name);
+  };
+}
+
+test('rules that come into force while a list is read are in that list, and in the next one', async () => {
+  await apply([rule('before')]);
+  const names = await interrupted(() => apply([rule('after')]));
+  expect(await names()).toEqual(['after']);
+  expect(await names()).toEqual(['after']);
+  await apply([rule('last')]);
+  expect(await list()).toMatchObject([{ name: 'last' }]);
+});
+
+test('requests for rules that come together share a read, and later ones need none', async () => {
+  await apply([rule('shared')]);
+  const latch = createLatch();
+  let reads = 0;
+  const names = await interrupted(() => {
+    reads += 1;
+    return latch.released;
   });
+  const asked = Array.from({ length: 4 }, names);
+  await expect.poll(() => reads).toBe(1);
+  latch.release();
+  expect(await Promise.all(asked)).toEqual(Array(4).fill(['shared']));
+  expect(await names()).toEqual(['shared']);
+  expect(reads).toBe(1);
+});
 
-  test('the creation time of a rule is rounded down to the second', async () => {
-    await apply([rule('timed')]);
-    await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000.9)');
-    expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
-  });
-
-  test('rules that a new file keeps stay the same rules, listed after those that it adds', async () => {
-    await apply([rule('kept'), rule('dropped')]);
-    const kept = (await list()).find(({ name }) => name === 'kept');
-    await service.database.executor.execute('update rules set created_at = to_timestamp(1700000000)');
-    await apply([rule('new'), rule('kept', { description: 'Changed' })]);
-    const after = await list();
-    expect(after.map(({ name }) => name)).toEqual(['new', 'kept']);
-    expect(after[1]).toEqual({ ...kept, description: 'Changed', created_at: 1_700_000_000 });
-  });
-
-  /** A service that waits for `before` whenever it is about to read the rules. */
-  async function interrupted(before: () => Promise<unknown>) {
-    const { database } = service;
-    const read: Database['read'] = async (selection, values) => {
-      if (selection.name === 'latest_rules') await before();
-      return database.read(selection, values);
-    };
-    const app = closing(await buildApp({ ...service, database: { ...database, read } }));
-    return async () => {
-      const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${tenant.token}` } });
-      return reply.json<{ data: RuleBody[] }>().data.map(({ name }) => name);
-    };
-  }
-
-  test('rules that come into force while a list is read are in that list, and in the next one', async () => {
-    await apply([rule('before')]);
-    const names = await interrupted(() => apply([rule('after')]));
-    expect(await names()).toEqual(['after']);
-    expect(await names()).toEqual(['after']);
-    await apply([rule('last')]);
-    expect(await list()).toMatchObject([{ name: 'last' }]);
-  });
-
-  test('requests for rules that come together share a read, and later ones need none', async () => {
-    await apply([rule('shared')]);
-    const latch = createLatch();
-    let reads = 0;
-    const names = await interrupted(() => {
-      reads += 1;
-      return latch.released;
-    });
-    const asked = Array.from({ length: 4 }, names);
-    await expect.poll(() => reads).toBe(1);
-    latch.release();
-    expect(await Promise.all(asked)).toEqual(Array(4).fill(['shared']));
-    expect(await names()).toEqual(['shared']);
-    expect(reads).toBe(1);
-  });
-
-  test('rules of another organisation are not listed', async () => {
-    const other = await createTenant(service);
-    expect(await list(other.token)).toEqual([]);
-    expect(await list()).not.toEqual([]);
-  });
+test('rules of another organisation are not listed', async () => {
+  const other = await createTenant(service);
+  expect(await list(other.token)).toEqual([]);
+  expect(await list()).not.toEqual([]);
 });

@@ -53,58 +53,56 @@ async function stored(): Promise<PullRequestBody> {
 const url = () => `/2025-04/pull-requests/${id}/sync`;
 const sync = <Body = { message: string }>() => scene.client.put<Body>(url(), scene.token);
 
-describe('PUT sync', () => {
-  test('PUT sync returns the pull request as GitHub has it now, with its new score, using one request', async () => {
-    scene.github.clock.advance(60);
-    source.edit({ title: 'Second' });
-    source.push({ additions: 40, deletions: 2, commits: 3 });
-    source.merge();
-    const before = await stored();
-    const asked = scene.github.count();
-    const { status, body } = await sync<{ data: PullRequestBody }>();
-    expect(status).toBe(200);
-    expect(body).toEqual({
-      data: {
-        ...before,
-        title: 'Second',
-        state: 'merged',
-        additions: 40,
-        deletions: 2,
-        commits: 4,
-        score: 40,
-        score_breakdown: [{ name: 'Size', action: 'ADD', effect: 40, expression: 'additions > 0' }],
-      },
-    });
-    expect(await stored()).toEqual(body.data);
-    expect(scene.github.count()).toBe(asked + 1);
+test('PUT sync returns the pull request as GitHub has it now, with its new score, using one request', async () => {
+  scene.github.clock.advance(60);
+  source.edit({ title: 'Second' });
+  source.push({ additions: 40, deletions: 2, commits: 3 });
+  source.merge();
+  const before = await stored();
+  const asked = scene.github.count();
+  const { status, body } = await sync<{ data: PullRequestBody }>();
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    data: {
+      ...before,
+      title: 'Second',
+      state: 'merged',
+      additions: 40,
+      deletions: 2,
+      commits: 4,
+      score: 40,
+      score_breakdown: [{ name: 'Size', action: 'ADD', effect: 40, expression: 'additions > 0' }],
+    },
   });
+  expect(await stored()).toEqual(body.data);
+  expect(scene.github.count()).toBe(asked + 1);
+});
 
-  test('a second PUT sync in a row gives the same reply', async () => {
-    const first = await sync();
-    expect(await sync()).toEqual({ ...first, headers: expect.anything() });
-  });
+test('a second PUT sync in a row gives the same reply', async () => {
+  const first = await sync();
+  expect(await sync()).toEqual({ ...first, headers: expect.anything() });
+});
 
-  test('thirty PUT syncs at once get the same answer, with at most two requests to GitHub', async () => {
-    scene.github.clock.advance(1);
-    source.edit({ title: 'Many' });
-    const asked = scene.github.count();
-    const replies = await Promise.all(Array.from({ length: 30 }, () => sync<{ data: PullRequestBody }>()));
-    const expected = await stored();
-    expect(expected.title).toBe('Many');
-    for (const { status, body } of replies) expect([status, body]).toEqual([200, { data: expected }]);
-    expect(scene.github.count() - asked).toBeLessThanOrEqual(2);
-  });
+test('thirty PUT syncs at once get the same answer, with at most two requests to GitHub', async () => {
+  scene.github.clock.advance(1);
+  source.edit({ title: 'Many' });
+  const asked = scene.github.count();
+  const replies = await Promise.all(Array.from({ length: 30 }, () => sync<{ data: PullRequestBody }>()));
+  const expected = await stored();
+  expect(expected.title).toBe('Many');
+  for (const { status, body } of replies) expect([status, body]).toEqual([200, { data: expected }]);
+  expect(scene.github.count() - asked).toBeLessThanOrEqual(2);
+});
 
-  test('PUT sync finds the pull request by its id after its repository was renamed', async () => {
-    scene.github.clock.advance(1);
-    scene.web.rename('site');
-    const { status, body } = await sync<{ data: PullRequestBody }>();
-    expect([status, body.data.id, body.data.url]).toEqual([
-      200,
-      id,
-      `https://github.com/acme/site/pull/${source.number}`,
-    ]);
-  });
+test('PUT sync finds the pull request by its id after its repository was renamed', async () => {
+  scene.github.clock.advance(1);
+  scene.web.rename('site');
+  const { status, body } = await sync<{ data: PullRequestBody }>();
+  expect([status, body.data.id, body.data.url]).toEqual([
+    200,
+    id,
+    `https://github.com/acme/site/pull/${source.number}`,
+  ]);
 });
 
 describe('a sync while GitHub fails', () => {

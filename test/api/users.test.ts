@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addUser, removeUser, type User } from '../../src/database/users.ts';
 import { formatId } from '../../src/ids.ts';
 import { type Client, createClient, type PageBody } from '../support/client.ts';
@@ -47,87 +47,68 @@ test('without a photo a user has the one of the organisation', async () => {
   await removeUser(service.database.executor, user);
 });
 
-describe('the account', () => {
-  test('the account is the user who holds the token', async () => {
-    const { user, token } = tenant;
-    expect((await client.get('/2025-04/account', token)).body).toEqual({
-      data: {
-        id: formatId('usr', user.id),
-        name: 'Ada Lovelace',
-        profile_photo_url: 'https://photos.example/ada',
-        created_at: Math.floor(user.createdAt.getTime() / 1000),
-      },
-    });
-    const bob = await add(tenant.organisation.id, 'Bob');
-    const { body } = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, bob));
-    expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob' });
+test('the account is the user who holds the token', async () => {
+  const { user, token } = tenant;
+  expect((await client.get('/2025-04/account', token)).body).toEqual({
+    data: {
+      id: formatId('usr', user.id),
+      name: 'Ada Lovelace',
+      profile_photo_url: 'https://photos.example/ada',
+      created_at: Math.floor(user.createdAt.getTime() / 1000),
+    },
   });
+  const bob = await add(tenant.organisation.id, 'Bob');
+  const { body } = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, bob));
+  expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob' });
+});
 
-  test('the token of a removed user gets 401, for the account as for the users', async () => {
-    const gone = await add(tenant.organisation.id, 'Gone');
-    const token = await createToken(service, gone);
-    expect((await client.get('/2025-04/account', token)).status).toBe(200);
-    await removeUser(service.database.executor, gone);
-    for (const path of ['/2025-04/account', '/2025-04/users']) {
-      expect((await client.get(path, token)).status).toBe(401);
-    }
+test('the token of a removed user gets 401, for the account as for the users', async () => {
+  const gone = await add(tenant.organisation.id, 'Gone');
+  const token = await createToken(service, gone);
+  expect((await client.get('/2025-04/account', token)).status).toBe(200);
+  await removeUser(service.database.executor, gone);
+  for (const path of ['/2025-04/account', '/2025-04/users']) {
+    expect((await client.get(path, token)).status).toBe(401);
+  }
+});
+
+test('users have every field of the specification', async () => {
+  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', tenant.token);
+  expect(body.data.find(({ name }) => name === 'Ada Lovelace')).toEqual({
+    id: formatId('usr', tenant.user.id),
+    name: 'Ada Lovelace',
+    email: 'ada@acme.example',
+    profile_photo_url: 'https://photos.example/ada',
+    created_at: Math.floor(tenant.user.createdAt.getTime() / 1000),
   });
 });
 
-describe('users', () => {
-  test('users have every field of the specification', async () => {
-    const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', tenant.token);
-    expect(body.data.find(({ name }) => name === 'Ada Lovelace')).toEqual({
-      id: formatId('usr', tenant.user.id),
-      name: 'Ada Lovelace',
-      email: 'ada@acme.example',
-      profile_photo_url: 'https://photos.example/ada',
-      created_at: Math.floor(tenant.user.createdAt.getTime() / 1000),
-    });
-  });
+test('users sort as people sort names, in any alphabet and case, and equal names by id', async () => {
+  const names = [
+    ...['adam', 'Adam', 'Ádam', 'ADA', 'Zoë', 'Zoe', 'zoé', 'Émile', 'Emil', 'émile', 'Øystein', 'Oz', "O'Neil"],
+    ...['Oneil', 'de la Cruz', 'Delacruz', 'Ωmega', 'Яна', '王小明', '李', '', ' ', '10', '9', '\u{1F600}', 'ß', 'ss'],
+    ...['Adam', 'Adam', 'a', 'A', 'ä', 'Å', 'å'],
+  ];
+  const other = await createTenant(service);
+  await removeUser(service.database.executor, other.user);
+  const users = [];
+  for (const name of names) users.push(await add(other.organisation.id, name));
+  const token = await createToken(service, users[0] ?? other.user);
+  const listed: UserBody[] = [];
+  for (let url: string | null = '/2025-04/users?per_page=4'; url !== null; ) {
+    const { body }: { body: PageBody<UserBody> } = await client.get<PageBody<UserBody>>(url, token);
+    listed.push(...body.data);
+    url = body.links.next;
+  }
+  const { compare } = new Intl.Collator('und');
+  const bytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
+  const expected = users.toSorted((a, b) => compare(a.name, b.name) || bytes(a.name, b.name) || bytes(a.id, b.id));
+  expect(listed.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+  expect(listed.map(({ id }) => id)).toEqual(expected.map(({ id }) => formatId('usr', id)));
+});
 
-  test('users sort as people sort names, in any alphabet and case, and equal names by id', async () => {
-    const names = [
-      ...['adam', 'Adam', 'Ádam', 'ADA', 'Zoë', 'Zoe', 'zoé', 'Émile', 'Emil', 'émile', 'Øystein', 'Oz', "O'Neil"],
-      ...[
-        'Oneil',
-        'de la Cruz',
-        'Delacruz',
-        'Ωmega',
-        'Яна',
-        '王小明',
-        '李',
-        '',
-        ' ',
-        '10',
-        '9',
-        '\u{1F600}',
-        'ß',
-        'ss',
-      ],
-      ...['Adam', 'Adam', 'a', 'A', 'ä', 'Å', 'å'],
-    ];
-    const other = await createTenant(service);
-    await removeUser(service.database.executor, other.user);
-    const users = [];
-    for (const name of names) users.push(await add(other.organisation.id, name));
-    const token = await createToken(service, users[0] ?? other.user);
-    const listed: UserBody[] = [];
-    for (let url: string | null = '/2025-04/users?per_page=4'; url !== null; ) {
-      const { body }: { body: PageBody<UserBody> } = await client.get<PageBody<UserBody>>(url, token);
-      listed.push(...body.data);
-      url = body.links.next;
-    }
-    const { compare } = new Intl.Collator('und');
-    const bytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
-    const expected = users.toSorted((a, b) => compare(a.name, b.name) || bytes(a.name, b.name) || bytes(a.id, b.id));
-    expect(listed.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
-    expect(listed.map(({ id }) => id)).toEqual(expected.map(({ id }) => formatId('usr', id)));
-  });
-
-  test('users of another organisation are not listed', async () => {
-    const other = await createTenant(service);
-    const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', other.token);
-    expect(body.data.map(({ id }) => id)).toEqual([formatId('usr', other.user.id)]);
-  });
+test('users of another organisation are not listed', async () => {
+  const other = await createTenant(service);
+  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', other.token);
+  expect(body.data.map(({ id }) => id)).toEqual([formatId('usr', other.user.id)]);
 });

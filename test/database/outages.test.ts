@@ -58,7 +58,7 @@ describe('a database', () => {
     });
   });
 
-  test('answers 503, not 401, while the database refuses connections', async () => {
+  test('the service answers 503, not 401, while the database refuses connections', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);

@@ -9,6 +9,7 @@ import { buildApp } from '../../src/app.ts';
 import { findOrganisation } from '../../src/database/organisations.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import { hostileScorer } from '../support/scorer.ts';
 import { closing } from '../support/service.ts';
@@ -201,6 +202,40 @@ describe('rules over HTTP', () => {
     }
     expect((await post('rules/plan', token)).status).toBe(200);
   }, 180_000);
+
+  test.each([
+    ['POST', 'rules/plan', 'check'],
+    ['POST', 'rules/plan', 'plan'],
+    ['POST', 'rules/audit', 'audit'],
+    ['PUT', 'rules', 'check'],
+    ['GET', 'explanations/acme%2Fweb%231', 'explain'],
+  ])('a client that leaves %s %s ends its job to %s', async (method, path, job) => {
+    const { service } = scene;
+    const [begun, ended] = [createLatch(), createLatch()];
+    const run = ((kind, input, options) => {
+      if (kind !== job) return service.scorer.run(kind, input, options);
+      begun.release();
+      return new Promise((_, reject) =>
+        options?.signal?.addEventListener('abort', () => {
+          ended.release();
+          reject(options.signal?.reason);
+        }),
+      );
+    }) as typeof service.scorer.run;
+    const app = closing(await buildApp({ ...service, scorer: { ...service.scorer, run } }, { maxEventLoopDelayMs: 0 }));
+    const there = await app.listen({ port: 0, host: '127.0.0.1' });
+    const gone = new AbortController();
+    const asking = fetch(`${there}/operator/${path}`, {
+      method,
+      body: method === 'GET' ? null : file('1'),
+      headers: { ...(method !== 'GET' && yaml), authorization: `Bearer ${token}`, 'if-match': '*' },
+      signal: gone.signal,
+    });
+    await begun.released;
+    gone.abort();
+    await expect(asking).rejects.toThrow();
+    await ended.released;
+  });
 
   test('processes of the scorer give the same documents as this one', async () => {
     const { service } = scene;
