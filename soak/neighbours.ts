@@ -18,6 +18,7 @@ import { login } from './traffic.ts';
 
 const readsPerSecond = 50;
 const pullRequestCount = 1_000;
+const batches = 20;
 
 /** What an organisation may do to another one. */
 const limits = { slowdown: 3, megabytes: 300, healthMs: 500, secondsUntilStored: 5 };
@@ -111,7 +112,7 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
   try {
     const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
     const attacker = await fill(installation, database, login, 100_000, installation);
-    const second = await fill(installation, database, 'accomplice', 100_000);
+    const second = await fill(installation, database, 'accomplice', 1_000);
     const victim = await fill(installation, database, 'neighbour', 1_000);
     const neighbours = { installation, database, origin, attacker, second, victim };
     await measure(neighbours, 3);
@@ -174,10 +175,15 @@ async function fill(
   const times = Array.from({ length: pullRequestCount }, (_, index) => 1_700_000_000 + index);
   await insertPullRequests({ database }, { organisation }, times);
   // Of the attacker, as large as GitHub allows: 65,536 characters, each of three bytes here.
-  await database.executor
-    .update(pullRequestsTable)
-    .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
-    .where(eq(pullRequestsTable.organisationId, organisation.id));
+  // A statement may take ten seconds, and these rows have 200 MB.
+  for (let batch = 0; batch < batches; batch += 1) {
+    await database.executor
+      .update(pullRequestsTable)
+      .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
+      .where(
+        sql`${pullRequestsTable.organisationId} = ${organisation.id} and ${pullRequestsTable.githubId} % ${batches} = ${batch}`,
+      );
+  }
   const files = Array.from({ length: 3_000 }, (_, index) => ({
     path: `src/${'x'.repeat(90)}/${index}.ts`,
     ...oneLine,
