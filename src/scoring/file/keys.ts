@@ -1,8 +1,8 @@
 /** Reads the keys of a rules file, and reports those that are unknown, missing or not of the right form. */
 
 import { suggestion } from '../language/nearest-name.ts';
-import { problemOfCut } from './quoting.ts';
-import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
+import { problemOfTruncation } from './quoting.ts';
+import { type FileProblem, isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
 
 type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
 export type Report = (line: number, message: string, place?: Place) => void;
@@ -18,7 +18,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
     );
     return undefined;
   }
-  const entries = joinCutValues(node.entries, key => known.includes(key));
+  const entries = joinTruncatedValues(node.entries, key => known.includes(key));
   for (const [key, value] of entries) {
     if (known.includes(key)) continue;
     const unspaced = known.find(name => key.startsWith(`${name}:`));
@@ -31,7 +31,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
   const nodeOf = (key: string) => entries.get(key);
   const lineOf = (key: string) => nodeOf(key)?.line ?? node.line;
 
-  /** A scalar's text, trimmed, empty for null; undefined, and reported, if it is missing, cut or not a scalar. */
+  /** A scalar's text, trimmed, empty for null; undefined, and reported, if it is missing, truncated or not a scalar. */
   function readText(key: string, shownPlace = place): string | undefined {
     const value = nodeOf(key);
     const fail = (problem: string) => void report(lineOf(key), `${shownPlace}${problem}`, { part: key });
@@ -39,7 +39,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
     if (value.kind !== 'text') {
       return fail(`, ${key}: it must be a single value, not ${kindNames[value.kind]}; put it in quotes`);
     }
-    const problem = problemOfCut(key, value);
+    const problem = problemOfTruncation(key, value);
     if (problem !== undefined) return fail(`, ${key}: ${problem}`);
     return isBlank(value) ? '' : value.text.trim();
   }

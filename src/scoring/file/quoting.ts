@@ -88,24 +88,24 @@ export function adviseQuotesIn(line: string): { part: string; advice: string } |
   return undefined;
 }
 
-/** What to do about the value of a key that a comma cut; undefined if none did. */
-export function problemOfCut(key: string, node: YamlNode): string | undefined {
-  if (node.kind !== 'text' || node.cut?.by !== 'comma') return undefined;
-  const { whole } = node.cut;
+/** What to do about the value of a key that a comma truncated; undefined if none did. */
+export function problemOfTruncation(key: string, node: YamlNode): string | undefined {
+  if (node.kind !== 'text' || node.truncated?.by !== 'comma') return undefined;
+  const { whole } = node.truncated;
   const isMeant = isProse(key) || isExpression(withEscapes(whole));
   const advice = isMeant ? adviseQuotes('it', whole) : 'remove what follows, or put all of it in quotes';
   return `inside { } a comma ends a value, so this one is only \`${node.text.slice(0, 60)}\`; ${advice}`;
 }
 
-/** The end of a message about an expression that YAML cut or changed. */
+/** The end of a message about an expression that YAML truncated or changed. */
 export function adviseOn(node: YamlNode | undefined, message: string): string {
   if (node?.kind !== 'text') return '';
   const meant = (text: string) => adviseQuotes('the expression', withEscapes(text));
   if (node.style === 'double' && message.includes('is not a valid escape')) {
     return `; YAML's double quotes halve backslashes: ${meant(node.text)}`;
   }
-  if (node.cut?.by !== 'comment') return '';
-  const { whole } = node.cut;
+  if (node.truncated?.by !== 'comment') return '';
+  const { whole } = node.truncated;
   const rest = whole.slice(whole.indexOf('#', node.text.length));
   const quotes = isExpression(withEscapes(whole)) ? `; ${meant(whole)}` : '';
   const beginning = message.endsWith('?') ? ' In' : '; in';

@@ -10,9 +10,9 @@ import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
 import { checkRule, type OnEntry, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
 import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
-import { adviseOn, problemOfCut } from './quoting.ts';
+import { adviseOn, problemOfTruncation } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
-import { type FileProblem, isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
+import { type FileProblem, isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-reader.ts';
 
 /** Its rules are in the file's order, without those that have problems. */
@@ -57,7 +57,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   const definitions: Definition[] = [];
   const isValidName = (name: string) => problemOfName(name) === undefined;
   const entries: ReadonlyMap<string, YamlNode> =
-    node?.kind === 'map' ? joinCutValues(node.entries, isValidName) : new Map();
+    node?.kind === 'map' ? joinTruncatedValues(node.entries, isValidName) : new Map();
   if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
     report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
   }
@@ -70,11 +70,15 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
     report(found?.line ?? 1, `${place}: ${message}${adviseOn(found, message)}`, { part: 'define' });
   };
   for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
-    const problem = problemOfName(name) ?? problemOfCut(name, value);
+    const problem = problemOfName(name) ?? problemOfTruncation(name, value);
     if (problem !== undefined) fail(name, problem);
     if (value.kind !== 'text')
       fail(name, `it must be an expression such as \`size > 0\`, not ${kindNames[value.kind]}`);
-    else definitions.push({ name, expression: (value.cut?.by === 'comma' ? value.cut.whole : value.text).trim() });
+    else
+      definitions.push({
+        name,
+        expression: (value.truncated?.by === 'comma' ? value.truncated.whole : value.text).trim(),
+      });
   }
   const { checked, problems } = checkDefinitions(definitions);
   for (const [name, message] of problems) fail(name, message);

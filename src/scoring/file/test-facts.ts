@@ -7,8 +7,8 @@ import type { Value } from '../language/functions.ts';
 import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
 import type { Report } from './keys.ts';
-import { problemOfCut } from './quoting.ts';
-import { isBlank, joinCutValues, type YamlNode } from './yaml-node.ts';
+import { problemOfTruncation } from './quoting.ts';
+import { isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
 
 type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
 
@@ -205,7 +205,7 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
   }
   const given: Given = {};
   let isValid = true;
-  const entries = joinCutValues(node.entries, isFactName);
+  const entries = joinTruncatedValues(node.entries, isFactName);
   const fail = (name: string, problem: string) => {
     isValid = false;
     report(entries.get(name)?.line ?? node.line, `${place}${problem}`, { part: name });
@@ -215,9 +215,9 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
       fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames) || seeList('fact')}`);
       continue;
     }
-    const cut = problemOfCut(name, value);
+    const truncation = problemOfTruncation(name, value);
     const read: ReadFact = readFact(name, value);
-    if (cut !== undefined) fail(name, `, ${name}: ${cut}`);
+    if (truncation !== undefined) fail(name, `, ${name}: ${truncation}`);
     else if ('problem' in read) fail(name, `, ${name}: it ${read.problem}`);
     else {
       given[name] = read.value;

@@ -20,7 +20,7 @@ import { adviseQuotesIn } from './quoting.ts';
 import { blank, isBlank, type YamlNode, type YamlText } from './yaml-node.ts';
 
 /** How far to look past a value for what was cut off. No expression is that long. */
-const maxCutCharacters = 4000;
+const maxTruncatedCharacters = 4000;
 
 /** YAML forbids them (1.2.2, section 5.1), and terminals act on them: `rules export` prints the file as it is. */
 const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
@@ -133,8 +133,8 @@ function convertText({ value, type, range: [start, end] }: Scalar.Parsed, source
     style: styles[type ?? ''] ?? 'block',
   };
   const [rest] =
-    text.style === 'plain' ? (/^[ \t]+#[^\r\n]*/.exec(source.slice(end, end + maxCutCharacters)) ?? []) : [];
-  return rest === undefined ? text : { ...text, cut: { by: 'comment', whole: source.slice(start, end) + rest } };
+    text.style === 'plain' ? (/^[ \t]+#[^\r\n]*/.exec(source.slice(end, end + maxTruncatedCharacters)) ?? []) : [];
+  return rest === undefined ? text : { ...text, truncated: { by: 'comment', whole: source.slice(start, end) + rest } };
 }
 
 function convert(node: ParsedNode | null, source: string, lines: LineCounter, lineAbove: number): YamlNode {
@@ -162,8 +162,8 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     const name = convert(key, source, lines, line);
     if (name.kind !== 'text') throw new YamlProblem('A key must be a plain word', name.line);
     if (node.flow && value === null && key !== null && last !== undefined) {
-      last.value.loose ??= [];
-      last.value.loose.push({ key: name.text, whole: source.slice(last.start, key.range[1]) });
+      last.value.strayKeys ??= [];
+      last.value.strayKeys.push({ key: name.text, whole: source.slice(last.start, key.range[1]) });
       continue;
     }
     if (entries.has(name.text)) {
