@@ -1,23 +1,42 @@
+import { copyDatabase } from '../database/copy.ts';
+import { joinEmbeddedDatabase } from '../database/embedded.ts';
+import { migrateDatabase } from '../database/migrate.ts';
 import { createDeps } from '../deps.ts';
 import { counted } from '../text/numbers.ts';
 import type { PullscoreCommand } from './command.ts';
-import type { Context } from './context.ts';
+import { type Context, UsageError } from './context.ts';
 
 export function migrateCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('migrate')
     .description('bring the database schema up to date (`serve` and `worker` do this, too)')
+    .option('--from-embedded', 'then copy all of the embedded database to the empty one in DATABASE_URL')
     .examples('migrate')
-    .answer(async () => {
-      const deps = await createDeps(context.config, context.log, { create: true, upgrade: true });
+    .answer<{ fromEmbedded?: boolean }>(async ({ fromEmbedded }) => {
+      const { config } = context;
+      if (fromEmbedded && config.databaseUrl === undefined) {
+        throw new UsageError('There is no database to copy to.', 'Set DATABASE_URL to it.');
+      }
+      const deps = await createDeps(config, context.log, { create: true, upgrade: true });
       await deps.close();
       const { migrationsApplied: applied } = deps;
-      return {
-        json: { applied },
-        text:
-          applied === 0
-            ? 'The schema is up to date.'
-            : `Applied ${counted(applied, 'migration')}; the schema is up to date.`,
-      };
+      const text =
+        applied === 0
+          ? 'The schema is up to date.'
+          : `Applied ${counted(applied, 'migration')}; the schema is up to date.`;
+      if (!fromEmbedded) return { json: { applied }, text };
+      const copied = await copyEmbedded(config.home, config.databaseUrl ?? '');
+      const next = 'Keep DATABASE_URL set from now on: the embedded database stays as it was.';
+      return { json: { applied, copied }, text: `${text} Copied ${counted(copied, 'row')}. ${next}` };
     });
+}
+
+async function copyEmbedded(home: string, url: string): Promise<number> {
+  const embedded = await joinEmbeddedDatabase({ home, create: false });
+  try {
+    await migrateDatabase(embedded.url, { create: false });
+    return await copyDatabase(embedded.url, url);
+  } finally {
+    await embedded.leave();
+  }
 }

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrationLock } from '../../src/database/migrate.ts';
 import { query } from '../support/database-server.ts';
+import { createHome, removeHome } from '../support/home.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
 import { requireBuild, run, runHere, runJson, startForTest, typeForTest } from './support.ts';
@@ -77,6 +79,43 @@ test('serve names the holder of the migration lock, and SIGTERM ends its wait', 
   await serving.shows(/The database process \d+ holds the lock of migrations: waiting for it/);
   serving.child.kill('SIGTERM');
   expect((await serving.ended).code).toBe(0);
+});
+
+test('migrate moves all of the embedded database to another one, once nothing uses it', async () => {
+  const home = createHome('moving');
+  onTestFinished(() => removeHome(home));
+  const embedded = { PULLSCORE_HOME: home };
+  const own = { ...embedded, DATABASE_URL: await createEmptyDatabase() };
+  expect(await runHere(embedded, 'migrate', '--from-embedded')).toMatchObject({
+    code: 2,
+    stderr: 'pullscore: There is no database to copy to. Set DATABASE_URL to it.\n',
+  });
+  await runJson(embedded, 'organisation', 'add', 'acme');
+  const ada = ['--organisation', 'acme', '--name', 'Ada \\ "Łucja"\'s 🦊', '--email', 'ada@acme.example'];
+  await runJson(embedded, 'user', 'add', ...ada);
+  await runJson(embedded, 'token', 'create', '--user', 'ada@acme.example');
+  const server = await joinEmbeddedDatabase({ home });
+  await query(server.url, "select setval('tickets', 4711)");
+  expect((await runHere(own, 'migrate', '--from-embedded')).stderr).toBe(
+    'pullscore: Another process uses the embedded database. Stop the service, and run this again.\n',
+  );
+  const contents = async (url: string) => {
+    const rows = await query<{ name: string }>(
+      url,
+      "select tablename as name from pg_tables where schemaname = 'public'",
+    );
+    const found = rows.map(async ({ name }) => [name, await query(url, `select * from "${name}" order by 1, 2`)]);
+    return Object.fromEntries(await Promise.all(found));
+  };
+  const before = await contents(server.url);
+  await server.leave();
+  const { copied } = await runJson<{ copied: number }>(own, 'migrate', '--from-embedded');
+  expect(copied).toBe(Object.values(before).flat().length);
+  expect(await contents(own.DATABASE_URL)).toEqual(before);
+  expect(await query(own.DATABASE_URL, "select nextval('tickets')::int as ticket")).toEqual([{ ticket: 4712 }]);
+  expect((await runHere(own, 'migrate', '--from-embedded')).stderr).toMatch(
+    /has organisations already, so nothing was copied/,
+  );
 });
 
 const tablesIn = (url: string) =>

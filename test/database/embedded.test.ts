@@ -84,6 +84,23 @@ describe('sharing', () => {
     expect((await second).url).toBe(first.url);
   });
 
+  it('a copy of the folder, made while nothing uses it, is a backup that another home restores', async () => {
+    const lines = readFileSync(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
+    const [, backup = '', restore = ''] =
+      /```sh\n([^`]*?backup\.tar[^`]*?)node dist\/main.js migrate.*?\n([^`]*?)```/.exec(lines) ?? [];
+    const cwd = join(root, 'backup');
+    const type = (text: string) => execFileSync('sh', ['-euc', text], { cwd });
+    const before = await joinAt(join(cwd, '.pullscore'));
+    await query(before.url, "create table kept as select 'this' as text");
+    await leave(before);
+    type(backup);
+    const folder = dirname(before.dataDirectory);
+    execFileSync('rm', ['-rf', folder, join(cwd, '.pullscore')]);
+    await leave(await joinAt(join(cwd, '.pullscore')));
+    type(restore);
+    expect(await query((await joinAt(join(cwd, '.pullscore'))).url, 'select text from kept')).toBe('this');
+  });
+
   it('a database keeps its data and its URL when all have left and one joins again', async () => {
     const first = await joinAt(shared);
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
