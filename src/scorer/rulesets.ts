@@ -6,17 +6,14 @@ import { compileEffects, type Score } from '../scoring/language/compile.ts';
 import { type CompiledRuleset, compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
 import { BoundBroken, maxPullRequestMs, type RuleEntry, type Rulesets, type Work } from './work.ts';
 
-/** Rulesets that a process keeps compiled, by the characters of their expressions. */
-const maxCharacters = 4_000_000;
+/** Organisations whose rulesets a process keeps compiled, as long as its heap has room for more. */
+const maxKept = 1_000;
+const maxHeapBytes = 128_000_000;
 
 /** The compiled rules of a process. */
 export function createRulesets(): Rulesets {
   /** By organisation: each has its latest version only. A version never changes, so a compiled one stays valid. */
-  const compiled = new LRUCache<string, { version: number; ruleset: CompiledRuleset }>({
-    maxSize: maxCharacters,
-    sizeCalculation: ({ ruleset: { entries } }) =>
-      entries.reduce((sum, { logic }) => sum + logic.expression.length + logic.effect.value.length, 1),
-  });
+  const compiled = new LRUCache<string, { version: number; ruleset: CompiledRuleset }>({ max: maxKept });
 
   /** @throws ServiceError `rules_suspended` */
   async function read({ database }: Work, organisationId: string, version: number): Promise<Ruleset> {
@@ -37,6 +34,8 @@ export function createRulesets(): Rulesets {
         for (const { message } of kept.ruleset.problems) {
           work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
         }
+        // Patterns can take two kilobytes for each of their characters: what counts is what there is.
+        if (process.memoryUsage().heapUsed > maxHeapBytes) compiled.clear();
         if (version >= (compiled.get(organisationId)?.version ?? 0)) compiled.set(organisationId, kept);
       }
       const { score, facts } = kept.ruleset;
