@@ -92,13 +92,13 @@ export function createServiceSide(parts: {
           : !interesting.test(name)
             ? 'pullscore does not use'
             : event.event === 'issue_comment' && !isStored
-              ? 'Taken|already been applied|not stored here|webhooks are disabled'
+              ? 'Accepted|already been applied|not stored here|webhooks are disabled'
               : !organisation.webhooksEnabled
                 ? 'webhooks are disabled'
                 : wasTried
-                  ? 'Taken|already been applied'
-                  : 'Taken';
-      if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Taken')) {
+                  ? 'Accepted|already been applied'
+                  : 'Accepted';
+      if (!new RegExp(expected).test(body) || (status === 202) !== body.includes('Accepted')) {
         differences.push(`a delivery of ${name} was answered ${status} ${body}, not “${expected}”`);
       }
       if (status !== 202 || organisation === undefined) return;

@@ -115,6 +115,10 @@ export async function saveReply(executor: Executor, credential: string, reported
     });
 }
 
+/** Whether the organisation's points are of the hour that ends then. */
+const isOfHour = (resetAt: number) =>
+  sql`${organisations.pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
+
 /**
  * Counts points that the organisation's webhooks and PUT syncs have used.
  *
@@ -126,17 +130,15 @@ export async function countPoints(
   count: number,
   resetAt: number,
 ): Promise<void> {
-  const { pointsResetAt, pointsUsed } = organisations;
-  const isOfSameHour = sql`${pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
+  const { pointsUsed } = organisations;
   await updateOrganisation(executor, organisationId, {
-    pointsUsed: sql`case when ${isOfSameHour} then ${pointsUsed} else 0 end + ${count}::int`,
+    pointsUsed: sql`case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::int`,
     pointsResetAt: resetAt,
   });
 }
 
 /** How many organisations have used more of the hour's points than are left. */
 export function countAboveShare(executor: Executor, { remaining, resetAt }: Points): Promise<number> {
-  const { pointsResetAt, pointsUsed } = organisations;
-  const isOfThisHour = sql`${pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
-  return executor.$count(organisations, and(gt(pointsUsed, remaining), isOfThisHour));
+  const { pointsUsed } = organisations;
+  return executor.$count(organisations, and(gt(pointsUsed, remaining), isOfHour(resetAt)));
 }

@@ -1,6 +1,6 @@
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -24,7 +24,7 @@ async function createLaterRelease(): Promise<string> {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const migrations = await createMigrationsFolder({ added: ['create table later (n int)'] });
   cpSync(migrations, join(folder, 'migrations'), { recursive: true });
-  return `${process.execPath} ${join(folder, 'dist/main.js')}`;
+  return join(folder, 'dist/main.js');
 }
 
 async function createMigratedDatabase(): Promise<string> {
@@ -40,9 +40,9 @@ async function countApplied(url: string): Promise<number | undefined> {
 
 test('commands leave the schema of an earlier release to those that migrate, and say so', async () => {
   const url = await createMigratedDatabase();
-  const program = await createLaterRelease();
+  const main = await createLaterRelease();
   const { length } = await readJournal();
-  const type = (line: string) => typeForTest({ DATABASE_URL: url }, `${program} ${line}`).ended;
+  const type = (line: string) => typeForTest({ DATABASE_URL: url }, `${process.execPath} ${main} ${line}`).ended;
   for (const line of [
     'organisation list',
     'organisation add acme',
@@ -52,7 +52,7 @@ test('commands leave the schema of an earlier release to those that migrate, and
     const { code, stderr } = await type(line);
     expect([code, stderr]).toEqual([
       1,
-      'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.\n',
+      `pullscore: The database schema is older than this release of pullscore. Run node ${relative('', main)} migrate, or start the service.\n`,
     ]);
   }
   await type('doctor');
@@ -64,7 +64,7 @@ test('commands leave the schema of an earlier release to those that migrate, and
 
 test.each(['serve', 'worker'])('%s brings the schema up to date', async command => {
   const url = await createMigratedDatabase();
-  const running = typeForTest({ DATABASE_URL: url, PORT: '0' }, `${await createLaterRelease()} ${command}`);
+  const running = typeForTest({ DATABASE_URL: url, PORT: '0' }, `${process.execPath} ${await createLaterRelease()} ${command}`);
   await running.shows(/ready/);
   expect(await countApplied(url)).toBe((await readJournal()).length + 1);
 });

@@ -120,7 +120,7 @@ export const changes: readonly Change[] = [
 
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
-    ['and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt))', 'isNull(organisations.removedAt)'],
+    ['and(lte(syncLeasedUntil, sql`now()`), isNull(', 'and(isNull('],
     ['place, is_background, turn_at limit', 'place, is_background, due_at limit'],
     ['place, is_background, turn_at limit', 'place, turn_at limit'],
     ['place, is_background, turn_at limit', 'place limit'],
@@ -144,7 +144,7 @@ export const changes: readonly Change[] = [
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],
     ['lt(id, untilId ?? afterAllIds)', 'sql`${id} <= ${untilId ?? afterAllIds}`'],
   ]),
-  ...of('Scores', 'sync/rescore.ts', sync('rescore', 'expensive-rules'), [
+  ...of('Scores', 'scorer/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
   ]),
@@ -197,7 +197,7 @@ export const changes: readonly Change[] = [
     'Text',
     'database/sync-requests.ts',
     [...sync('request-worker'), 'test/webhooks/deliveries.test.ts'],
-    [['last_error = ${reason === null ? null : storable(reason)}', 'last_error = ${reason}']],
+    [['(reason === null ? null : storable(reason))', 'reason']],
   ),
   ...of(
     'Text',
