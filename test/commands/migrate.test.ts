@@ -64,7 +64,10 @@ test('commands leave the schema of an earlier release to those that migrate, and
 
 test.each(['serve', 'worker'])('%s brings the schema up to date', async command => {
   const url = await createMigratedDatabase();
-  const running = typeForTest({ DATABASE_URL: url, PORT: '0' }, `${process.execPath} ${await createLaterRelease()} ${command}`);
+  const running = typeForTest(
+    { DATABASE_URL: url, PORT: '0' },
+    `${process.execPath} ${await createLaterRelease()} ${command}`,
+  );
   await running.shows(/ready/);
   expect(await countApplied(url)).toBe((await readJournal()).length + 1);
 });
