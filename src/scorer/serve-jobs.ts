@@ -42,6 +42,9 @@ export type JobError =
 /** For two batches of re-scoring, and a ruleset. A plan has a connection of its own. */
 const maxConnections = 3;
 
+/** A third of the service's share of a processor that both want. */
+const niceness = 5;
+
 const reportIntervalMs = 500;
 
 /** A job that can't give way reports this often. */
@@ -109,7 +112,7 @@ export function serveJobs(jobs: Readonly<Record<JobKind, (work: Work, input: nev
 
 /** The service goes first, and the kernel ends this process before the service if memory runs out. */
 function yieldToTheService(): void {
-  setPriority(10);
+  setPriority(niceness);
   try {
     writeFileSync('/proc/self/oom_score_adj', '500');
   } catch {

@@ -55,4 +55,4 @@ test('re-scoring and a plan end right, in whatever state their processes are kil
   expect(await plan).toMatchObject({ result: { pullRequests: 2_000, raised: 2_000 } });
   // It would throw if they were suspended.
   expect(await getUsableVersion(database.executor, organisationId)).toBe(1);
-});
+}, 180_000);

@@ -70,7 +70,7 @@ test('a process has a lower priority than the service, goes first if memory runs
   await score(scorer, 'a', 'x');
   const [pid] = scorersOf();
   // See proc(5): the 19th field, the 17th after the name.
-  expect(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]).toBe('10');
+  expect(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]).toBe('5');
   expect(Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))).toBe(500);
   const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
     .split('\0')

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/database/client.ts';
@@ -11,14 +11,18 @@ export const hostileScorer = (database: Database, log: Logger, limits: { maxQueu
   createScorer(database, log, { script: hostileScript, execArgv: ['--import', 'tsx'], ...limits });
 
 /** Processes that run rules, of this process or of another one. */
-export function scorersOf(parent = process.pid): number[] {
-  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ');
-  return children.map(Number).filter(pid => pid > 0 && /scorer\.[jt]s/.test(commandOf(pid)));
-}
+export const scorersOf = (parent = process.pid): number[] =>
+  readdirSync('/proc')
+    .map(Number)
+    .filter(pid => pid > 0 && parentOf(pid) === parent && /scorer\.[jt]s/.test(read(`/proc/${pid}/cmdline`)));
 
-function commandOf(pid: number): string {
+// See proc(5): the fourth field, the second after the name. The list of children that a process has can lack some.
+const parentOf = (pid: number) => Number(read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ')[1]);
+
+/** Empty if the process has ended meanwhile. */
+function read(path: string): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
   }
