@@ -276,7 +276,7 @@ function applyRules(file: (entries: number) => string): Attack {
     let entries = maxEntries;
     for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
       const refusal = await reply.text();
-      if (reply.status !== 400 || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
+      if (![400, 413].includes(reply.status) || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
       entries = Math.floor(entries * 0.8);
     }
     print(`       ${entries} entries were taken`);
