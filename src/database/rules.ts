@@ -94,7 +94,9 @@ export async function suspendRules(
       and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version), isNull(rulesets.suspendedAt)),
     );
   if (rowCount !== 0) {
-    await updateOrganisation(executor, organisationId, { suspendedVersion: version });
+    // An explanation may have run rules of before: those in force stay as they are.
+    const suspendedVersion = sql`greatest(${organisations.suspendedVersion}, ${version}::int)`;
+    await updateOrganisation(executor, organisationId, { suspendedVersion });
     await recordAuditEvent(executor, organisationId, { name: 'pullscore', requestId: null }, 'rules.suspend', entry);
   }
 }

@@ -1,5 +1,8 @@
+import { and, eq } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
+import { getUsableVersion } from '../../src/database/organisations.ts';
 import { suspendRules } from '../../src/database/rules.ts';
+import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { runHere, runJson } from '../commands/support.ts';
@@ -38,6 +41,22 @@ test('suspended rules are shown by doctor, webhooks status, rules history, the a
   expect(log).toContainEqual(expect.objectContaining({ action: 'rules.suspend', actor: 'pullscore', subject: entry }));
   const { body } = await service.app.inject('/metrics');
   expect(body).toContain('pullscore_suspended_rules 1');
+});
+
+test('suspending rules of before leaves those that are in force suspended', async () => {
+  const { organisation, service, ...scene } = await startSuspended();
+  await scene.applyRules([rule('2', 'true', 'Quick')]);
+  const suspend = (version: number) =>
+    service.database.transaction(executor => suspendRules(executor, organisation.id, version, entry));
+  await suspend(2);
+  await service.database.executor
+    .update(rulesets)
+    .set({ suspendedAt: null })
+    .where(and(eq(rulesets.organisationId, organisation.id), eq(rulesets.version, 1)));
+  await suspend(1);
+  await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
+    code: 'rules_suspended',
+  });
 });
 
 test('while rules are suspended stored scores stay and nothing is scored; other rules go on with what waits', async () => {
