@@ -5,6 +5,7 @@ import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { rescoreRanges } from '../src/database/schema.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
+import { scorersOf } from '../test/support/scorer.ts';
 import { withClient } from './database.ts';
 import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
@@ -59,7 +60,7 @@ export async function measureRescoring(): Promise<Row[]> {
         detail: `${seconds.toFixed(1)} s to ${median(plain).toFixed(1)} s`,
       });
       rows.push({
-        what: `memory of the worker meanwhile, ${what}`,
+        what: `memory of the worker and its processes meanwhile, ${what}`,
         against: `${maxPeakMegabytes} MB`,
         ratio: peak / maxPeakMegabytes,
         target: 1,
@@ -99,6 +100,9 @@ interface Measured {
   peakMegabytes: number;
 }
 
+const peakMegabytesOf = (id: number | undefined) =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]) / 1024;
+
 /** From the moment that the rules are applied to the last score, by a worker that has started before. */
 async function rescore(
   database: Database,
@@ -114,8 +118,9 @@ async function rescore(
     );
     while (!(await isRescored(database))) await delay(20);
     const seconds = (performance.now() - begin) / 1000;
-    const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.id}/status`, 'utf8'))?.[1];
-    return { seconds, peakMegabytes: Math.round(Number(kilobytes) / 1024) };
+    // Of the worker, and of the processes in which it runs rules.
+    const peaks = [worker.id, ...scorersOf(worker.id)].map(peakMegabytesOf);
+    return { seconds, peakMegabytes: Math.round(peaks.reduce((sum, peak) => sum + peak)) };
   } finally {
     await worker.stop();
   }

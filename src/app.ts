@@ -132,7 +132,7 @@ export async function buildApp(
   await app.register(
     async api => {
       if (config.corsOrigins.length > 0) {
-        // What is no preflight is answered as without CORS, not in the plugin's words.
+        // Only preflights are the plugin's: all else is answered as without CORS.
         api.addHook('onRequest', async ({ method, headers }, reply) => {
           const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
           if (method === 'OPTIONS' && !isPreflight) return reply.callNotFound();

@@ -222,6 +222,12 @@ export function loadConfig(env: Variables, envFile?: string) {
     /** Seconds; with 0, organisations are compared with GitHub only if a webhook asks for it. */
     comparisonInterval: environment.RECONCILE_INTERVAL,
     logLevel: environment.LOG_LEVEL,
+    /** Of the processes that run rules: no secret but what the database's driver reads. */
+    scorerEnvironment: Object.freeze(
+      Object.fromEntries(
+        Object.entries(env).filter(([name]) => /^(PATH|HOME|NODE_EXTRA_CA_CERTS|PG[A-Z]+)$/.test(name)),
+      ),
+    ),
   });
 }
 

@@ -78,7 +78,10 @@ type ScorerKind = 'processes' | 'local';
 /** For a database whose schema is up to date. */
 export function connectDeps(config: Config, log: Logger, databaseUrl: string, scorerKind: ScorerKind = 'local'): Deps {
   const database = connectDatabase(databaseUrl, log);
-  const scorer = scorerKind === 'local' ? createLocalScorer(database, log) : createScorer(database, log);
+  const scorer =
+    scorerKind === 'local'
+      ? createLocalScorer(database, log)
+      : createScorer(database, log, { environment: config.scorerEnvironment });
   return {
     config,
     log,

@@ -34,6 +34,7 @@ test('nothing has to be configured', () => {
     rateLimit: 600,
     comparisonInterval: 900,
     logLevel: 'info',
+    scorerEnvironment: {},
   });
 });
 
@@ -92,6 +93,7 @@ test('everything can be configured', () => {
     rateLimit: 0,
     comparisonInterval: 60,
     logLevel: 'silent',
+    scorerEnvironment: {},
   });
 });
 

@@ -109,7 +109,7 @@ export function handleErrors(app: FastifyInstance): void {
     for (const name of [method].flat()) methods.add(name);
   });
 
-  /** Undefined if there is no such path: a parameter is not empty. */
+  /** Undefined for an unknown path, such as one with an empty parameter. */
   const methodsOf = (url: string): Set<string> | undefined => {
     const route = paths.find('GET', url);
     return route === null || hasEmptyValue(route.params) ? undefined : route.store;

@@ -20,7 +20,7 @@ export function readEnvFile(path: string): string {
     writeFileSync(trial, '', { flag: 'wx', mode: 0o600 });
     rmSync(trial);
     const text = found === undefined ? '' : readFileSync(path, 'utf8');
-    // The first line that is no comment shows whether another program would lose something.
+    // The first line that is not a comment shows whether another program would lose something.
     if (/^(?:\s*#.*\n?)*\s*(?:(?:export[ \t]+)?\w+[ \t]*=|$)/.test(text)) return text;
     throw new CommandError(`${path} has something else than variables.`, 'Name another file with --output.');
   } catch (error) {

@@ -5,7 +5,7 @@ import { erasedPeople } from './schema.ts';
 
 /*
  * Erased people, by a hash, so that no fetch, list or import brings it back. The hash keeps the list from being
- * one of ids at a glance. It is no secret: a reader of the database can try all ids of GitHub.
+ * one of ids at a glance. It is not a secret: a reader of the database can try all ids of GitHub.
  */
 
 const hashOfPerson = (organisationId: string, githubId: number): string =>

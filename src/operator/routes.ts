@@ -18,7 +18,7 @@ import { readPlan } from '../reports/plan.ts';
 import { applyRules, readRules } from '../reports/rules.ts';
 import { checkFile, maxFileBytes } from '../reports/rules-file.ts';
 import { readStandings } from '../reports/standings.ts';
-import { createTurns } from './turns.ts';
+import { createPlaces } from './places.ts';
 
 /** Each has a connection of its own. Standings of a million pull requests take seconds. */
 const maxSnapshots = 4;
@@ -65,7 +65,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
     throw unsupportedMediaType('The content type must be application/yaml.');
   });
   app.admitBodies(app, maxFileBytes, ({ caller }) => caller.organisationId);
-  const inTurns = createTurns(maxSnapshots);
+  const inPlace = createPlaces(maxSnapshots);
 
   /** A rules file that has no mistakes. */
   async function readFile({ caller, body }: FastifyRequest, signal: AbortSignal) {
@@ -201,7 +201,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
       },
     },
     ({ caller: { organisationId }, query: { by = 'created', of = 'members', ...days } }, reply) =>
-      inTurns(organisationId, whileConnected(reply), () =>
+      inPlace(organisationId, whileConnected(reply), () =>
         readStandings(database, organisationId, { by, of, ...days }, { withRules: true }),
       ),
   );
@@ -227,7 +227,7 @@ export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
     ({ caller: { organisationId }, params }, reply) => {
       const target = parseTarget(params.pull_request);
       const signal = whileConnected(reply);
-      return inTurns(organisationId, signal, () => readExplanation(app.deps, target, { organisationId, signal }));
+      return inPlace(organisationId, signal, () => readExplanation(app.deps, target, { organisationId, signal }));
     },
   );
 };

@@ -31,7 +31,6 @@ async function score(work: Work, { organisationId, version, facts }: VersionedFa
 /** Explains scores. @returns in their order */
 async function explain(work: Work, { organisationId, version, facts }: VersionedFacts): Promise<Explanation[]> {
   const ruleset = await work.rulesets.read(work, organisationId, version);
-  await work.turn();
   const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
   const explanations: Explanation[] = [];
   for (const each of facts) {
@@ -43,7 +42,6 @@ async function explain(work: Work, { organisationId, version, facts }: Versioned
 
 /** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
 async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
-  await work.turn();
   return checkRulesFile(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
 }
 

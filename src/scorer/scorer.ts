@@ -1,22 +1,18 @@
 /**
- * The service's side of the processes that run rules: the queue, and the bounds. A process that breaks one is ended
- * and replaced, and the jobs in it are done again.
+ * The service's queue for the processes that run rules. A process that breaks a bound is ended and replaced, and the jobs
+ * in it are done again.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { Database } from '../database/client.ts';
 import { suspendRules } from '../database/rules.ts';
 import { badRequest, overloaded, rateLimited, rulesSuspended, ServiceError } from '../errors.ts';
 import { type InputOf, type JobKind, type JobOptions, priorities, type ResultOf, type Scorer } from './jobs.ts';
-import type { JobError, Order, Report } from './serve-jobs.ts';
-import { maxPullRequestMs, type RuleEntry } from './work.ts';
+import { type ScorerProcess, type ScorerProcessOptions, startScorerProcess } from './scorer-process.ts';
+import type { JobError, Report } from './serve-jobs.ts';
+import { maxServed, type RuleEntry } from './work.ts';
 
 const maxProcesses = 2;
-
-/** Of the JavaScript heap: the rules of an organisation at the limits, and the facts of some large pull requests. */
-const maxHeapMb = 256;
 
 /** Input that a process is given at once, unless it is one job's. */
 const maxInputCharacters = 16_000_000;
@@ -32,11 +28,9 @@ const maxCancellingMs = 1_000;
 
 const watchIntervalMs = 250;
 
-/** A process on a busy machine hardly runs: processor time is what counts, and this is for one that does not run at all. */
-const maxSilenceMs = 20_000;
-
 /** Of one job, by whatever ends processes: then it fails. */
 const maxEnds = 3;
+
 const maxFailedStarts = 3;
 const maxStartPauseMs = 5_000;
 
@@ -49,44 +43,42 @@ interface Job {
   /** Processes that ended while they ran it. */
   ends: number;
   waitsSince: number;
-  process: ScorerProcess | undefined;
+  place: Place | undefined;
   /** Why nobody waits for it any more. */
   cancelled: { reason: unknown } | undefined;
   settle(outcome: { result: unknown } | { error: unknown }): void;
   onProgress: JobOptions['onProgress'];
 }
 
-interface ScorerProcess {
-  child: ChildProcess;
+/** A process, and the jobs in it. */
+interface Place {
+  process: ScorerProcess;
   jobs: Map<number, Job>;
   isReady: boolean;
   /** What it said last. */
   current: { job: number; entry: RuleEntry | null } | undefined;
-  /** Since its last report. */
-  quiet: { since: number; cpuMs: number | undefined };
   endedFor: 'time' | 'cancelled' | undefined;
 }
 
 const isLong = ({ kind }: Job): boolean => kind === 'check' || kind === 'plan' || kind === 'audit';
 
-const bundled = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? '../../dist/scorer.js' : 'scorer.js', import.meta.url),
-);
-
 /**
  * Starts processes when there is work.
  *
- * @param options `script`, `execArgv`: what they run
+ * @param options `environment`: of the processes, without the database's address; `script`, `execArgv`: what they run
  */
 export function createScorer(
   database: Pick<Database, 'url' | 'transaction'>,
   log: Logger,
-  { script = bundled, execArgv = [] as string[], maxQueueMs = defaultMaxQueueMs } = {},
+  {
+    environment,
+    maxQueueMs = defaultMaxQueueMs,
+    ...script
+  }: Omit<ScorerProcessOptions, 'onReport' | 'onEnd'> & { maxQueueMs?: number },
 ): Scorer {
-  const processes = new Set<ScorerProcess>();
-  /** Those to be tried again come first. */
+  const places = new Set<Place>();
   const waiting: Job[] = [];
-  const servedAt = new Map<string, number>();
+  const servedAt = new LRUCache<string, number>({ max: maxServed });
   let lastId = 0;
   let isClosed = false;
   let failedStarts = 0;
@@ -98,22 +90,20 @@ export function createScorer(
     // This process was blocked itself: reports may wait to be read.
     const wasBlocked = now - watchedAt > 2 * watchIntervalMs;
     watchedAt = now;
-    for (const process of processes) {
-      if (process.jobs.size === 0 || wasBlocked) heard(process);
-      else if (isOverdue(process)) end(process, 'time');
+    for (const place of places) {
+      if (place.jobs.size === 0 || wasBlocked) place.process.listen();
+      else if (place.process.isOverdue()) end(place, 'time');
     }
-    for (const job of waiting) {
-      if (isLong(job) && now - job.waitsSince > maxQueueMs) {
-        remove(job);
-        job.settle({
-          error: rateLimited('Other rules files are being worked on.', 'Try again later.', { retryAfter: 30 }),
-        });
-      }
+    for (const job of waiting.filter(each => isLong(each) && now - each.waitsSince > maxQueueMs)) {
+      const error = rateLimited('Other rules files are being worked on.', 'Try again later.', { retryAfter: 30 });
+      remove(job);
+      job.settle({ error });
     }
     dispatch();
   }, watchIntervalMs).unref();
 
   function dispatch(): void {
+    // Those to be tried again come first.
     waiting.sort(
       (a, b) =>
         b.ends - a.ends ||
@@ -122,96 +112,64 @@ export function createScorer(
         a.id - b.id,
     );
     for (const job of [...waiting]) {
-      const process = processFor(job);
-      if (process === undefined) continue;
-      remove(job);
-      job.process = process;
-      process.jobs.set(job.id, job);
-      if (process.jobs.size === 1) heard(process);
-      servedAt.delete(job.organisationId);
-      servedAt.set(job.organisationId, performance.now());
+      const place = placeFor(job);
+      if (place === undefined) continue;
       const { id, kind, organisationId, isCareful, input } = job;
-      tell(process, { job: id, kind, organisationId, priority: priorities[kind], isCareful, input });
+      remove(job);
+      job.place = place;
+      place.jobs.set(id, job);
+      if (place.jobs.size === 1) place.process.listen();
+      servedAt.set(organisationId, performance.now());
+      place.process.tell({ job: id, kind, organisationId, priority: priorities[kind], isCareful, input });
     }
   }
 
   /** The one with the fewest jobs, or a new one. */
-  function processFor(job: Job): ScorerProcess | undefined {
-    const hasRoom = ({ jobs, endedFor }: ScorerProcess) =>
-      endedFor === undefined &&
-      (isLong(job)
-        ? ![...jobs.values()].some(isLong)
-        : jobs.size === 0 ||
-          [...jobs.values()].reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters);
-    const [least] = [...processes].filter(hasRoom).sort((a, b) => a.jobs.size - b.jobs.size);
-    const canStart = processes.size < maxProcesses && performance.now() >= mayStartAt;
+  function placeFor(job: Job): Place | undefined {
+    const hasRoom = ({ jobs, endedFor }: Place) => {
+      if (endedFor !== undefined) return false;
+      const others = [...jobs.values()];
+      if (isLong(job)) return !others.some(isLong);
+      return (
+        jobs.size === 0 || others.reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters
+      );
+    };
+    const [least] = [...places].filter(hasRoom).sort((a, b) => a.jobs.size - b.jobs.size);
+    const canStart = places.size < maxProcesses && performance.now() >= mayStartAt;
     return canStart && (least === undefined || least.jobs.size > 0) ? start() : least;
   }
 
-  function start(): ScorerProcess {
-    const { PATH, HOME, NODE_EXTRA_CA_CERTS } = globalThis.process.env;
-    const postgres = Object.entries(globalThis.process.env).filter(([name]) => name.startsWith('PG'));
-    const child = fork(script, [], {
-      // No secret but the database's.
-      env: {
-        PATH,
-        HOME,
-        NODE_EXTRA_CA_CERTS,
-        ...Object.fromEntries(postgres),
-        DATABASE_URL: database.url,
-        LOG_LEVEL: log.level,
-      },
-      execArgv: [`--max-old-space-size=${maxHeapMb}`, ...execArgv],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    const process: ScorerProcess = {
-      child,
+  function start(): Place {
+    const place: Place = {
+      process: startScorerProcess({
+        ...script,
+        environment: { ...environment, DATABASE_URL: database.url, LOG_LEVEL: log.level },
+        onReport: report => receive(place, report),
+        onEnd: how => recover(place, how),
+      }),
       jobs: new Map(),
       isReady: false,
       current: undefined,
-      quiet: { since: performance.now(), cpuMs: undefined },
       endedFor: undefined,
     };
-    processes.add(process);
-    child.on('message', report => receive(process, report as Report));
-    // It could not be started, or a message could not be sent: it ends, or never began.
-    child.on('error', () => child.pid === undefined && ended(process, 'could not start'));
-    child.on('exit', (code, signal) => ended(process, signal ?? `exit code ${code}`));
-    return process;
+    places.add(place);
+    return place;
   }
 
-  function tell({ child }: ScorerProcess, order: Order): void {
-    // If the process is gone, its jobs are done again once that is known.
-    child.send(order, () => undefined);
-  }
-
-  function heard(process: ScorerProcess): void {
-    process.quiet = { since: performance.now(), cpuMs: undefined };
-  }
-
-  /** Whether a pull request, or an entry of a check, takes too long. */
-  function isOverdue({ child, quiet }: ScorerProcess): boolean {
-    const cpuMs = cpuTimeMs(child.pid);
-    quiet.cpuMs ??= cpuMs;
-    const silentMs = performance.now() - quiet.since;
-    return silentMs > maxSilenceMs || (cpuMs === undefined ? silentMs : cpuMs - (quiet.cpuMs ?? 0)) > maxPullRequestMs;
-  }
-
-  function receive(process: ScorerProcess, report: Report): void {
-    heard(process);
+  function receive(place: Place, report: Report): void {
     if (report.is === 'ready') {
-      process.isReady = true;
+      place.isReady = true;
       failedStarts = 0;
     } else if (report.is === 'at') {
-      process.current = report;
+      place.current = report;
     } else if (report.is !== 'alive') {
-      const job = process.jobs.get(report.job);
+      const job = place.jobs.get(report.job);
       if (job === undefined) return;
       if (report.is === 'progress') {
         job.onProgress?.(report.done);
         return;
       }
-      process.jobs.delete(job.id);
+      place.jobs.delete(job.id);
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
       else if (report.is === 'done') job.settle(report);
       else fail(job, report.error);
@@ -220,68 +178,67 @@ export function createScorer(
   }
 
   function fail(job: Job, error: JobError): void {
-    if (error.is === 'bound') void breakBound(job, error.entry);
+    if (error.is === 'bound') void suspend(job, error.entry);
     else if (error.is === 'service') {
       const { code, message, ...options } = error;
       job.settle({ error: new ServiceError(code, message, options) });
     } else job.settle({ error: Object.assign(new Error(error.message), { stack: error.stack }) });
   }
 
-  function end(process: ScorerProcess, reason: 'time' | 'cancelled'): void {
-    process.endedFor ??= reason;
-    process.child.kill('SIGKILL');
+  function end(place: Place, reason: 'time' | 'cancelled'): void {
+    place.endedFor ??= reason;
+    void place.process.kill();
   }
 
-  /** All its jobs are done again; the one that it was at with care. */
-  function ended(process: ScorerProcess, how: string): void {
-    if (!processes.delete(process)) return;
-    const { jobs, current, endedFor, isReady } = process;
-    const guilty = endedFor === 'cancelled' || !isReady ? undefined : jobs.get(current?.job ?? 0);
+  /** A process has ended: all its jobs are done again, the one that it was at with care. */
+  function recover(place: Place, how: string): void {
+    places.delete(place);
+    if (isClosed) return;
+    const { jobs, current, endedFor, isReady } = place;
+    const atIt = endedFor === 'cancelled' || !isReady ? undefined : jobs.get(current?.job ?? 0);
     for (const job of jobs.values()) {
-      job.process = undefined;
+      job.place = undefined;
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
-      else if (job !== guilty) queue(job);
+      else if (job === atIt) tryAgain(job, endedFor ?? how, current?.entry ?? undefined);
+      else queue(job);
     }
-    if (guilty !== undefined && guilty.cancelled === undefined)
-      blame(guilty, endedFor ?? how, current?.entry ?? undefined);
-    if (!isClosed && endedFor !== 'cancelled') {
-      const { kind, organisationId } = guilty ?? {};
+    if (endedFor !== 'cancelled') {
+      const { kind, organisationId } = atIt ?? {};
       log.error({ reason: endedFor ?? how, kind, organisationId }, 'a process that runs rules ended');
     }
-    if (!isReady && !isClosed && endedFor === undefined) {
-      failedStarts += 1;
-      const pauseMs = Math.min(maxStartPauseMs, 100 * 2 ** failedStarts);
-      mayStartAt = performance.now() + pauseMs;
-      if (failedStarts >= maxFailedStarts && processes.size === 0) {
-        const error = () =>
-          overloaded("The process that runs rules can't be started.", 'See the log; try again later.', {
-            retryAfter: 5,
-          });
-        for (const job of waiting.splice(0)) job.settle({ error: error() });
-      } else setTimeout(dispatch, pauseMs).unref();
-    }
-    if (!isClosed) dispatch();
+    if (!isReady && endedFor === undefined) pauseStarts();
+    dispatch();
   }
 
-  function blame(job: Job, how: string, entry: RuleEntry | undefined): void {
+  function pauseStarts(): void {
+    failedStarts += 1;
+    const pauseMs = Math.min(maxStartPauseMs, 100 * 2 ** failedStarts);
+    mayStartAt = performance.now() + pauseMs;
+    if (failedStarts < maxFailedStarts || places.size > 0) setTimeout(dispatch, pauseMs).unref();
+    else for (const job of waiting.splice(0)) job.settle({ error: outOfOrder("can't be started") });
+  }
+
+  /** @param entry in which the process ended, if it is known */
+  function tryAgain(job: Job, how: string, entry: RuleEntry | undefined): void {
     job.ends += 1;
     // What somebody else has ended says nothing about the rules.
     const isOwnFault = how === 'time' || how === 'SIGABRT' || how === 'exit code 134';
-    if (job.isCareful && isOwnFault) {
-      if (entry !== undefined) void breakBound(job, entry);
-      else job.settle({ error: badRequest('These rules take too much time or memory.', 'Use fewer or simpler ones.') });
-    } else if (job.ends < maxEnds) {
+    if (job.isCareful && isOwnFault && entry !== undefined) void suspend(job, entry);
+    else if (job.ends === maxEnds || (job.isCareful && isOwnFault)) {
+      // Only with a file of the caller's own is it the caller who can do something.
+      const error =
+        isOwnFault && isLong(job)
+          ? badRequest('These rules take too much time or memory.', 'Use fewer or simpler ones.')
+          : outOfOrder('was ended');
+      job.settle({ error });
+    } else {
       job.isCareful = true;
       queue(job);
-    } else {
-      job.settle({
-        error: overloaded('The process that runs rules was ended.', 'Try again later.', { retryAfter: 5 }),
-      });
     }
   }
 
-  /** The rules in force wait for others. */
-  async function breakBound({ organisationId, settle }: Job, { version, rule, entry }: RuleEntry): Promise<void> {
+  /** Takes the rules in force out of use: they break a bound. */
+  async function suspend({ organisationId, settle }: Job, { version, rule, entry }: RuleEntry): Promise<void> {
     const place = `rule ${JSON.stringify(rule)}, entry ${entry},`;
     try {
       await database.transaction(executor => suspendRules(executor, organisationId, version, place));
@@ -304,23 +261,23 @@ export function createScorer(
 
   function cancel(job: Job, reason: unknown): void {
     job.cancelled ??= { reason };
-    const { process } = job;
-    if (process === undefined) {
+    const { place } = job;
+    if (place === undefined) {
       remove(job);
       job.settle({ error: reason });
       return;
     }
-    tell(process, { cancel: job.id });
-    setTimeout(() => process.jobs.has(job.id) && end(process, 'cancelled'), maxCancellingMs).unref();
+    place.process.tell({ cancel: job.id });
+    setTimeout(() => place.jobs.has(job.id) && end(place, 'cancelled'), maxCancellingMs).unref();
   }
 
   return {
     async run<Kind extends JobKind>(kind: Kind, input: InputOf<Kind>, { signal, onProgress }: JobOptions = {}) {
       signal?.throwIfAborted();
-      if (isClosed) throw overloaded('The service is stopping.');
+      if (isClosed) throw stopping();
       let settle: Job['settle'] = () => undefined;
-      const ended = new Promise<ResultOf<Kind>>((resolve, reject) => {
-        settle = outcome => ('result' in outcome ? resolve(outcome.result as ResultOf<Kind>) : reject(outcome.error));
+      const outcome = new Promise<ResultOf<Kind>>((resolve, reject) => {
+        settle = end => ('result' in end ? resolve(end.result as ResultOf<Kind>) : reject(end.error));
       });
       const job: Job = {
         id: ++lastId,
@@ -330,7 +287,7 @@ export function createScorer(
         isCareful: false,
         ends: 0,
         waitsSince: 0,
-        process: undefined,
+        place: undefined,
         cancelled: undefined,
         settle,
         onProgress,
@@ -341,7 +298,7 @@ export function createScorer(
       queue(job);
       dispatch();
       try {
-        return await ended;
+        return await outcome;
       } finally {
         signal?.removeEventListener('abort', abort);
         clearTimeout(limit);
@@ -350,27 +307,15 @@ export function createScorer(
     async close() {
       isClosed = true;
       clearInterval(watch);
-      for (const job of waiting.splice(0)) job.settle({ error: overloaded('The service is stopping.') });
-      await Promise.all(
-        [...processes].map(({ child, jobs }) => {
-          for (const job of jobs.values()) job.settle({ error: overloaded('The service is stopping.') });
-          jobs.clear();
-          child.kill('SIGKILL');
-          return new Promise(resolve => child.once('exit', resolve));
-        }),
-      );
+      for (const job of [...waiting, ...[...places].flatMap(({ jobs }) => [...jobs.values()])]) {
+        job.settle({ error: stopping() });
+      }
+      await Promise.all(Array.from(places, ({ process }) => process.kill()));
     },
   };
 }
 
-/** Processor time that a process has used; undefined if the system does not say. */
-function cpuTimeMs(pid: number | undefined): number | undefined {
-  try {
-    // See proc(5): fields 14 and 15, counted from the end of the name, in hundredths of a second.
-    const [, fields = ''] = /\) (.*)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? [];
-    const [user, system] = fields.split(' ').slice(11, 13).map(Number);
-    return 10 * ((user ?? 0) + (system ?? 0));
-  } catch {
-    return undefined;
-  }
-}
+const stopping = () => overloaded('The service is stopping.');
+
+const outOfOrder = (what: string) =>
+  overloaded(`The process that runs rules ${what}.`, 'See the log; try again later.', { retryAfter: 5 });

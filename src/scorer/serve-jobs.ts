@@ -51,8 +51,10 @@ const reportIntervalMs = 500;
 const aliveIntervalMs = 100;
 
 /** Runs the jobs that come as messages, several at once, until the service is gone. */
-export function serveJobs(jobs: Readonly<Record<JobKind, (work: Work, input: never) => Promise<unknown>>>): void {
-  const { DATABASE_URL = '', LOG_LEVEL: logLevel = 'info' } = process.env;
+export function serveJobs(
+  jobs: Readonly<Record<JobKind, (work: Work, input: never) => Promise<unknown>>>,
+  { DATABASE_URL = '', LOG_LEVEL: logLevel = 'info' }: Readonly<Record<string, string | undefined>>,
+): void {
   yieldToTheService();
   endWithParent();
   const send = (report: Report) => void process.send?.(report);
@@ -91,6 +93,7 @@ export function serveJobs(jobs: Readonly<Record<JobKind, (work: Work, input: nev
       progress: done => send({ is: 'progress', job, done }),
     };
     try {
+      await work.turn();
       const result = await jobs[kind](work, JSON.parse(input) as never);
       send({ is: 'done', job, result });
     } catch (error) {

@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache';
+import { maxServed } from './work.ts';
+
 /** A long job gives way to others after this. */
 const stretchMs = 100;
-
-/** Organisations whose last turn is remembered; the others were served longer ago than any job waits. */
-const maxOrganisations = 1_000;
 
 export interface Turns {
   readonly organisationId: string;
@@ -20,8 +20,7 @@ export interface Turns {
  */
 export function createTurns(): (job: Turns) => () => Promise<void> | undefined {
   const waiting: { job: Turns; resume: () => void }[] = [];
-  /** By organisation, the latest last. */
-  const servedAt = new Map<string, number>();
+  const servedAt = new LRUCache<string, number>({ max: maxServed });
   let current: Turns | undefined;
 
   const servedOf = ({ organisationId }: Turns) => servedAt.get(organisationId) ?? 0;
@@ -33,26 +32,17 @@ export function createTurns(): (job: Turns) => () => Promise<void> | undefined {
     if (waiting.length > 0) setImmediate(resumeNext);
   }
 
-  function begin(job: Turns): number {
-    const now = performance.now();
-    current = job;
-    servedAt.delete(job.organisationId);
-    servedAt.set(job.organisationId, now);
-    const [oldest] = servedAt.keys();
-    if (servedAt.size > maxOrganisations && oldest !== undefined) servedAt.delete(oldest);
-    job.begin();
-    return now;
-  }
-
   return job => {
     let begunAt = 0;
     return () => {
-      // It comes back from a wait for the database: other jobs ran meanwhile.
-      const isNew = current !== job;
-      if (!isNew && performance.now() - begunAt < stretchMs) return undefined;
+      // If another job is at work, this one comes back from a wait for the database.
+      if (current === job && performance.now() - begunAt < stretchMs) return undefined;
       return new Promise(resolve => {
         const resume = () => {
-          begunAt = begin(job);
+          begunAt = performance.now();
+          current = job;
+          servedAt.set(job.organisationId, begunAt);
+          job.begin();
           resolve();
         };
         if (waiting.push({ job, resume }) === 1) setImmediate(resumeNext);

@@ -37,6 +37,9 @@ export interface Rulesets {
   ): Promise<{ score: (facts: Facts) => Score; facts: ReadonlySet<SourceName> }>;
 }
 
+/** Organisations whose last turn is remembered; the others were served longer ago than any job waits. */
+export const maxServed = 1_000;
+
 /** Processor time that the rules may take for a pull request. */
 export const maxPullRequestMs = 2_000;
 

@@ -269,7 +269,7 @@ const repositoriesOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(r
 const isAsScored = (now: FetchedPullRequest, scored: FetchedPullRequest | undefined): boolean =>
   now.repository === scored?.repository &&
   now.mergedBy === scored.mergedBy &&
-  now.assignees.length === scored.assignees.length;
+  now.assignees.join() === scored.assignees.join();
 
 /** The pull request without other people whose data was erased. */
 function withoutErased(

@@ -239,7 +239,7 @@ describe('rules over HTTP', () => {
 
   test('processes of the scorer give the same documents as this one', async () => {
     const { service } = scene;
-    const scorer = closing(createScorer(service.database, service.log));
+    const scorer = closing(createScorer(service.database, service.log, { environment: {} }));
     const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
     const there = await app.listen({ port: 0, host: '127.0.0.1' });
     // Infinite, absent and long values.

@@ -18,7 +18,7 @@ test('re-scoring and a plan end right, in whatever state their processes are kil
   const { id: organisationId } = home.organisation;
   await newStored(world.service, home, 2_000);
   await apply(world.service, home, rule('additions'));
-  const scorer = createScorer(database, log);
+  const scorer = createScorer(database, log, { environment: {} });
   onTestFinished(() => scorer.close());
   const deps = { ...world.service, scorer };
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { getRuleset } from '../../src/database/rules.ts';
 import { rulesets } from '../../src/database/schema.ts';
@@ -64,9 +65,9 @@ test('jobs are done, each in its organisation and in order', async () => {
 });
 
 test('a process has a lower priority than the service, goes first if memory runs out, and has no secrets', async () => {
-  vi.stubEnv('GITHUB_TOKEN', 'ghp_secret');
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const scorer = newScorer();
+  const { scorerEnvironment: environment } = loadConfig({ PGPASSFILE: '/passwords', GITHUB_TOKEN: 'ghp_secret' });
+  const scorer = hostileScorer(service.database, service.log, { environment });
+  onTestFinished(() => scorer.close());
   await score(scorer, 'a', 'x');
   const [pid] = scorersOf();
   // See proc(5): the 19th field, the 17th after the name.
@@ -75,7 +76,7 @@ test('a process has a lower priority than the service, goes first if memory runs
   const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
     .split('\0')
     .map(each => each.split('=')[0]);
-  expect(names).toContain('DATABASE_URL');
+  expect(names).toEqual(expect.arrayContaining(['DATABASE_URL', 'PGPASSFILE']));
   expect(names).not.toContain('GITHUB_TOKEN');
 });
 
@@ -88,12 +89,21 @@ test.each(['endless', 'greedy'])(
       score(scorer, 'bad', act),
       ...Array.from({ length: 5 }, (_, index) => score(scorer, `good ${index}`, `x${index}`)),
     ]);
-    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'bad_request' } });
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'overloaded' } });
     expect(others).toMatchObject(
       Array.from({ length: 5 }, (_, index) => ({ status: 'fulfilled', value: [{ breakdown: `["x${index}"]` }] })),
     );
   },
 );
+
+test('a rules file that takes too long is refused as such', async () => {
+  const scorer = newScorer();
+  await score(scorer, 'a', 'x');
+  await expect(scorer.run('check', { organisationId: 'a', file: 'endless' })).rejects.toMatchObject({
+    code: 'bad_request',
+    message: 'These rules take too much time or memory.',
+  });
+});
 
 test('rules in force that break a bound are suspended, with the entry, and said so in the audit log', async () => {
   const { organisation } = await createTenant(service);
@@ -167,7 +177,7 @@ test('a long job that finds no place in time is refused, with the time for anoth
 });
 
 test('a scorer that can not be started fails its jobs with 503, and is tried again', async () => {
-  const scorer = createScorer(service.database, service.log, { script: '/nonexistent.js' });
+  const scorer = createScorer(service.database, service.log, { environment: {}, script: '/nonexistent.js' });
   onTestFinished(() => scorer.close());
   await expect(score(scorer, 'a', 'x')).rejects.toMatchObject({ code: 'overloaded', retryAfter: 5 });
   await expect(score(scorer, 'a', 'x')).rejects.toMatchObject({ code: 'overloaded', retryAfter: 5 });

@@ -32,4 +32,9 @@ const audit: Jobs['audit'] = async work => {
   for (;;) await (work.turn() ?? new Promise(setImmediate));
 };
 
-serveJobs({ ...jobs, score, audit });
+const check: Jobs['check'] = async (work, input) => {
+  if (input.file === 'endless') acts.endless?.();
+  return jobs.check(work, input);
+};
+
+serveJobs({ ...jobs, score, audit, check }, process.env);

@@ -1,14 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
+import type { Config } from '../../src/config.ts';
 import type { Database } from '../../src/database/client.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 
-export const hostileScript = fileURLToPath(new URL('hostile-scorer.ts', import.meta.url));
+const hostileScript = fileURLToPath(new URL('hostile-scorer.ts', import.meta.url));
 
 /** Its processes run `hostile-scorer.ts`. */
-export const hostileScorer = (database: Database, log: Logger, limits: { maxQueueMs?: number } = {}) =>
-  createScorer(database, log, { script: hostileScript, execArgv: ['--import', 'tsx'], ...limits });
+export const hostileScorer = (
+  database: Database,
+  log: Logger,
+  options: { maxQueueMs?: number; environment?: Config['scorerEnvironment'] } = {},
+) => createScorer(database, log, { environment: {}, script: hostileScript, execArgv: ['--import', 'tsx'], ...options });
 
 /** Processes that run rules, of this process or of another one. */
 export const scorersOf = (parent = process.pid): number[] =>

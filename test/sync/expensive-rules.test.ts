@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
+import { addErased } from '../../src/database/erased-people.ts';
 import { lockOrganisation } from '../../src/database/organisations.ts';
 import { requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
@@ -155,7 +156,6 @@ test('stored rules that are over a limit together count for nothing, with one co
   await apply(world.service, home, ...rules);
   const { complaints } = world.service;
   complaints.length = 0;
-  // Who asks at once shares one compilation.
   const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(world.service, home.organisation.id)));
   expect(scored.reduce((sum, each) => sum + each)).toBe(3);
   expect(new Set((await storedPullRequests(world.service, home)).map(({ score }) => score))).toEqual(new Set([0]));
@@ -178,6 +178,22 @@ test('fetched pull requests are scored before their transaction', async () => {
   });
   expect(await saving).toHaveLength(50);
   expect(performance.now() - lockedAt).toBeLessThan((lockedAt - begin) / 2);
+});
+
+test('fetched pull requests are scored again if a person in them is erased meanwhile', async () => {
+  const home = await newHome(world);
+  const bert = home.acme.member(`bert-of-${home.acme.login}`);
+  await apply(world.service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
+  const pullRequest = home.acme.repository('web').openPullRequest({ assignees: [bert] });
+  let saving: Promise<unknown> | undefined;
+  await world.service.database.transaction(async executor => {
+    await lockOrganisation(executor, home.organisation.id, 'exclusive');
+    saving ??= sync(world.service, home, pullRequest);
+    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    await addErased(executor, home.organisation.id, [bert.id]);
+  });
+  expect(await saving).toEqual(['saved']);
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });
 
 test('fetched pull requests are scored again if the rules change meanwhile', async () => {

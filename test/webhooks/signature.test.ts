@@ -198,7 +198,7 @@ describe('secrets', () => {
       });
     });
 
-    test('what cannot be a login is no address of a webhook', async () => {
+    test('a path that cannot end with a login is not the address of a webhook', async () => {
       for (const login of ['', 'a/b', 'a%00', 'a'.repeat(101)]) {
         expect((await post(service, delivery, { path: `/webhooks/github/${login}` })).status).toBe(404);
       }

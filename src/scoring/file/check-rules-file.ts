@@ -11,9 +11,9 @@ export interface CheckedFile extends RulesFile {
 
 /** Where a file stops being UTF-8, and what to do. */
 function describeEncoding(bytes: Buffer, source: string): { line: number; message: string } {
-  const name = { '\xff\xfe': 'UTF-16', '\xfe\xff': 'UTF-16' }[bytes.toString('latin1', 0, 2)];
-  if (name !== undefined || bytes.subarray(0, 4).includes(0)) {
-    return { line: 1, message: `The file is ${name ?? 'UTF-16 or UTF-32'}; save it as UTF-8` };
+  const isMarked = ['\xff\xfe', '\xfe\xff'].includes(bytes.toString('latin1', 0, 2));
+  if (isMarked || bytes.subarray(0, 4).includes(0)) {
+    return { line: 1, message: `The file is ${isMarked ? 'UTF-16' : 'UTF-16 or UTF-32'}; save it as UTF-8` };
   }
   const replacement = '\u{FFFD}';
   const pieces = source.split(replacement);

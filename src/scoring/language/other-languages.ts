@@ -46,7 +46,7 @@ export function hintOfOtherFact(name: string): string {
   return fact === undefined || stem === '' ? '' : write(fact);
 }
 
-/** What is true if an expression is not absent; undefined if there is no such thing. */
+/** A condition that is true if an expression is not absent; undefined if none can be written. */
 function presenceOf(code: string, type: TypedExpression['type'] | undefined): string | undefined {
   if (type === 'number') return `${code} >= 0`;
   return type === 'text' ? `length(${code}) >= 0` : undefined;

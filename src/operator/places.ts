@@ -3,7 +3,7 @@
  *
  * @returns a function that does the work when its turn comes, unless its client has left by then
  */
-export function createTurns(places: number) {
+export function createPlaces(places: number) {
   const waiting: { organisationId: string; start: () => void }[] = [];
   const served = new Set<string>();
 
