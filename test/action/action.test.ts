@@ -12,8 +12,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { requireBuild } from '../commands/support.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
 interface Comment {
   id: number;
@@ -32,7 +32,7 @@ const rules = (value: number) => `rules:
 # ::set-output name=x::y
 `;
 
-let scene: Scene;
+const world = await startWorld();
 let github: Server;
 let api: string;
 let server: string;
@@ -43,11 +43,10 @@ let comments: Comment[];
 let asked: string[];
 beforeAll(async () => {
   requireBuild();
-  scene = await startScene();
-  scene.web.openPullRequest({ author: scene.acme.member('ada'), title: 'One' });
-  await scene.import();
-  token = await createToken(scene.service, scene.user, ['rules:read', 'rules:write']);
-  server = await scene.service.app.listen({ port: 0, host: '127.0.0.1' });
+  world.web.openPullRequest({ author: world.acme.member('ada'), title: 'One' });
+  await world.import();
+  token = await createToken(world.service, world.user, ['rules:read', 'rules:write']);
+  server = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
   folder = await mkdtemp(join(tmpdir(), 'pullscore-action-'));
   // A pull request may add one: it must not change what commands do.
   await writeFile(join(folder, '.env'), 'LOG_LEVEL=loud\n');
@@ -73,7 +72,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   github.close();
-  await scene.close();
   await rm(folder, { recursive: true });
 });
 beforeEach(() => {
@@ -115,7 +113,7 @@ const plan = (content: string, given?: Record<string, string>, script?: string) 
   run('pull_request', { pull_request: { number: 4 } }, content, given, script);
 const push = (content: string) => run('push', { after: 'abc' }, content);
 const inForce = async () =>
-  (await getOrganisation(scene.service.database.executor, scene.organisation.id)).rulesetVersion;
+  (await getOrganisation(world.service.database.executor, world.organisation.id)).rulesetVersion;
 
 describe('the action', () => {
   test('comments with a plan, updates the comment, and applies the plan once it is merged', async () => {
@@ -164,7 +162,7 @@ describe('the action', () => {
 
   test('applies nothing if other rules came into force after the plan', async () => {
     await plan(rules(6));
-    await scene.applyRules([]);
+    await world.applyRules([]);
     const version = await inForce();
     expect(await push(rules(6))).toMatchObject({ code: 1, output: expect.stringContaining('is in force, not') });
     expect(await inForce()).toBe(version);

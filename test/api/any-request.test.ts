@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { generateAccessToken } from '../../src/access-token.ts';
-import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
+import type { Client, MemberBody, PageBody } from '../support/client.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createTenant, createToken, insertPullRequests } from '../support/tenants.ts';
 
@@ -12,7 +12,7 @@ const ids: string[] = ['pr_01h455vb4pex5vsknk084sn02q', 'mem_01h455vb4pex5vsknk0
 const cursors: string[] = ['', 'x'];
 beforeAll(async () => {
   service = await startService();
-  client = await createClient(service);
+  client = service.client;
   for (let index = 0; index < 2; index += 1) {
     const tenant = await createTenant(service);
     tokens.push(tenant.token, await createToken(service, tenant.user, ['read']));

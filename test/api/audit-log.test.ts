@@ -1,30 +1,28 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant, createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let scene: Scene;
+const world = await startWorld();
 beforeAll(async () => {
-  scene = await startScene();
-  scene.acme.member('ada');
+  world.acme.member('ada');
 });
-afterAll(() => scene.close());
 
 /** A new pull request, as it is listed. */
 async function storedPullRequest(): Promise<PullRequestBody> {
-  const { id: externalId } = scene.web.addPullRequest();
-  await scene.import();
-  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  const { id: externalId } = world.web.addPullRequest();
+  await world.import();
+  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
   const found = body.data.find(({ external_id }) => external_id === String(externalId));
   if (found === undefined) throw new Error('the pull request is not listed');
   return found;
 }
 
 test('syncs and deletions are recorded once, with the user, the pull request and the request', async () => {
-  const { client, token, service, user, organisation } = scene;
+  const { client, token, service, user, organisation } = world;
   const { id, url } = await storedPullRequest();
   const path = `/2025-04/pull-requests/${id}`;
   const replies = [await client.put(`${path}/sync`, token), await client.delete(path, token)];
@@ -58,12 +56,12 @@ test('syncs and deletions are recorded once, with the user, the pull request and
 });
 
 test('a sync that fails is not recorded', async () => {
-  const { client, token, service } = scene;
+  const { client, token, service } = world;
   const { id } = await storedPullRequest();
   const sync = () => client.put(`/2025-04/pull-requests/${id}/sync`, token);
-  scene.github.fault(htmlError(502));
+  world.github.fault(htmlError(502));
   expect((await sync()).status).toBe(502);
-  scene.github.fault({ kind: 'hold', until: client.delete(`/2025-04/pull-requests/${id}`, token) });
+  world.github.fault({ kind: 'hold', until: client.delete(`/2025-04/pull-requests/${id}`, token) });
   expect((await sync()).status).toBe(404);
   const events = await listAuditEvents(service.database.executor, { login: 'acme' });
   expect(events?.filter(({ subject }) => subject.includes(id)).map(({ action }) => action)).toEqual([
@@ -72,7 +70,7 @@ test('a sync that fails is not recorded', async () => {
 });
 
 test('500 syncs of a pull request with one token are recorded in one row a minute, with their count', async () => {
-  const { client, token, service, user } = scene;
+  const { client, token, service, user } = world;
   const [first, second] = [await storedPullRequest(), await storedPullRequest()];
   const other = await createToken(service, user);
   const sync = async ({ id }: PullRequestBody, bearer: string) =>

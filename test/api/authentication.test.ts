@@ -5,7 +5,7 @@ import { generateAccessToken, isAccessToken } from '../../src/access-token.ts';
 import { listAccessTokens, revokeAccessToken } from '../../src/database/access-tokens.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import { type Client, createClient } from '../support/client.ts';
+import type { Client } from '../support/client.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
 import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
@@ -14,7 +14,7 @@ let client: Client;
 let tenant: Tenant;
 beforeAll(async () => {
   service = await startService();
-  client = await createClient(service);
+  client = service.client;
   tenant = await createTenant(service);
 });
 afterAll(() => service.close());
@@ -120,7 +120,7 @@ describe('requests with a valid token', () => {
 
   test('a token is refused on every replica from the next request after it is revoked', async () => {
     const replica = closing(await startReplica(service.database.url));
-    const other = await createClient(replica);
+    const other = replica.client;
     const token = await createToken(service, tenant.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
     const newest = (await listAccessTokens(service.database.executor)).at(-1);
@@ -246,7 +246,7 @@ describe("another organisation's object", () => {
 describe('requests while the database is down', () => {
   test('without a database, a well-formed token gets 503 with Retry-After, and a mistyped one 401', async () => {
     const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
-    const orphan = await createClient(replica);
+    const orphan = replica.client;
     for (const [method, url] of unknown) {
       const { status, body, headers } = await orphan.send(method, url, tenant.token);
       expect([status, headers['retry-after']]).toEqual([503, '1']);

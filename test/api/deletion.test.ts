@@ -1,30 +1,28 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { webhookSecret } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 
-let scene: Scene;
+const world = await startWorld();
 beforeAll(async () => {
-  scene = await startScene();
-  scene.github.clock.set(1_790_000_000);
-  scene.acme.member('ada');
+  world.github.clock.set(1_790_000_000);
+  world.acme.member('ada');
 });
-afterAll(() => scene.close());
 
 const find = async (source: PullRequest) => {
-  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
   return body.data.find(({ external_id }) => external_id === String(source.id));
 };
 const remove = (id: string | undefined) =>
-  scene.client.delete<{ id: string; object: string; deleted: boolean }>(`/2025-04/pull-requests/${id}`, scene.token);
+  world.client.delete<{ id: string; object: string; deleted: boolean }>(`/2025-04/pull-requests/${id}`, world.token);
 
 async function deliver(event: { event: string; payload: object }) {
   const payload = JSON.stringify(event.payload);
-  const { statusCode } = await scene.service.app.inject({
+  const { statusCode } = await world.service.app.inject({
     method: 'POST',
     url: '/webhooks/github',
     payload,
@@ -36,24 +34,24 @@ async function deliver(event: { event: string; payload: object }) {
     },
   });
   expect(statusCode).toBe(202);
-  expect(await scene.workOff()).toBeGreaterThan(0);
+  expect(await world.workOff()).toBeGreaterThan(0);
 }
 
 test('DELETE returns what was deleted; a second call gets 404', async () => {
-  const source = scene.web.addPullRequest();
-  await scene.import();
+  const source = world.web.addPullRequest();
+  await world.import();
   const { id } = (await find(source)) ?? {};
   const { status, body } = await remove(id);
   expect([status, body]).toEqual([200, { id, object: 'pull_request', deleted: true }]);
   expect(await find(source)).toBeUndefined();
-  for (const again of [await remove(id), await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)]) {
+  for (const again of [await remove(id), await world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token)]) {
     expect([again.status, again.body]).toEqual([404, { message: 'There is no pull request with this id.' }]);
   }
 });
 
 test('DELETE called ten times at once deletes once', async () => {
-  const source = scene.web.addPullRequest();
-  await scene.import();
+  const source = world.web.addPullRequest();
+  await world.import();
   const { id } = (await find(source)) ?? {};
   const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
   expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
@@ -64,10 +62,10 @@ test('DELETE of an unknown id gets 404', async () => {
 });
 
 test('a deleted pull request stays deleted while it does not change on GitHub, whatever fetches it', async () => {
-  const source = scene.web.addPullRequest();
-  await scene.import();
+  const source = world.web.addPullRequest();
+  await world.import();
   await remove((await find(source))?.id);
-  await scene.import();
+  await world.import();
   expect(await find(source)).toBeUndefined();
   await deliver(source.open());
   expect(await find(source)).toBeUndefined();
@@ -77,33 +75,33 @@ test('a deleted pull request stays deleted while it does not change on GitHub, w
 });
 
 test('a deleted pull request comes back complete, under a new id, after an update on GitHub', async () => {
-  const source = scene.web.addPullRequest({ title: 'Before' });
-  await scene.import();
+  const source = world.web.addPullRequest({ title: 'Before' });
+  await world.import();
   const before = await find(source);
   await remove(before?.id);
-  scene.github.clock.advance(1);
+  world.github.clock.advance(1);
   await deliver(source.edit({ title: 'After' }));
   const after = await find(source);
   expect(after).toEqual({ ...before, id: after?.id, title: 'After' });
   expect(after?.id).not.toBe(before?.id);
   expect((await remove(before?.id)).status).toBe(404);
-  expect((await scene.client.put(`/2025-04/pull-requests/${after?.id}/sync`, scene.token)).status).toBe(200);
+  expect((await world.client.put(`/2025-04/pull-requests/${after?.id}/sync`, world.token)).status).toBe(200);
   expect((await remove(after?.id)).status).toBe(200);
-  await scene.import();
+  await world.import();
   expect(await find(source)).toBeUndefined();
 });
 
 test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
-  const source = scene.web.addPullRequest();
-  await scene.import();
+  const source = world.web.addPullRequest();
+  await world.import();
   const { id } = (await find(source)) ?? {};
-  scene.github.clock.advance(1);
+  world.github.clock.advance(1);
   source.edit({ title: 'Newer' });
   const reply = createLatch();
-  scene.github.fault({ kind: 'hold', until: reply.released });
-  const asked = scene.github.count();
-  const syncing = scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token);
-  await expect.poll(() => scene.github.count()).toBe(asked + 1);
+  world.github.fault({ kind: 'hold', until: reply.released });
+  const asked = world.github.count();
+  const syncing = world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token);
+  await expect.poll(() => world.github.count()).toBe(asked + 1);
   expect((await remove(id)).status).toBe(200);
   reply.release();
   const { status, body } = await syncing;

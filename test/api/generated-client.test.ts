@@ -1,8 +1,8 @@
 import createClient from 'openapi-fetch';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { components, paths } from '../../openapi/client.d.ts';
 import { addUser } from '../../src/database/users.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startWorld } from '../support/world.ts';
 
 /*
  * A client as its developer would write it. It compiles under `strict` without a cast: `npm run check` holds that.
@@ -10,31 +10,29 @@ import { type Scene, startScene } from '../support/scene.ts';
 
 type Schemas = components['schemas'];
 
-let scene: Scene;
+const world = await startWorld();
 let baseUrl: string;
 beforeAll(async () => {
-  scene = await startScene();
-  baseUrl = await scene.service.app.listen({ port: 0, host: '127.0.0.1' });
-  const rob = scene.acme.member('rob');
+  baseUrl = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
+  const rob = world.acme.member('rob');
   for (let number = 0; number < 7; number += 1) {
-    scene.web.addPullRequest({ author: scene.acme.member(number < 4 ? 'ada' : 'bert') });
+    world.web.addPullRequest({ author: world.acme.member(number < 4 ? 'ada' : 'bert') });
   }
-  scene.web.addPullRequest({ author: rob });
-  await scene.import();
+  world.web.addPullRequest({ author: rob });
+  await world.import();
   const effect = { action: 'ADD' as const, value: '3' };
-  await scene.applyRules([{ name: 'Any', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] }]);
+  await world.applyRules([{ name: 'Any', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] }]);
   for (const name of ['Bea', 'Cleo', 'Dee']) {
-    await addUser(scene.service.database.executor, {
-      organisationId: scene.organisation.id,
+    await addUser(world.service.database.executor, {
+      organisationId: world.organisation.id,
       name,
       email: `${name}@acme.example`,
       photoUrl: 'https://photos.example/user',
     });
   }
 });
-afterAll(() => scene.close());
 
-const client = (token = scene.token) => createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
+const client = (token = world.token) => createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
 
 interface Page<Item> {
   data: readonly Item[];

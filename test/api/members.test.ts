@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import { formatId, newId } from '../../src/ids.ts';
@@ -7,24 +7,20 @@ import { syncMembers } from '../../src/sync/members.ts';
 import type { MemberBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { listen } from '../support/raw-http.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { closing } from '../support/service.ts';
 import { createTenant, insertMembers } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let scene: Scene;
-beforeAll(async () => {
-  scene = await startScene();
-});
-afterAll(() => scene.close());
+const world = await startWorld();
 
-const list = async (token = scene.token) => {
-  const { status, body } = await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', token);
+const list = async (token = world.token) => {
+  const { status, body } = await world.client.get<{ data: MemberBody[] }>('/2025-04/members', token);
   expect(status).toBe(200);
   return body.data;
 };
 
 test('members have every field of the specification, with the login as name if GitHub has none', async () => {
-  const { acme, service, organisation, client, token } = scene;
+  const { acme, service, organisation, client, token } = world;
   const before = Math.floor(Date.now() / 1000);
   acme.member('ada', { name: 'Ada "Λ" Lovelace' });
   acme.member('nameless');
@@ -47,7 +43,7 @@ test('members have every field of the specification, with the login as name if G
 });
 
 test('members are listed latest first, ties by id, without an envelope', async () => {
-  const { acme, service, organisation, client, token } = scene;
+  const { acme, service, organisation, client, token } = world;
   for (let index = 0; index < 20; index += 1) acme.member(`member-${index}`);
   await syncMembers(service, organisation);
   await service.database.executor.execute(sql`update members set created_at =
@@ -61,15 +57,15 @@ test('members are listed latest first, ties by id, without an envelope', async (
 });
 
 /** An organisation with so many, most of whom have joined at the same time. */
-async function newHome(count: number) {
-  const tenant = await createTenant(scene.service);
-  await insertMembers(scene.service, tenant, count);
+async function newOrganisation(count: number) {
+  const tenant = await createTenant(world.service);
+  await insertMembers(world.service, tenant, count);
   return tenant;
 }
 
 test.each([99, 100, 101, 1_201])('the members of an organisation with %i are each listed once', async count => {
-  const { client } = scene;
-  const { token } = await newHome(count);
+  const { client } = world;
+  const { token } = await newOrganisation(count);
   const { status, body } = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
   expect(status).toBe(200);
   expect(new Set(body.data.map(({ name }) => name)).size).toBe(count);
@@ -79,8 +75,8 @@ test.each([99, 100, 101, 1_201])('the members of an organisation with %i are eac
 });
 
 test('members are read in steps of a hundred, each of which is sent before the next is read', async () => {
-  const { token } = await newHome(250);
-  const { database } = scene.service;
+  const { token } = await newOrganisation(250);
+  const { database } = world.service;
   const [asked, answered] = [createLatch(), createLatch()];
   const steps: number[] = [];
   const readStep: Database['readStep'] = async (selection, values) => {
@@ -92,7 +88,7 @@ test('members are read in steps of a hundred, each of which is sent before the n
     steps.push(rows.length);
     return rows;
   };
-  const app = closing(await buildApp({ ...scene.service, database: { ...database, readStep } }));
+  const app = closing(await buildApp({ ...world.service, database: { ...database, readStep } }));
   const reply = await fetch(`http://127.0.0.1:${await listen(app)}/2025-04/members`, {
     headers: { authorization: `Bearer ${token}` },
     signal: AbortSignal.timeout(10_000),
@@ -110,12 +106,12 @@ test('members are read in steps of a hundred, each of which is sent before the n
 });
 
 test('the creation time of a member is rounded down to the second', async () => {
-  await scene.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
+  await world.service.database.executor.execute('update members set created_at = to_timestamp(1700000000.9)');
   expect(new Set((await list()).map(({ created_at }) => created_at))).toEqual(new Set([1_700_000_000]));
 });
 
 test('a member who has left is not in the list, but can still be read by id', async () => {
-  const { acme, service, organisation, client, token } = scene;
+  const { acme, service, organisation, client, token } = world;
   const leaver = acme.member('leaver', { name: 'Leah Verne' });
   await syncMembers(service, organisation);
   const before = (await list()).find(({ name }) => name === 'Leah Verne');
@@ -128,8 +124,8 @@ test('a member who has left is not in the list, but can still be read by id', as
 });
 
 test('members of another organisation are not listed, and retrieving one is forbidden', async () => {
-  const { client, token } = scene;
-  const other = await createTenant(scene.service);
+  const { client, token } = world;
+  const other = await createTenant(world.service);
   expect(await list(other.token)).toEqual([]);
   const [mine] = await list();
   const foreign = await client.get(`/2025-04/members/${mine?.id}`, other.token);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { hashAccessToken } from '../../src/access-token.ts';
 import { createPageCache } from '../../src/api/page-cache.ts';
 import { findCallers } from '../../src/database/access-tokens.ts';
@@ -14,40 +14,38 @@ import { version } from '../../src/package.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { lockWaits, waitUntil } from '../sync/support.ts';
 
-let scene: Scene;
+const world = await startWorld();
 /** The author of `source`. */
 let author: string;
 let source: PullRequest;
 beforeAll(async () => {
-  scene = await startScene();
-  scene.github.clock.set(1_790_000_000);
+  world.github.clock.set(1_790_000_000);
 });
-afterAll(() => scene.close());
 
 let authors = 0;
 beforeEach(async () => {
-  scene.github.clock.advance(60);
+  world.github.clock.advance(60);
   authors += 1;
   author = `author-${authors}`;
-  source = scene.web.addPullRequest({ author: scene.acme.member(author), title: 'Before' });
-  await scene.import();
+  source = world.web.addPullRequest({ author: world.acme.member(author), title: 'Before' });
+  await world.import();
 });
 
 const all = '/2025-04/pull-requests?per_page=100';
 
-async function read(url = all, tag?: string, token = scene.token) {
+async function read(url = all, tag?: string, token = world.token) {
   const headers = { authorization: `Bearer ${token}`, ...(tag !== undefined && { 'if-none-match': tag }) };
-  const { statusCode, headers: given, body } = await scene.service.app.inject({ url, headers });
+  const { statusCode, headers: given, body } = await world.service.app.inject({ url, headers });
   return { status: statusCode, tag: String(given.etag), cacheControl: given['cache-control'], body };
 }
 
 async function find(): Promise<PullRequestBody> {
-  const { body } = await scene.client.get<PageBody<PullRequestBody>>(all, scene.token);
+  const { body } = await world.client.get<PageBody<PullRequestBody>>(all, world.token);
   const found = body.data.find(({ external_id }) => external_id === String(source.id));
   if (found === undefined) throw new Error('the pull request is not listed');
   return found;
@@ -56,12 +54,12 @@ async function find(): Promise<PullRequestBody> {
 const listOf = async () => `${new URL((await find()).links.member).pathname}/pull-requests`;
 
 const setTitle = (title: string) =>
-  scene.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
+  world.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
 test('an error has no ETag, even if it comes after the page had one', async () => {
-  const { executor } = scene.service.database;
+  const { executor } = world.service.database;
   await setTitle('Not in the cache');
-  await renewContentVersion(executor, scene.organisation.id);
+  await renewContentVersion(executor, world.organisation.id);
   // Its tag is known then, and it is built again.
   expect((await read()).status).toBe(200);
   const rename = (from: string, to: string) =>
@@ -92,7 +90,7 @@ describe('a page of pull requests', () => {
     expect(before.body).toContain('Seen by the second request');
     await setTitle('Nobody said so');
     expect(await read()).toEqual(before);
-    await renewContentVersion(scene.service.database.executor, scene.organisation.id);
+    await renewContentVersion(world.service.database.executor, world.organisation.id);
     const after = await read(all, before.tag);
     expect(after.status).toBe(200);
     expect(after.body).toContain('Nobody said so');
@@ -130,8 +128,8 @@ describe('a page of pull requests', () => {
   });
 
   test('a page has a tag of its own for each address and host', async () => {
-    const { app } = scene.service;
-    const headers = { authorization: `Bearer ${scene.token}` };
+    const { app } = world.service;
+    const headers = { authorization: `Bearer ${world.token}` };
     const tags = await Promise.all(
       [
         { url: all, headers },
@@ -147,9 +145,9 @@ describe('a page of pull requests', () => {
   });
 
   test('a page from memory has the links of the address that is asked, not of the one that was asked before', async () => {
-    const { app } = scene.service;
+    const { app } = world.service;
     const ask = async (host: string, url = all) => {
-      const { body } = await app.inject({ url, headers: { authorization: `Bearer ${scene.token}`, host } });
+      const { body } = await app.inject({ url, headers: { authorization: `Bearer ${world.token}`, host } });
       return JSON.parse(body).meta;
     };
     for (let turn = 0; turn < 3; turn += 1) await ask('one.example');
@@ -162,8 +160,8 @@ describe('a page of pull requests', () => {
   });
 
   test('a page has another tag in another release, which may show the same content in another way', async () => {
-    const hash = hashAccessToken(scene.token);
-    const caller = (await findCallers(scene.service.database, [hash])).get(hash);
+    const hash = hashAccessToken(world.token);
+    const caller = (await findCallers(world.service.database, [hash])).get(hash);
     const identity = `${version} ${caller?.contentVersion} http://localhost:80${all}`;
     const { tag, body } = await read();
     expect(tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}.${crc32(body).toString(36)}"`);
@@ -194,8 +192,8 @@ describe('a page of pull requests', () => {
   });
 
   test("an organisation does not get another organisation's page, not even with its tag", async () => {
-    const other = await createTenant(scene.service, { login: `other-${authors}` });
-    await renewContentVersion(scene.service.database.executor, other.organisation.id);
+    const other = await createTenant(world.service, { login: `other-${authors}` });
+    await renewContentVersion(world.service.database.executor, other.organisation.id);
     const own = await read();
     const theirs = await read(all, own.tag, other.token);
     expect([theirs.status, JSON.parse(theirs.body).data]).toEqual([200, []]);
@@ -215,7 +213,7 @@ describe('a page of pull requests', () => {
   });
 
   test('the page of an organisation without pull requests has no tag', async () => {
-    const empty = await createTenant(scene.service, { login: `empty-${authors}` });
+    const empty = await createTenant(world.service, { login: `empty-${authors}` });
     expect(await read(all, undefined, empty.token)).toMatchObject({ tag: 'undefined', cacheControl: 'no-store' });
   });
 
@@ -223,36 +221,36 @@ describe('a page of pull requests', () => {
     'a sync': async () => {
       source.edit({ title: 'After' });
       const { id } = await find();
-      expect((await scene.client.put(`/2025-04/pull-requests/${id}/sync`, scene.token)).status).toBe(200);
+      expect((await world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token)).status).toBe(200);
     },
-    'a deletion': async () => scene.client.delete(`/2025-04/pull-requests/${(await find()).id}`, scene.token),
+    'a deletion': async () => world.client.delete(`/2025-04/pull-requests/${(await find()).id}`, world.token),
     'an import': async () => {
-      scene.web.addPullRequest({ author: source.author });
-      await scene.import();
+      world.web.addPullRequest({ author: source.author });
+      await world.import();
     },
     'new rules': async () => {
       const effect = { action: 'ADD' as const, value: `${authors}` };
-      await scene.applyRules([
+      await world.applyRules([
         { name: 'Flat', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] },
       ]);
-      while ((await rescoreBatch(scene.service)) > 0);
+      while ((await rescoreBatch(world.service)) > 0);
     },
     'a renamed repository': async () => {
-      scene.web.rename(`web-${authors}`);
-      await scene.import();
-      while ((await rescoreBatch(scene.service)) > 0);
+      world.web.rename(`web-${authors}`);
+      await world.import();
+      while ((await rescoreBatch(world.service)) > 0);
     },
     'an erased member': async () => {
-      const { database } = scene.service;
-      const people = await findMembersByLogin(database.executor, scene.organisation.id, author);
-      await eraseMembers(database, scene.organisation.id, people, async () => undefined);
+      const { database } = world.service;
+      const people = await findMembersByLogin(database.executor, world.organisation.id, author);
+      await eraseMembers(database, world.organisation.id, people, async () => undefined);
     },
   };
   test.each(Object.entries(changes))('a page is built again on every replica after %s', async (_name, change) => {
     const url = await listOf();
-    const replica = await startReplica(scene.service.database.url);
+    const replica = await startReplica(world.service.database.url);
     try {
-      const headers = { authorization: `Bearer ${scene.token}` };
+      const headers = { authorization: `Bearer ${world.token}` };
       const onReplica = async () => (await replica.app.inject({ url, headers })).body;
       await Promise.all([read(url), onReplica()]);
       const before = await read(url);
@@ -269,12 +267,12 @@ describe('a page of pull requests', () => {
 
   /** Looks at what is shown while the change waits for a lock. */
   async function during(change: () => Promise<unknown>, lock: SQL, look: () => Promise<unknown>) {
-    const { database } = scene.service;
+    const { database } = world.service;
     let changing: Promise<unknown> | undefined;
     await database.transaction(async executor => {
       await executor.execute(lock);
       changing = change();
-      await waitUntil(async () => (await lockWaits(scene.service)) === 1);
+      await waitUntil(async () => (await lockWaits(world.service)) === 1);
       await look();
     });
     await changing;
@@ -285,7 +283,7 @@ describe('a page of pull requests', () => {
     async (_name, change) => {
       await read();
       const { body } = await read();
-      const versions = sql`select from content_versions where organisation_id = ${scene.organisation.id} for update`;
+      const versions = sql`select from content_versions where organisation_id = ${world.organisation.id} for update`;
       await during(change, versions, async () => {
         expect((await read()).body).toBe(body);
         const notKept = await read('/2025-04/pull-requests?per_page=99');
@@ -298,7 +296,7 @@ describe('a page of pull requests', () => {
   test.each(Object.entries(changes))(
     'a page that was kept before the commit of %s is not shown after it',
     async (_name, change) => {
-      const { executor } = scene.service.database;
+      const { executor } = world.service.database;
       await executor.execute(sql`
         create function hold_commit() returns trigger language plpgsql as $$
           begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
@@ -312,15 +310,15 @@ describe('a page of pull requests', () => {
         await read();
       });
       const after = await read();
-      await renewContentVersion(executor, scene.organisation.id);
+      await renewContentVersion(executor, world.organisation.id);
       expect(after.body).toBe((await read()).body);
     },
   );
 
   test('the page of an erased member is empty before the member is gone, and not found afterwards', async () => {
-    const { database } = scene.service;
+    const { database } = world.service;
     const url = await listOf();
-    const people = await findMembersByLogin(database.executor, scene.organisation.id, author);
+    const people = await findMembersByLogin(database.executor, world.organisation.id, author);
     await read(url);
     await read(url);
     const before: number[] = [];
@@ -333,7 +331,7 @@ describe('a page of pull requests', () => {
         return result;
       },
     };
-    await eraseMembers(looking, scene.organisation.id, people);
+    await eraseMembers(looking, world.organisation.id, people);
     expect(before.slice(1).every(length => length === 0)).toBe(true);
     expect((await read(url)).status).toBe(404);
   });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { saveMembers } from '../../src/database/members.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import { type Client, createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
+import type { Client, PageBody, PullRequestBody } from '../support/client.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
@@ -12,7 +12,7 @@ let service: Service;
 let client: Client;
 beforeAll(async () => {
   service = await startService();
-  client = await createClient(service);
+  client = service.client;
 });
 afterAll(() => service.close());
 

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let scene: Scene;
-beforeAll(async () => {
-  scene = await startScene();
-});
-afterAll(() => scene.close());
+const world = await startWorld();
 
-const list = async (token = scene.token) => {
-  const { status, body } = await scene.client.get<PageBody<PullRequestBody>>(
+const list = async (token = world.token) => {
+  const { status, body } = await world.client.get<PageBody<PullRequestBody>>(
     '/2025-04/pull-requests?per_page=100',
     token,
   );
@@ -25,8 +21,8 @@ const oneOf = async (title: string) => {
 };
 
 test('a pull request has every field of the specification, with the values from GitHub', async () => {
-  const { github, acme, web, client, token } = scene;
-  await scene.applyRules([
+  const { github, acme, web, client, token } = world;
+  await world.applyRules([
     {
       name: 'Size',
       description: '',
@@ -62,7 +58,7 @@ test('a pull request has every field of the specification, with the values from 
     commits: 6,
     createdAt: 1_700_000_000,
   });
-  await scene.import();
+  await world.import();
 
   const stored = await oneOf('Every "field"');
   const members = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
@@ -92,12 +88,12 @@ test('a pull request has every field of the specification, with the values from 
 });
 
 test('a pull request is merged, else closed, else a draft, else open', async () => {
-  const { web } = scene;
+  const { web } = world;
   web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
   web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
   web.addPullRequest({ title: 'draft', draft: true });
   web.addPullRequest({ title: 'plain' });
-  await scene.import();
+  await world.import();
   const states = new Map((await list()).map(({ title, state }) => [title, state]));
   expect(states.get('merged draft')).toBe('merged');
   expect(states.get('closed draft')).toBe('closed');
@@ -106,27 +102,27 @@ test('a pull request is merged, else closed, else a draft, else open', async () 
 });
 
 test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
-  scene.web.addPullRequest({ title: 'Bare', body: '' });
-  await scene.import();
+  world.web.addPullRequest({ title: 'Bare', body: '' });
+  await world.import();
   expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
 });
 
 test('a pull request keeps hostile text: JSON, HTML and SQL, bidirectional and 4-byte characters', async () => {
   const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
-  scene.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
-  await scene.import();
+  world.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
+  await world.import();
   expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
 });
 
 test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
-  scene.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
-  await scene.import();
+  world.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
+  await world.import();
   expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
 });
 
 describe('the lists of pull requests', () => {
   test('pull requests are listed by creation on GitHub, and within one second by id, latest first', async () => {
-    const { acme } = scene;
+    const { acme } = world;
     const docs = acme.repository('docs');
     const second = 1_600_000_000;
     for (const [title, createdAt] of [
@@ -138,7 +134,7 @@ describe('the lists of pull requests', () => {
     ] as const) {
       docs.addPullRequest({ title: `ordered ${title}`, createdAt: second + createdAt });
     }
-    await scene.import();
+    await world.import();
     const all = await list();
     const ordered = all.filter(({ title }) => title.startsWith('ordered'));
     expect(ordered.slice(0, 2).map(({ title }) => title)).toEqual(['ordered c', 'ordered b']);
@@ -149,10 +145,10 @@ describe('the lists of pull requests', () => {
   });
 
   test("a member's list holds only that member's pull requests, in the order of the whole list", async () => {
-    const { acme, web, client, token } = scene;
+    const { acme, web, client, token } = world;
     const grace = acme.member('grace', { name: 'Grace Hopper' });
     for (let index = 0; index < 3; index += 1) web.addPullRequest({ author: grace, title: `of Grace ${index}` });
-    await scene.import();
+    await world.import();
     const memberOfOne = new URL((await oneOf('of Grace 0')).links.member).pathname;
     const member = await client.get<{ data: MemberBody }>(memberOfOne, token);
     const { pathname } = new URL(member.body.data.links.pull_requests);
@@ -164,8 +160,8 @@ describe('the lists of pull requests', () => {
   });
 
   test('the list of an organisation without pull requests is empty, with a complete envelope', async () => {
-    const other = await createTenant(scene.service);
-    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
+    const other = await createTenant(world.service);
+    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
     expect(body).toEqual({
       data: [],
       meta: { path: 'http://localhost:80/2025-04/pull-requests', per_page: 15, next_cursor: null, prev_cursor: null },
@@ -174,11 +170,11 @@ describe('the lists of pull requests', () => {
   });
 
   test('the pull requests of a member get 403 in another organisation, and 404 if the member is unknown', async () => {
-    const other = await createTenant(scene.service);
-    const [first] = (await scene.client.get<{ data: MemberBody[] }>('/2025-04/members', scene.token)).body.data;
-    const foreign = await scene.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
+    const other = await createTenant(world.service);
+    const [first] = (await world.client.get<{ data: MemberBody[] }>('/2025-04/members', world.token)).body.data;
+    const foreign = await world.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
     expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
-    const unknown = await scene.client.get(`/2025-04/members/${formatId('mem', newId())}/pull-requests`, scene.token);
+    const unknown = await world.client.get(`/2025-04/members/${formatId('mem', newId())}/pull-requests`, world.token);
     expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
   });
 });
@@ -214,14 +210,14 @@ describe('an id that is not valid', () => {
       ['PUT', `/2025-04/pull-requests/${text}/sync`],
       ['DELETE', `/2025-04/pull-requests/${text}`],
     ] as const) {
-      const { status } = await scene.client.send(method, path, scene.token);
+      const { status } = await world.client.send(method, path, world.token);
       expect([400, 404], `${method} ${path}`).toContain(status);
     }
   });
 
   test.each(['%E0%A4%A', '%', '%zz'])('the id %s, which cannot be decoded, gets 400', async text => {
     for (const path of [`/2025-04/members/${text}`, `/2025-04/members/${text}/pull-requests`]) {
-      expect((await scene.client.get(path, scene.token)).status).toBe(400);
+      expect((await world.client.get(path, world.token)).status).toBe(400);
     }
   });
 
@@ -242,14 +238,14 @@ describe('an id that is not valid', () => {
       `pr__${suffix}`,
     ];
     for (const id of [...ids, ...outside(suffix).map(text => `pr_${text}`)]) {
-      const { status, body } = await scene.client.put<ErrorReply>(
+      const { status, body } = await world.client.put<ErrorReply>(
         `/2025-04/pull-requests/${encodeURIComponent(id)}/sync`,
-        scene.token,
+        world.token,
       );
       expect([id, status, body]).toEqual([id, 404, { message: 'There is no pull request with this id.' }]);
     }
     for (const id of [`pr_${member}`, member, `MEM_${member}`, ...outside(member).map(text => `mem_${text}`)]) {
-      const { status } = await scene.client.get(`/2025-04/members/${encodeURIComponent(id)}`, scene.token);
+      const { status } = await world.client.get(`/2025-04/members/${encodeURIComponent(id)}`, world.token);
       expect([id, status]).toEqual([id, 404]);
     }
   });

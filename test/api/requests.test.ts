@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
-import { type Client, createClient, type MemberBody, type PageBody } from '../support/client.ts';
+import type { Client, MemberBody, PageBody } from '../support/client.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
 import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 
@@ -10,7 +10,7 @@ let client: Client;
 let tenant: Tenant;
 beforeAll(async () => {
   service = await startService();
-  client = await createClient(service);
+  client = service.client;
   tenant = await createTenant(service);
 });
 afterAll(() => service.close());
@@ -209,7 +209,7 @@ const forwarded = {
   'x-forwarded-host': 'scores.example',
 };
 const pathOf = async (replica: Service, headers: Record<string, string>, remoteAddress = '10.1.2.3') => {
-  const { status, body } = await (await createClient(replica)).get<PageBody<object>>('/2025-04/users', tenant.token, {
+  const { status, body } = await replica.client.get<PageBody<object>>('/2025-04/users', tenant.token, {
     headers,
     remoteAddress,
   });
@@ -238,7 +238,7 @@ test.each([
 test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => {
   const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
   const published = closing(await startReplica(service.database.url, environment));
-  const scores = await createClient(published);
+  const scores = published.client;
   await insertPullRequests(service, tenant, [1, 2]);
   for (const headers of [forwarded, { ...forwarded, host: '<script>' }]) {
     const options = { headers, remoteAddress: '10.1.2.3' };
@@ -259,7 +259,7 @@ test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => 
 
 test('the rate limit counts each request of a token, also failed ones, and spares other tokens', async () => {
   const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
-  const slow = await createClient(limited);
+  const slow = limited.client;
   const token = await createToken(service, tenant.user, ['read']);
   const requests = [
     ['GET', '/2025-04/account', 200],
@@ -325,7 +325,7 @@ test('a defect gets 500 with a fixed text, and is logged once, with its cause an
   const broken = closing(await startService());
   const { token } = await createTenant(broken);
   await broken.database.executor.execute('drop table rules; drop table members cascade');
-  const client = await createClient(broken);
+  const client = broken.client;
   // Members are streamed.
   for (const table of ['rules', 'members']) {
     const { status, body } = await client.get(`/2025-04/${table}`, token);
@@ -353,13 +353,13 @@ test('a service that starts slowly does not count as overloaded', async () => {
     blockFor(400);
     await delay(5);
   }
-  const client = await createClient(replica);
+  const client = replica.client;
   expect((await client.get('/2025-04/account', tenant.token)).status).toBe(200);
 });
 
 test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
   const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
-  const busy = await createClient(replica);
+  const busy = replica.client;
   const until = Date.now() + 15_000;
   let refused = await busy.get('/2025-04/account', tenant.token);
   while (refused.status === 200 && Date.now() < until) {

@@ -4,7 +4,7 @@ import type { Database } from '../../src/database/client.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { type Client, createClient } from '../support/client.ts';
+import type { Client } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { closing, type Service, startService } from '../support/service.ts';
 import { createTenant, type Tenant } from '../support/tenants.ts';
@@ -24,7 +24,7 @@ let client: Client;
 beforeAll(async () => {
   service = await startService();
   tenant = await createTenant(service);
-  client = await createClient(service);
+  client = service.client;
 });
 afterAll(() => service.close());
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addUser, removeUser, type User } from '../../src/database/users.ts';
 import { formatId } from '../../src/ids.ts';
-import { type Client, createClient, type PageBody } from '../support/client.ts';
+import type { Client, PageBody } from '../support/client.ts';
 import { type Service, startService } from '../support/service.ts';
 import { createTenant, createToken, type Tenant } from '../support/tenants.ts';
 
@@ -21,7 +21,7 @@ let client: Client;
 beforeAll(async () => {
   service = await startService();
   tenant = await createTenant(service, { login: 'acme' });
-  client = await createClient(service);
+  client = service.client;
 });
 afterAll(() => service.close());
 

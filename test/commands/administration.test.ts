@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
@@ -12,25 +12,23 @@ import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
-let scene: Scene;
+const world = await startWorld();
 let environment: Environment;
 beforeAll(async () => {
-  scene = await startScene();
   environment = {
-    DATABASE_URL: scene.service.database.url,
-    GITHUB_API_URL: scene.github.apiUrl,
-    GITHUB_TOKEN: scene.github.token,
+    DATABASE_URL: world.service.database.url,
+    GITHUB_API_URL: world.github.apiUrl,
+    GITHUB_TOKEN: world.github.token,
   };
 });
-afterAll(() => scene.close());
 
 /** What is stored of the organisation, by table, without the audit log. */
 async function tablesOf(organisationId: string): Promise<Record<string, unknown[]>> {
-  const { executor } = scene.service.database;
+  const { executor } = world.service.database;
   const tables: Record<string, unknown[]> = {};
   for (const name of Object.keys(await countRows(organisationId))) {
     if (name === 'audit_events') continue;
@@ -42,7 +40,7 @@ async function tablesOf(organisationId: string): Promise<Record<string, unknown[
 
 /** Rows that belong to the organisation, by table. */
 async function countRows(organisationId: string): Promise<Record<string, number>> {
-  const { executor } = scene.service.database;
+  const { executor } = world.service.database;
   const { rows: tables } = await executor.execute<{ name: string }>(sql`
     select table_name as name from information_schema.columns
     where column_name = 'organisation_id' and table_schema = 'public' order by 1`);
@@ -57,25 +55,25 @@ async function countRows(organisationId: string): Promise<Record<string, number>
 }
 
 /** An organisation on GitHub and here, with two people's pull requests, imported and scored. */
-async function newHome(login: string) {
-  const github = scene.github.organisation(login);
-  const tenant = await createTenant(scene.service, { login, githubId: github.id, nodeId: github.nodeId });
+async function newTenant(login: string) {
+  const github = world.github.organisation(login);
+  const tenant = await createTenant(world.service, { login, githubId: github.id, nodeId: github.nodeId });
   const [ada, bert] = [github.member('ada'), github.member('bert')];
   const web = github.repository('web');
   for (const author of [ada, ada, bert]) {
     web.addPullRequest({ author, assignees: [ada, bert], state: 'MERGED', mergedBy: ada });
   }
-  web.addPullRequest({ author: scene.github.account('stranger') });
+  web.addPullRequest({ author: world.github.account('stranger') });
   await runJson(environment, 'import', '--organisation', login);
   return { ...tenant, github, ada, bert };
 }
 
 describe('organisation remove', () => {
   test('organisation remove deletes all that is stored for the organisation, and nothing of others', async () => {
-    const [{ organisation, token, user }, other] = [await newHome('leaving'), await newHome('staying')];
+    const [{ organisation, token, user }, other] = [await newTenant('leaving'), await newTenant('staying')];
     const before = await countRows(other.organisation.id);
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
-    const { executor } = scene.service.database;
+    const { executor } = world.service.database;
     await executor.insert(githubLimits).values({ credential: `App:${organisation.id}` });
     expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
       organisation: 'leaving',
@@ -87,7 +85,7 @@ describe('organisation remove', () => {
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
     expect(await executor.$count(githubLimits, eq(githubLimits.credential, `App:${organisation.id}`))).toBe(0);
     expect(await countRows(other.organisation.id)).toEqual(before);
-    expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
+    expect((await world.client.get('/2025-04/account', token)).status).toBe(401);
     expect(user.email).toContain('leaving');
     expect(await runHere(environment, 'organisation', 'remove', 'leaving', '--yes')).toMatchObject({ code: 1 });
     expect(await runJson(environment, 'audit-log', '--organisation', 'leaving')).toMatchObject([
@@ -97,8 +95,8 @@ describe('organisation remove', () => {
   });
 
   test('a removal that fails midway locks out users and workers of the organisation, and can be repeated', async () => {
-    const { organisation, token } = await newHome('stuck');
-    const { executor } = scene.service.database;
+    const { organisation, token } = await newTenant('stuck');
+    const { executor } = world.service.database;
     await executor.execute(
       sql.raw(`
       create function fail() returns trigger language plpgsql as $$ begin raise exception 'injected'; end $$;
@@ -109,7 +107,7 @@ describe('organisation remove', () => {
     } finally {
       await executor.execute(sql`drop function fail cascade`);
     }
-    expect((await scene.client.get('/2025-04/account', token)).status).toBe(401);
+    expect((await world.client.get('/2025-04/account', token)).status).toBe(401);
     const { rows } = await executor.execute(sql`
       select webhooks_enabled, removed_at is not null as removed from organisations where id = ${organisation.id}`);
     expect(rows).toEqual([{ webhooks_enabled: false, removed: true }]);
@@ -125,20 +123,20 @@ describe('organisation remove', () => {
   });
 
   test('a sync ends with 404 if its organisation is removed meanwhile', async () => {
-    const { token } = await newHome('going');
-    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
+    const { token } = await newTenant('going');
+    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
     const reply = createLatch();
-    scene.github.fault({ kind: 'hold', until: reply.released });
-    const asked = scene.github.count();
-    const syncing = scene.client.put(`/2025-04/pull-requests/${body.data[0]?.id}/sync`, token);
-    await expect.poll(() => scene.github.count()).toBe(asked + 1);
+    world.github.fault({ kind: 'hold', until: reply.released });
+    const asked = world.github.count();
+    const syncing = world.client.put(`/2025-04/pull-requests/${body.data[0]?.id}/sync`, token);
+    await expect.poll(() => world.github.count()).toBe(asked + 1);
     await runJson(environment, 'organisation', 'remove', 'going', '--yes');
     reply.release();
     expect(await syncing).toMatchObject({ status: 404, body: { message: 'The organisation has been removed.' } });
   });
 
   test('organisation remove without --yes and without a terminal removes nothing', async () => {
-    const { organisation } = await newHome('kept');
+    const { organisation } = await newTenant('kept');
     const ended = await runHere(environment, 'organisation', 'remove', 'kept');
     expect([ended.code, complaintOf(ended)]).toEqual([
       2,
@@ -150,8 +148,8 @@ describe('organisation remove', () => {
 
 describe('member export', () => {
   test('member export prints all that erasing would delete, and what names the person elsewhere', async () => {
-    const { organisation, ada, bert } = await newHome('exporting');
-    const { executor } = scene.service.database;
+    const { organisation, ada, bert } = await newTenant('exporting');
+    const { executor } = world.service.database;
     await executor.execute(
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
@@ -210,8 +208,8 @@ describe('member export', () => {
 
 describe('member erase', () => {
   test('member erase deletes the person, who comes back only after --allow', async () => {
-    const { organisation, github, ada } = await newHome('erasing');
-    const { executor } = scene.service.database;
+    const { organisation, github, ada } = await newTenant('erasing');
+    const { executor } = world.service.database;
     await executor.execute(
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
@@ -260,8 +258,8 @@ describe('member erase', () => {
   });
 
   test('member erase marks the deliveries about what it deletes as applied', async () => {
-    const { organisation, github, ada } = await newHome('pending');
-    const { executor } = scene.service.database;
+    const { organisation, github, ada } = await newTenant('pending');
+    const { executor } = world.service.database;
     const isOfOrganisation = eq(webhookDeliveries.organisationId, organisation.id);
     for (const author of ['ada', 'bert']) {
       await executor.execute(sql`
@@ -284,8 +282,8 @@ describe('member erase', () => {
   });
 
   test('the service finishes an interrupted erasure, and saves nothing that an import fetches meanwhile', async () => {
-    const { organisation, github, ada } = await newHome('halfway');
-    const { database } = scene.service;
+    const { organisation, github, ada } = await newTenant('halfway');
+    const { database } = world.service;
     const people = await findMembersByLogin(database.executor, organisation.id, 'ada');
     const stop = new Error('a power cut');
     // Once it has begun, every later transaction fails.
@@ -304,12 +302,12 @@ describe('member erase', () => {
     expect(await countRows(organisation.id)).toMatchObject({ members: 2, pull_requests: 3 });
     await database.executor.execute(sql`update organisations set prune_due_at = now() + interval '1 hour'`);
     await database.executor.execute(sql`update organisations set prune_due_at = now() where id = ${organisation.id}`);
-    expect(await pruneOrganisation(scene.service)).toBe(true);
+    expect(await pruneOrganisation(world.service)).toBe(true);
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
   });
 
   test('member erase finds a person by a former login, and deletes all logins that they had', async () => {
-    const { organisation, ada } = await newHome('renaming');
+    const { organisation, ada } = await newTenant('renaming');
     ada.login = 'countess';
     onTestFinished(() => {
       ada.login = 'ada';
@@ -324,7 +322,7 @@ describe('member erase', () => {
   });
 
   test('member erase without --yes and without a terminal erases nothing', async () => {
-    const { organisation } = await newHome('unconfirmed');
+    const { organisation } = await newTenant('unconfirmed');
     const before = await countRows(organisation.id);
     const ended = await runHere(environment, 'member', 'erase', 'ada', '--organisation', 'unconfirmed');
     expect([ended.code, complaintOf(ended)]).toEqual([
@@ -346,11 +344,11 @@ describe('member erase', () => {
 describe('deleted pull requests', () => {
   /** An organisation with two repositories, all of whose three pull requests are deleted but one. */
   async function newDeletions(login: string) {
-    const home = await newHome(login);
-    home.github.repository('api').addPullRequest({ author: scene.github.account('stranger') });
+    const home = await newTenant(login);
+    home.github.repository('api').addPullRequest({ author: world.github.account('stranger') });
     await runJson(environment, 'import', '--organisation', login);
-    const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', home.token);
-    for (const { id } of body.data.slice(1)) await scene.client.delete(`/2025-04/pull-requests/${id}`, home.token);
+    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', home.token);
+    for (const { id } of body.data.slice(1)) await world.client.delete(`/2025-04/pull-requests/${id}`, home.token);
     return home;
   }
 
@@ -377,7 +375,7 @@ describe('deleted pull requests', () => {
 
   test('import --restore-deleted includes repositories that an interrupted import has finished', async () => {
     const { organisation } = await newDeletions('interrupted');
-    await scene.service.database.executor.execute(sql`
+    await world.service.database.executor.execute(sql`
       update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
     const home = ['--organisation', 'interrupted', '--restore-deleted'];
     expect(await runJson(environment, 'import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
@@ -386,8 +384,8 @@ describe('deleted pull requests', () => {
 });
 
 test('webhooks status counts and lists the failures of one organisation, not those of another', async () => {
-  const [failing, calm] = [await newHome('troubled'), await newHome('calm')];
-  const { executor } = scene.service.database;
+  const [failing, calm] = [await newTenant('troubled'), await newTenant('calm')];
+  const { executor } = world.service.database;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error, due_at)
     select organisation_id, github_id, node_id, 0, 'It failed.', null
@@ -410,7 +408,7 @@ test('webhooks status counts and lists the failures of one organisation, not tho
 });
 
 test('token list shows the organisation, and only its tokens if asked', async () => {
-  const tenants = [await newHome('lister'), await newHome('listed')];
+  const tenants = [await newTenant('lister'), await newTenant('listed')];
   for (const { organisation, user } of tenants) {
     const list = (...options: string[]) => runHere({ ...environment, COLUMNS: '200' }, 'token', 'list', ...options);
     const own = await list('--organisation', organisation.login);
@@ -422,7 +420,7 @@ test('token list shows the organisation, and only its tokens if asked', async ()
 });
 
 test('in a narrow terminal token list and rules history fit, with ids and versions whole', async () => {
-  const { organisation, user } = await newHome('narrow-organisation-with-a-long-login');
+  const { organisation, user } = await newTenant('narrow-organisation-with-a-long-login');
   const scope = ['--organisation', organisation.login];
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-narrow-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -448,7 +446,7 @@ test('organization is understood for the commands of organisations, too', async 
 });
 
 describe('token rotate', () => {
-  const statusWith = async (token: string) => (await scene.client.get('/2025-04/account', token)).status;
+  const statusWith = async (token: string) => (await world.client.get('/2025-04/account', token)).status;
   const rotate = async (id: string, ...options: string[]) =>
     runJson<{ id: string; token: string; scopes: string[]; expires_at: number | null }>(
       environment,
@@ -457,7 +455,7 @@ describe('token rotate', () => {
   const newToken = (...options: string[]) =>
     runJson<{ id: string; token: string; expires_at: number | null }>(
       environment,
-      ...['token', 'create', '--user', scene.user.email, '--scopes', 'read,sync', ...options],
+      ...['token', 'create', '--user', world.user.email, '--scopes', 'read,sync', ...options],
     );
 
   test('token rotate gives a new token with the same name and scopes, and ends the old one after a day', async () => {
@@ -498,7 +496,7 @@ describe('token rotate', () => {
     const old = await newToken('--expires', '90d');
     const isIt = eq(accessTokens.id, parseId('tok', old.id) ?? '');
     const days = (count: number) => sql`now() + ${`${count} days`}::interval`;
-    await scene.service.database.executor
+    await world.service.database.executor
       .update(accessTokens)
       .set({ createdAt: days(-60), expiresAt: days(30) })
       .where(isIt);
@@ -540,7 +538,7 @@ describe('token rotate', () => {
     if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
     if (kind === 'expired') {
       const isIt = eq(accessTokens.id, parseId('tok', id) ?? '');
-      await scene.service.database.executor
+      await world.service.database.executor
         .update(accessTokens)
         .set({ expiresAt: new Date(0) })
         .where(isIt);
@@ -557,7 +555,7 @@ describe('token rotate', () => {
 });
 
 test('the audit log of an organisation has what happened under all its logins', async () => {
-  const github = scene.github.organisation('former');
+  const github = world.github.organisation('former');
   await runJson(environment, 'organisation', 'add', 'former');
   github.rename('latter');
   await runJson(environment, 'members', 'sync', '--organisation', 'former');
@@ -573,8 +571,8 @@ test('the audit log of an organisation has what happened under all its logins', 
 });
 
 test('the audit log keeps what a user did who was removed meanwhile', async () => {
-  const { database } = scene.service;
-  const { organisation } = await createTenant(scene.service, { login: 'abandoned' });
+  const { database } = world.service;
+  const { organisation } = await createTenant(world.service, { login: 'abandoned' });
   const caller = { organisationId: organisation.id, userId: newId() } as Caller;
   await recordAuditEvent(database.executor, organisation.id, callerOf(caller, 'req'), 'pull_request.delete', 'pr');
   expect(await runJson(environment, 'audit-log', '--organisation', 'abandoned')).toMatchObject([
@@ -593,7 +591,7 @@ test('the audit log says if no organisation has or had the login', async () => {
 test('the audit log shows who did what, by organisation and since a day', async () => {
   const email = 'ada@audited.example';
   const home = ['--organisation', 'audited'];
-  const github = scene.github.organisation('audited');
+  const github = world.github.organisation('audited');
   github.repository('web').addPullRequest({ author: github.member('bert') });
   await runJson(environment, 'organisation', 'add', 'audited');
   await runJson(environment, 'members', 'sync', ...home);
@@ -602,7 +600,7 @@ test('the audit log shows who did what, by organisation and since a day', async 
   await runJson(environment, 'import', '--repository', 'audited/web', '--since', '2026-01-31', ...home);
   expect((await runHere(environment, 'import', '--repository', 'audited/none', ...home)).code).not.toBe(0);
   await runJson(environment, 'member', 'erase', 'bert', '--yes', ...home);
-  await scene.service.database.executor.execute(sql`
+  await world.service.database.executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error)
     select id, 1, 'PR_1', 0, 'It failed.' from organisations where login = 'audited'`);
   for (const retried of [1, 0]) {
@@ -643,7 +641,7 @@ test('the audit log shows who did what, by organisation and since a day', async 
     'Nothing is recorded since that day.\n',
   );
   // As many syncs as one event may stand for.
-  await scene.service.database.executor.execute(sql`
+  await world.service.database.executor.execute(sql`
     update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);
   expect(await runJson(environment, 'audit-log', ...home)).toMatchObject(
     log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),
@@ -669,7 +667,7 @@ test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https:/
 );
 
 test("an organisation that is added with an empty photo has GitHub's", async () => {
-  const { avatarUrl } = scene.github.organisation('bare');
+  const { avatarUrl } = world.github.organisation('bare');
   const added = await runJson(environment, 'organisation', 'add', 'bare', '--photo-url', '');
   expect(added).toMatchObject({ photo_url: avatarUrl });
 });

@@ -8,11 +8,11 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
+import { startWorld, type World } from '../support/world.ts';
 import { runHere } from './support.ts';
 
-let scene: Scene;
+let world: World;
 let id: string;
 
 const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) =>
@@ -37,7 +37,7 @@ beforeEach(() => {
 });
 
 async function explain(...operands: string[]): Promise<string> {
-  const { databaseUrl } = scene.service.config;
+  const { databaseUrl } = world.service.config;
   const { code, stdout, stderr } = await runHere(
     { DATABASE_URL: databaseUrl, COLUMNS: '300', ...environment },
     'explain',
@@ -50,14 +50,14 @@ async function explain(...operands: string[]): Promise<string> {
 const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));
 
 async function applyAndScore(next: RuleDefinition[]): Promise<void> {
-  await scene.applyRules(next);
-  while ((await rescoreBatch(scene.service, scene.organisation.id)) > 0);
+  await world.applyRules(next);
+  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
 }
 
 beforeEach(async () => {
-  scene = await startScene();
-  scene.acme.member('grace', { name: 'Grace' });
-  scene.web.addPullRequest({
+  world = await startWorld();
+  world.acme.member('grace', { name: 'Grace' });
+  world.web.addPullRequest({
     title: 'Answer 404 for unknown members',
     state: 'MERGED',
     createdAt: 1_767_571_200,
@@ -71,12 +71,11 @@ beforeEach(async () => {
       { path: 'test/members.test.ts', additions: 0, deletions: 0 },
     ],
   });
-  await scene.applyRules([rule('Merged', ['merged', '4'])]);
-  await scene.import();
+  await world.applyRules([rule('Merged', ['merged', '4'])]);
+  await world.import();
   await applyAndScore(rules);
-  const [row] = await scene.service.database.executor.select({ id: pullRequests.id }).from(pullRequests);
+  const [row] = await world.service.database.executor.select({ id: pullRequests.id }).from(pullRequests);
   id = formatId('pr', row?.id ?? '');
-  return () => scene.close();
 });
 
 /** The text without its id and times. */
@@ -125,7 +124,7 @@ TIME     4  33  version 2 of the rules
 });
 
 test('explain shows the value of each definition and the whole condition of a rule', async () => {
-  await scene.applyRules(
+  await world.applyRules(
     [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
     [
       { name: 'effort', expression: 'sqrt(changed - 36)' },
@@ -133,7 +132,7 @@ test('explain shows the value of each definition and the whole condition of a ru
       { name: 'limit', expression: '20' },
     ],
   );
-  while ((await rescoreBatch(scene.service, scene.organisation.id)) > 0);
+  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
   expect(await explain(id)).toContain(`
     +20  Effort
          (merged && !draft) && (effort > 10) → true
@@ -155,7 +154,7 @@ test('explain shows the value of each definition and the whole condition of a ru
 `);
   const [entry] = (await explainJson(id)).rules[0].entries;
   expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
-  const [stored] = await scene.service.database.executor
+  const [stored] = await world.service.database.executor
     .select({ breakdown: pullRequests.scoreBreakdown })
     .from(pullRequests);
   expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
@@ -250,15 +249,15 @@ describe('a pull request', () => {
   });
 
   test('explain finds a pull request by the new address of a renamed repository', async () => {
-    const { executor } = scene.service.database;
+    const { executor } = world.service.database;
     await executor.update(repositories).set({ name: 'acme/website' });
     expect((await explainJson('https://github.com/acme/website/pull/1')).id).toBe(id);
     await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow('There is no pull request');
   });
 
   test('explain needs the id of a pull request if two organisations have one with its address', async () => {
-    const other = await createTenant(scene.service, { login: 'other' });
-    const [added] = await insertPullRequests(scene.service, other, [1_700_000_000]);
+    const other = await createTenant(world.service, { login: 'other' });
+    const [added] = await insertPullRequests(world.service, other, [1_700_000_000]);
     const otherId = formatId('pr', added ?? '');
     const both = [`${id} (acme)`, `${otherId} (other)`].join(', ');
     await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow(
@@ -273,7 +272,7 @@ describe('a pull request', () => {
 
 describe('a score', () => {
   test('explain uses the version of an outdated score, and gives the score by the version in force', async () => {
-    await scene.applyRules([rule('Merged', ['merged', '7'])]);
+    await world.applyRules([rule('Merged', ['merged', '7'])]);
     expect(await explain(id)).toContain(
       'Score 33 under version 2 of the rules. It is out of date: version 3, in force, gives 7. No service is running. To update the scores: pullscore rescore --organisation acme',
     );
@@ -290,7 +289,7 @@ describe('a score', () => {
   });
 
   test('explain says that the version in force gives the same as an outdated score', async () => {
-    await scene.applyRules([rule('Thirty-three', ['merged', '33'])]);
+    await world.applyRules([rule('Thirty-three', ['merged', '33'])]);
     expect(await explain(id)).toContain(
       '\nScore 33 under version 2 of the rules; version 3, in force, gives the same.\n',
     );
@@ -322,7 +321,7 @@ describe('a score', () => {
   });
 
   test('explain compares a score by another release with what this release calculates', async () => {
-    const { executor } = scene.service.database;
+    const { executor } = world.service.database;
     await executor.update(pullRequests).set({ score: 34 });
     expect(await explain(id)).toContain(
       'This release calculates 33, as shown below. The next sync of the pull request updates the stored score.',
@@ -348,9 +347,9 @@ describe('a score', () => {
 
   test('explain shows earlier changes of a score by month once these are folded', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    await scene.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
+    await world.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
     const before = (await explainJson(id)).history;
-    await pruneOrganisation(scene.service);
+    await pruneOrganisation(world.service);
     const { history } = await explainJson(id);
     expect(history.slice(1)).toEqual(before.slice(-20));
     const folded = before.slice(0, -20);
@@ -361,7 +360,7 @@ describe('a score', () => {
 });
 
 test('explain shows only the beginning of a long body', async () => {
-  const { executor } = scene.service.database;
+  const { executor } = world.service.database;
   await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
   await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
   expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30999 characters)`);
@@ -370,7 +369,7 @@ test('explain shows only the beginning of a long body', async () => {
 });
 
 test('titles, labels and paths can not control the terminal', async () => {
-  const { executor } = scene.service.database;
+  const { executor } = world.service.database;
   const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
   await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
   await applyAndScore([
@@ -384,15 +383,15 @@ test('titles, labels and paths can not control the terminal', async () => {
 describe('the page of a repository that was transferred away', () => {
   /** Two pull requests with one page: the first has left with its repository. */
   async function takeName() {
-    const { acme, github } = scene;
+    const { acme, github } = world;
     const author = acme.member('ada');
     const gone = acme.repository('site');
     const before = gone.addPullRequest({ author });
-    await scene.import();
+    await world.import();
     gone.transfer(github.organisation('elsewhere'));
     const present = acme.repository('site').addPullRequest({ author });
-    await scene.import();
-    const rows = await scene.service.database.executor.select().from(pullRequests);
+    await world.import();
+    const rows = await world.service.database.executor.select().from(pullRequests);
     const stored = [before, present].map(({ id: githubId }) => rows.find(row => row.githubId === githubId));
     expect(stored.map(row => row?.url)).toEqual(Array(2).fill(present.url));
     return { url: present.url, ids: stored.map(row => formatId('pr', row?.id ?? '')) };
@@ -400,7 +399,7 @@ describe('the page of a repository that was transferred away', () => {
 
   test('the address of a transferred repository leads to its successor, before and after a comparison', async () => {
     const { url, ids } = await takeName();
-    for (const compare of [() => compareOrganisation(scene.service), () => undefined]) {
+    for (const compare of [() => compareOrganisation(world.service), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
       await compare();
     }
@@ -410,15 +409,15 @@ describe('the page of a repository that was transferred away', () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();
-    await compareOrganisation(scene.service);
+    await compareOrganisation(world.service);
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
-    scene.web.transfer(scene.github.organisation('elsewhere'));
-    await scene.service.database.executor.update(organisations).set({ comparisonDueAt: new Date() });
-    await compareOrganisation(scene.service);
+    world.web.transfer(world.github.organisation('elsewhere'));
+    await world.service.database.executor.update(organisations).set({ comparisonDueAt: new Date() });
+    await compareOrganisation(world.service);
     expect(await explain('https://github.com/acme/web/pull/1')).toContain('has left the organisation');
   });
 });

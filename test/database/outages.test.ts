@@ -1,29 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createClient, type PageBody, type PullRequestBody } from '../support/client.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { closing, startReplica } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 
-let scene: Scene;
+const world = await startWorld();
 let id: string;
 beforeAll(async () => {
-  scene = await startScene();
-  scene.acme.member('ada');
-  scene.web.addPullRequest({ title: 'Before' });
-  await scene.import();
-  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token);
+  world.acme.member('ada');
+  world.web.addPullRequest({ title: 'Before' });
+  await world.import();
+  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
   id = body.data[0]?.id ?? '';
 });
-afterAll(() => scene.close());
 
-const execute = (statement: string) => scene.service.database.executor.execute(sql.raw(statement));
+const execute = (statement: string) => world.service.database.executor.execute(sql.raw(statement));
 
 /** One more service, with new connections. */
-async function startClient(url = scene.service.database.url) {
-  const { github } = scene;
+async function startClient(url = world.service.database.url) {
+  const { github } = world;
   const replica = closing(await startReplica(url, { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token }));
-  return createClient(replica);
+  return replica.client;
 }
 
 const unavailable = {
@@ -33,26 +31,26 @@ const unavailable = {
 };
 const path = () => `/2025-04/pull-requests/${id}`;
 const stored = async () =>
-  (await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data;
+  (await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token)).body.data;
 
 describe('a database', () => {
   test('a read-only database, as after a failover, serves reads; writes get 503 and change nothing', async () => {
-    const name = new URL(scene.service.database.url).pathname.slice(1);
+    const name = new URL(world.service.database.url).pathname.slice(1);
     const set = (value: string) => execute(`alter database ${name} set default_transaction_read_only = ${value}`);
     await set('on');
     onTestFinished(async () => void (await set('off')));
     const client = await startClient();
     const before = await stored();
-    scene.web.pullRequests[0]?.edit({ title: 'After' });
-    expect((await client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', scene.token)).body.data).toEqual(
+    world.web.pullRequests[0]?.edit({ title: 'After' });
+    expect((await client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token)).body.data).toEqual(
       before,
     );
-    expect(await client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
-    expect(await client.delete(path(), scene.token)).toMatchObject(unavailable);
+    expect(await client.put(`${path()}/sync`, world.token)).toMatchObject(unavailable);
+    expect(await client.delete(path(), world.token)).toMatchObject(unavailable);
     expect(await stored()).toEqual(before);
     await set('off');
     const after = await startClient();
-    expect(await after.put(`${path()}/sync`, scene.token)).toMatchObject({
+    expect(await after.put(`${path()}/sync`, world.token)).toMatchObject({
       status: 200,
       body: { data: { title: 'After' } },
     });
@@ -63,7 +61,7 @@ describe('a database', () => {
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);
     await execute(`grant all on all sequences in schema public to ${role}`);
-    const url = new URL(scene.service.database.url);
+    const url = new URL(world.service.database.url);
     url.username = role;
     url.password = 'of the tests';
     onTestFinished(async () => {
@@ -71,12 +69,12 @@ describe('a database', () => {
       await execute(`drop role ${role}`);
     });
     const client = await startClient(url.href);
-    expect(await client.get('/2025-04/pull-requests', scene.token)).toMatchObject(unavailable);
-    expect(await client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
-    expect(await client.delete(path(), scene.token)).toMatchObject(unavailable);
+    expect(await client.get('/2025-04/pull-requests', world.token)).toMatchObject(unavailable);
+    expect(await client.put(`${path()}/sync`, world.token)).toMatchObject(unavailable);
+    expect(await client.delete(path(), world.token)).toMatchObject(unavailable);
     await execute(`alter role ${role} connection limit 10`);
-    expect((await client.get('/2025-04/pull-requests', scene.token)).status).toBe(200);
-    expect((await client.put(`${path()}/sync`, scene.token)).status).toBe(200);
+    expect((await client.get('/2025-04/pull-requests', world.token)).status).toBe(200);
+    expect((await client.put(`${path()}/sync`, world.token)).status).toBe(200);
   });
 
   test('a database with a full disk still serves reads; writes get 503 and change nothing', async () => {
@@ -89,9 +87,9 @@ describe('a database', () => {
       await execute('drop function fill cascade');
     });
     const before = await stored();
-    scene.web.pullRequests[0]?.edit({ title: 'Once there is room' });
-    expect(await scene.client.put(`${path()}/sync`, scene.token)).toMatchObject(unavailable);
-    expect(await scene.client.delete(path(), scene.token)).toMatchObject(unavailable);
+    world.web.pullRequests[0]?.edit({ title: 'Once there is room' });
+    expect(await world.client.put(`${path()}/sync`, world.token)).toMatchObject(unavailable);
+    expect(await world.client.delete(path(), world.token)).toMatchObject(unavailable);
     expect(await stored()).toEqual(before);
   });
 });

@@ -10,10 +10,10 @@ import { findOrganisation } from '../../src/database/organisations.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
 import { createLatch } from '../support/github/faults.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { hostileScorer } from '../support/scorer.ts';
 import { closing } from '../support/service.ts';
 import { createTenant, createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -23,30 +23,28 @@ const file = (value: string) => `rules:
 # ::error::not a command
 `;
 
-let scene: Scene;
+const world = await startWorld();
 let token: string;
 let address: string;
 let folder: string;
 let rules: string;
 beforeAll(async () => {
   requireBuild();
-  scene = await startScene();
-  const member = scene.acme.member('ada');
-  for (const title of ['One', '<b>Two</b>', 'Three']) scene.web.openPullRequest({ author: member, title });
-  await scene.import();
-  token = await createToken(scene.service, scene.user, ['rules:read', 'rules:write']);
-  address = await scene.service.app.listen({ port: 0, host: '127.0.0.1' });
+  const member = world.acme.member('ada');
+  for (const title of ['One', '<b>Two</b>', 'Three']) world.web.openPullRequest({ author: member, title });
+  await world.import();
+  token = await createToken(world.service, world.user, ['rules:read', 'rules:write']);
+  address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
   folder = await mkdtemp(join(tmpdir(), 'pullscore-operator-'));
   rules = join(folder, 'rules.yaml');
   await writeFile(rules, file('5'));
 });
 afterAll(async () => {
-  await scene.close();
   await rm(folder, { recursive: true });
 });
 
 const here = (...words: string[]) =>
-  runHere({ DATABASE_URL: scene.service.database.url }, ...words, '--organisation', 'acme');
+  runHere({ DATABASE_URL: world.service.database.url }, ...words, '--organisation', 'acme');
 const there = (...words: string[]) => runHere({ PULLSCORE_TOKEN: token }, ...words, '--server', address);
 const send = (path: string, { headers = {}, ...options }: RequestInit & { headers?: Record<string, string> } = {}) =>
   fetch(`${address}/operator/${path}`, {
@@ -56,7 +54,7 @@ const send = (path: string, { headers = {}, ...options }: RequestInit & { header
 const yaml = { 'content-type': 'application/yaml' };
 const put = (body: string, headers: Record<string, string>) =>
   send('rules', { method: 'PUT', body, headers: { ...yaml, ...headers } });
-const inForce = async () => (await findOrganisation(scene.service.database.executor, 'acme'))?.rulesetVersion;
+const inForce = async () => (await findOrganisation(world.service.database.executor, 'acme'))?.rulesetVersion;
 
 describe('commands with --server', () => {
   const commands: [string, string[]][] = [
@@ -96,7 +94,7 @@ describe('rules over HTTP', () => {
     expect(await shown.json()).toMatchObject({ source: file('7') });
     const { stdout } = await here('audit-log', '--json');
     expect(JSON.parse(stdout)).toContainEqual(
-      expect.objectContaining({ action: 'rules.apply', actor: scene.user.email }),
+      expect.objectContaining({ action: 'rules.apply', actor: world.user.email }),
     );
     const applied = await there('rules', 'apply', rules, '--if-version', String(planned));
     expect([applied.code, applied.stderr]).toEqual([1, expect.stringMatching(/: Version .* Plan the file again\.\n$/)]);
@@ -138,8 +136,8 @@ describe('rules over HTTP', () => {
   );
 
   test('the endpoints for operators ask for scopes of their own', async () => {
-    const reader = await createToken(scene.service, scene.user, ['rules:read']);
-    const client = await createToken(scene.service, scene.user, ['read', 'sync', 'delete']);
+    const reader = await createToken(world.service, world.user, ['rules:read']);
+    const client = await createToken(world.service, world.user, ['read', 'sync', 'delete']);
     const statusOf = async (by: string, path: string, options: RequestInit = {}) =>
       (await send(path, { ...options, headers: { ...yaml, 'if-match': '"1"', authorization: `Bearer ${by}` } })).status;
     expect(await statusOf(client, 'rules')).toBe(403);
@@ -150,7 +148,7 @@ describe('rules over HTTP', () => {
   });
 
   test('the endpoints for operators show nothing of another organisation', async () => {
-    const other = await createTenant(scene.service, { login: 'other', scopes: ['rules:read'] });
+    const other = await createTenant(world.service, { login: 'other', scopes: ['rules:read'] });
     const reply = await send('explanations/acme%2Fweb%232', { headers: { authorization: `Bearer ${other.token}` } });
     expect(reply.status).toBe(404);
     expect((await send('explanations/acme%2Fweb%232')).status).toBe(200);
@@ -165,7 +163,7 @@ describe('rules over HTTP', () => {
 
   test('an organisation has one rules file under way at a time, and waits for those of others', async () => {
     const others = await Promise.all(
-      ['second', 'third', 'fourth'].map(login => createTenant(scene.service, { login, scopes: ['rules:read'] })),
+      ['second', 'third', 'fourth'].map(login => createTenant(world.service, { login, scopes: ['rules:read'] })),
     );
     const tokens = [token, token, ...others.map(each => each.token)];
     const plan = (by: string) =>
@@ -177,7 +175,7 @@ describe('rules over HTTP', () => {
   });
 
   test('a client that leaves ends its audit, and the next one has its place', async () => {
-    const { service } = scene;
+    const { service } = world;
     // Audits never end here, and there are two places.
     const scorer = closing(hostileScorer(service.database, service.log));
     const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
@@ -210,7 +208,7 @@ describe('rules over HTTP', () => {
     ['PUT', 'rules', 'check'],
     ['GET', 'explanations/acme%2Fweb%231', 'explain'],
   ])('a client that leaves %s %s ends its job to %s', async (method, path, job) => {
-    const { service } = scene;
+    const { service } = world;
     const [begun, ended] = [createLatch(), createLatch()];
     const run = ((kind, input, options) => {
       if (kind !== job) return service.scorer.run(kind, input, options);
@@ -238,7 +236,7 @@ describe('rules over HTTP', () => {
   });
 
   test('processes of the scorer give the same documents as this one', async () => {
-    const { service } = scene;
+    const { service } = world;
     const scorer = closing(createScorer(service.database, service.log, { environment: {} }));
     const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
     const there = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -347,7 +345,7 @@ describe('--server', () => {
       message: 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.',
       action: expect.stringMatching(/^Set PULLSCORE_TOKEN to a token of the service: pullscore token create /),
     });
-    const client = await createToken(scene.service, scene.user, ['read']);
+    const client = await createToken(world.service, world.user, ['read']);
     expect(await ask(client, 'standings')).toEqual({
       exitCode: 1,
       code: 'forbidden',

@@ -6,14 +6,13 @@ import { createScorer } from '../../src/scorer/scorer.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild } from '../commands/support.ts';
 import { scorersOf } from '../support/scorer.ts';
-import { newHome, startWorld } from '../support/world.ts';
+import { startWorld } from '../support/world.ts';
 import { apply, newStored, rule, scoreHistory, storedPullRequests } from '../sync/support.ts';
 
 test('re-scoring and a plan end right, in whatever state their processes are killed, and blame no rules', async () => {
   requireBuild();
   const world = await startWorld();
-  onTestFinished(() => world.close());
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const { database, log } = world.service;
   const { id: organisationId } = home.organisation;
   await newStored(world.service, home, 2_000);

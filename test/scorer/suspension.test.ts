@@ -1,12 +1,12 @@
 import { and, eq } from 'drizzle-orm';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
 import { suspendRules } from '../../src/database/rules.ts';
 import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { runHere, runJson } from '../commands/support.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startWorld, type World } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
@@ -14,15 +14,14 @@ const entry = 'rule "Slow", entry 2,';
 const sentence = `The rules in force are suspended: ${entry} takes too much time or memory. Stored scores stay; nothing is synced.`;
 
 /** With one scored pull request, and rules that were suspended after that. */
-async function startSuspended(): Promise<Scene> {
-  const scene = await startScene();
-  onTestFinished(() => scene.close());
-  await scene.applyRules([rule('1', 'true', 'Slow')]);
-  scene.web.openPullRequest({ author: scene.acme.member('ada') });
-  await scene.import();
-  await scene.workOff();
-  await scene.service.database.transaction(executor => suspendRules(executor, scene.organisation.id, 1, entry));
-  return scene;
+async function startSuspended(): Promise<World> {
+  const world = await startWorld();
+  await world.applyRules([rule('1', 'true', 'Slow')]);
+  world.web.openPullRequest({ author: world.acme.member('ada') });
+  await world.import();
+  await world.workOff();
+  await world.service.database.transaction(executor => suspendRules(executor, world.organisation.id, 1, entry));
+  return world;
 }
 
 test('suspended rules are shown by doctor, webhooks status, rules history, the audit log and /metrics', async () => {
@@ -44,8 +43,8 @@ test('suspended rules are shown by doctor, webhooks status, rules history, the a
 });
 
 test('suspending rules of before leaves those that are in force suspended', async () => {
-  const { organisation, service, ...scene } = await startSuspended();
-  await scene.applyRules([rule('2', 'true', 'Quick')]);
+  const { organisation, service, ...world } = await startSuspended();
+  await world.applyRules([rule('2', 'true', 'Quick')]);
   const suspend = (version: number) =>
     service.database.transaction(executor => suspendRules(executor, organisation.id, version, entry));
   await suspend(2);
@@ -60,8 +59,8 @@ test('suspending rules of before leaves those that are in force suspended', asyn
 });
 
 test('while rules are suspended stored scores stay and nothing is scored; other rules go on with what waits', async () => {
-  const scene = await startSuspended();
-  const { client, organisation, service, token } = scene;
+  const world = await startSuspended();
+  const { client, organisation, service, token } = world;
   const list = async () =>
     (await client.get<{ data: { id: string; score: number }[] }>('/2025-04/pull-requests', token)).body.data;
   const before = await list();
@@ -71,18 +70,18 @@ test('while rules are suspended stored scores stay and nothing is scored; other 
     status: 503,
     body: { message: expect.stringContaining('The rules in force are suspended: they take too much time or memory.') },
   });
-  await expect(scene.import()).rejects.toMatchObject({ code: 'rules_suspended' });
-  const opened = scene.web.openPullRequest({ author: scene.acme.member('ada') }).open();
+  await expect(world.import()).rejects.toMatchObject({ code: 'rules_suspended' });
+  const opened = world.web.openPullRequest({ author: world.acme.member('ada') }).open();
   expect(await post(service, opened)).toMatchObject({ status: 202 });
-  expect(await scene.workOff()).toBe(0);
+  expect(await world.workOff()).toBe(0);
   expect(await rescoreBatch(service)).toBe(0);
   expect(await publishCheckRuns(service)).toBe(false);
   expect(await list()).toEqual(before);
 
-  await scene.applyRules([rule('2', 'true', 'Quick')]);
+  await world.applyRules([rule('2', 'true', 'Quick')]);
   while ((await rescoreBatch(service, organisation.id)) > 0);
   expect(await list()).toMatchObject([{ score: 2 }]);
-  expect(await scene.workOff()).toBe(1);
+  expect(await world.workOff()).toBe(1);
   expect(await list()).toMatchObject([{ score: 2 }, { score: 2 }]);
   expect((await sync()).status).toBe(200);
 });

@@ -1,6 +1,6 @@
 import type { InjectOptions } from 'fastify';
+import type { App } from '../../src/app.ts';
 import { createReplyCheck } from './openapi.ts';
-import type { Service } from './service.ts';
 
 export interface Reply<Body> {
   status: number;
@@ -13,8 +13,8 @@ export interface ErrorReply {
 }
 
 /** A client of the service that checks every reply against the OpenAPI document. */
-export async function createClient(service: Pick<Service, 'app'>) {
-  const check = await createReplyCheck(service.app);
+export function createClient(app: App) {
+  let check: ReturnType<typeof createReplyCheck> | undefined;
 
   async function send<Body = ErrorReply>(
     method: NonNullable<InjectOptions['method']>,
@@ -22,13 +22,15 @@ export async function createClient(service: Pick<Service, 'app'>) {
     token: string | undefined,
     options: InjectOptions = {},
   ): Promise<Reply<Body>> {
-    const reply = await service.app.inject({
+    check ??= createReplyCheck(app);
+    const checkReply = await check;
+    const reply = await app.inject({
       method,
       url,
       ...options,
       headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...options.headers },
     });
-    check(reply, method, url);
+    checkReply(reply, method, url);
     return {
       status: reply.statusCode,
       headers: reply.headers,
@@ -47,7 +49,7 @@ export async function createClient(service: Pick<Service, 'app'>) {
   };
 }
 
-export type Client = Awaited<ReturnType<typeof createClient>>;
+export type Client = ReturnType<typeof createClient>;
 
 /** Bodies as in the interface specification. */
 export interface PullRequestBody {

@@ -3,6 +3,7 @@ import { inject, onTestFinished } from 'vitest';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { connectDeps, type Deps } from '../../src/deps.ts';
+import { type Client, createClient } from './client.ts';
 import { addDatabase } from './database-server.ts';
 
 export const webhookSecret = 'a secret of the tests';
@@ -24,6 +25,7 @@ export async function createEmptyDatabase(options = ''): Promise<string> {
 
 export interface Service extends Deps {
   readonly app: App;
+  readonly client: Client;
   /** Log lines at level warn and above. */
   readonly complaints: { level: number; msg: string; [key: string]: unknown }[];
 }
@@ -61,6 +63,7 @@ export async function startReplica(
   return {
     ...deps,
     app,
+    client: createClient(app),
     complaints,
     async close() {
       await app.close();

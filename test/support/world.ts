@@ -1,36 +1,33 @@
-/** A service, the GitHub stand-in that it asks, and organisations that both know. */
+/** What a test starts with, by one call: a service, the GitHub stand-in that it asks, and an organisation that both know. */
 import { generateKeyPairSync } from 'node:crypto';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import { applyRuleset } from '../../src/database/rules.ts';
+import type { Definition } from '../../src/scoring/language/definitions.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
-import { type Service, startReplica, startService } from './service.ts';
+import { closing, startReplica, startService } from './service.ts';
 import { createTenant, type Tenant } from './tenants.ts';
 
-export interface World {
-  github: GithubStandIn;
-  service: Service;
-  /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
-  replica(databaseUrl?: string, environment?: Record<string, string>): Promise<Service>;
-  close(): Promise<void>;
+export interface TenantOnGithub extends Tenant {
+  /** The same organisation on GitHub. */
+  acme: GithubOrganisation;
 }
 
-/** Starts a GitHub whose clock stands still, and a service with an App that is installed on every new home. */
-export async function startAppWorld(environment: Record<string, string> = {}): Promise<World> {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-    // Short: it is found sooner.
-    modulusLength: 1024,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
-  return startWorld({ ...app, ...environment }, { app: { id: '4711', publicKey } });
-}
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** Starts a GitHub whose clock stands still, and a service with a token for it. */
+let tenants = 0;
+
+/**
+ * Starts a GitHub whose clock stands still, a service with a token for it, and the organisation `acme` without members.
+ * All ends with the test, or with the file if no test calls it.
+ */
 export async function startWorld(
   environment: Record<string, string> = {},
   options: Parameters<typeof startGithub>[0] = {},
-): Promise<World> {
+) {
   const github = await startGithub(options);
   github.clock.set(Math.floor(Date.now() / 1000));
   const variables = {
@@ -41,19 +38,56 @@ export async function startWorld(
     ...environment,
   };
   const service = await startService(variables);
+  const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
+  atEnd(async () => {
+    await service.close();
+    await github.close();
+  });
+
+  /** @param acme an organisation on GitHub, if it is not a new one with the member `ada` */
+  async function newTenant(acme = newOrganisation(github)): Promise<TenantOnGithub> {
+    github.installApp(acme);
+    return { ...(await createTenant(service, { login: acme.login, githubId: acme.id, nodeId: acme.nodeId })), acme };
+  }
+  const tenant = await newTenant(github.organisation('acme', { name: 'Acme' }));
+  const work = createRequestWorker(service);
+
   return {
     github,
     service,
-    async replica(databaseUrl = service.database.url, changes = {}) {
-      const replica = await startReplica(databaseUrl, { ...variables, ...changes });
-      onTestFinished(() => replica.close());
-      return replica;
-    },
-    async close() {
-      await service.close();
-      await github.close();
+    client: service.client,
+    ...tenant,
+    web: tenant.acme.repository('web'),
+    /** A new organisation, here and on GitHub: tests share a world without meeting. */
+    newTenant,
+    /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
+    replica: async (databaseUrl = service.database.url, changes: Record<string, string> = {}) =>
+      closing(await startReplica(databaseUrl, { ...variables, ...changes })),
+    /** Imports all pull requests of acme. */
+    import: () => importPullRequests(service, tenant.organisation),
+    applyRules: (rules: RuleDefinition[], definitions: Definition[] = []) =>
+      service.database.transaction(async executor => {
+        await applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' });
+      }),
+    /** Fetches all pull requests that are waiting. @returns the number of batches */
+    async workOff(): Promise<number> {
+      let batches = 0;
+      while (await work()) batches += 1;
+      return batches;
     },
   };
+}
+
+/** For a world whose service is an App that is installed on every organisation. */
+export function appOptions(): Parameters<typeof startWorld> {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+    // Short: it is found sooner.
+    modulusLength: 1024,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
+  return [app, { app: { id: '4711', publicKey } }];
 }
 
 /** Sets GitHub's points for the hour, and how many of them are left. The test's end gives all 5,000 back. */
@@ -63,23 +97,8 @@ export function setPoints({ limit }: Pick<GithubStandIn, 'limit'>, points: numbe
   onTestFinished(() => void Object.assign(limit, { limit: 5_000, remaining: 5_000 }));
 }
 
-export interface Home extends Tenant {
-  /** The same organisation on GitHub. */
-  acme: GithubOrganisation;
-}
-
-let homes = 0;
-
-/** A new organisation on GitHub, with the member `ada`. */
-function newOrganisation({ github }: World): GithubOrganisation {
-  const acme = github.organisation(`acme-${++homes}`);
-  acme.member(`ada-${homes}`, { name: 'Ada' });
+function newOrganisation(github: GithubStandIn): GithubOrganisation {
+  const acme = github.organisation(`acme-${++tenants}`);
+  acme.member(`ada-${tenants}`, { name: 'Ada' });
   return acme;
-}
-
-/** A new organisation, here and on GitHub: tests share a world without meeting. */
-export async function newHome(world: World, acme = newOrganisation(world)): Promise<Home> {
-  world.github.installApp(acme);
-  const tenant = await createTenant(world.service, { login: acme.login, githubId: acme.id, nodeId: acme.nodeId });
-  return { ...tenant, acme };
 }

@@ -1,6 +1,5 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
 import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
@@ -11,28 +10,22 @@ import { estimateImport } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
-import { startGithub } from '../support/github/server.ts';
-import { closing, startService } from '../support/service.ts';
-import { type Home, newHome, setPoints, startWorld, type World } from '../support/world.ts';
+import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { compare, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
-});
-afterAll(() => world.close());
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(async () => {
   world.github.clearFaults();
   await world.service.database.executor.execute('delete from github_limits');
 });
 
-const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: Home) =>
+const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: TenantOnGithub) =>
   findLimits(database.executor, credentialOf(config, organisation), organisation.id);
 
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
-async function withFewPoints(remaining: number): Promise<Home> {
-  const home = await newHome(world);
+async function withFewPoints(remaining: number): Promise<TenantOnGithub> {
+  const home = await world.newTenant();
   const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
   setPoints(world.github, 5_000, remaining);
   await sync(world.service, home, ...opened.slice(0, 1));
@@ -180,17 +173,8 @@ describe('the stored number of points', () => {
 
 describe("an App's limits", () => {
   test("an App's requests for one organisation leave its limits for another as they are", async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-      // Short: it is found sooner.
-      modulusLength: 1024,
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    });
-    const github = closing(await startGithub({ app: { id: '4711', publicKey } }));
-    const app = { GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
-    const service = closing(await startService({ GITHUB_API_URL: github.apiUrl, ...app }));
-    const [asked, other] = [await newHome({ ...world, github, service }), await newHome({ ...world, github, service })];
-    for (const { acme } of [asked, other]) github.installApp(acme);
+    const { service, newTenant } = await startWorld(...appOptions());
+    const [asked, other] = [await newTenant(), await newTenant()];
     const { released, release } = createLatch();
     const silent = keepToLimits(service, other.organisation, () => released);
     await sync(service, asked, asked.acme.repository('web').openPullRequest());
@@ -202,10 +186,10 @@ describe("an App's limits", () => {
 });
 
 describe('the points that an organisation has used', () => {
-  const used = async (home: Home) => (await limitsOf(world.service, home)).points?.used;
+  const used = async (home: TenantOnGithub) => (await limitsOf(world.service, home)).points?.used;
 
   test('are those of its webhooks and PUT syncs alone', async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
     for (const pullRequest of opened) await sync(world.service, home, pullRequest);
     await sync(world.service, other, other.acme.repository('web').openPullRequest());
@@ -215,7 +199,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("two exchanges at the same time count once each in an organisation's used points", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
     await sync(world.service, home, ...opened);
     const before = await used(home);
@@ -230,7 +214,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("requests that fail count in an organisation's used points", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, opened);
     world.github.fault(htmlError(502));
@@ -239,7 +223,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { executor } = world.service.database;
     const { limit } = world.github;
@@ -257,7 +241,7 @@ describe('the points that an organisation has used', () => {
 
 describe('a limit of a token', () => {
   test("a token's limit does not pass to the next token", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
     const same = await world.replica();
     await blockGithub(world.service.database.executor, credentialOf(world.service.config, home.organisation), 600);
@@ -269,7 +253,7 @@ describe('a limit of a token', () => {
   });
 
   test("a token's short limit does not end a longer one", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const credential = credentialOf(world.service.config, home.organisation);
     for (const seconds of [600, 10]) await blockGithub(world.service.database.executor, credential, seconds);
     expect((await limitsOf(world.service, home)).secondsBlocked).toBeGreaterThan(500);

@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
@@ -9,25 +9,21 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, newHome, setPoints, startAppWorld, type World } from '../support/world.ts';
+import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, rule, stored, sync, waitUntil } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startAppWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld(...appOptions());
 afterEach(() => {
   world.github.clearFaults();
   world.github.grants.permissions.checks = 'write';
 });
 
-const enable = ({ organisation }: Home, enabled = true) =>
+const enable = ({ organisation }: TenantOnGithub, enabled = true) =>
   world.service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
 
-/** A new home that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
-async function newShowingHome(): Promise<Home> {
-  const home = await newHome(world);
+/** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
+async function newShowingTenant(): Promise<TenantOnGithub> {
+  const home = await world.newTenant();
   await apply(
     world.service,
     home,
@@ -41,10 +37,10 @@ async function newShowingHome(): Promise<Home> {
   return home;
 }
 
-const ofHome = ({ organisation }: Home) => eq(organisations.id, organisation.id);
+const ofTenant = ({ organisation }: TenantOnGithub) => eq(organisations.id, organisation.id);
 
 /** Publishes what is due now. */
-async function publish({ organisation }: Home): Promise<void> {
+async function publish({ organisation }: TenantOnGithub): Promise<void> {
   const { executor } = world.service.database;
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
@@ -57,7 +53,7 @@ async function publish({ organisation }: Home): Promise<void> {
 }
 
 /** The minute in which a pull request gets no other check run is over. */
-const afterAMinute = ({ organisation }: Home) =>
+const afterAMinute = ({ organisation }: TenantOnGithub) =>
   world.service.database.executor
     .update(checkRuns)
     .set({ publishedAt: sql`now() - interval '1 minute'` })
@@ -65,7 +61,7 @@ const afterAMinute = ({ organisation }: Home) =>
 
 /** A pull request of such a home, which GitHub shows. */
 async function newShown() {
-  const home = await newShowingHome();
+  const home = await newShowingTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   await sync(world.service, home, pullRequest);
   await publish(home);
@@ -74,7 +70,7 @@ async function newShown() {
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
-const counts = ({ organisation }: Home) => countCheckRuns(world.service.database.executor, organisation.id);
+const counts = ({ organisation }: TenantOnGithub) => countCheckRuns(world.service.database.executor, organisation.id);
 
 const requestsOf = () => world.github.count('CheckRuns');
 
@@ -119,7 +115,7 @@ describe('a check run', () => {
   });
 
   test('follows a change that leaves the score as it is', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
     while ((await rescoreBatch(world.service)) > 0);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -156,7 +152,7 @@ describe('a check run', () => {
   });
 
   test('belongs to the commit that was scored, and follows a force-push', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const scored = headShaOf(pullRequest);
@@ -198,7 +194,7 @@ describe('a check run', () => {
   });
 
   test('makes no links, mentions or markup of what rules are called', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
     await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
     while ((await rescoreBatch(world.service)) > 0);
@@ -211,7 +207,7 @@ describe('a check run', () => {
   });
 
   test('stays within what GitHub takes, however many entries there are', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
     await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
     while ((await rescoreBatch(world.service)) > 0);
@@ -224,7 +220,7 @@ describe('a check run', () => {
 
 describe('scores', () => {
   test('are shown from when an operator turns them on until they are turned off', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     await enable(home, false);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -245,7 +241,7 @@ describe('scores', () => {
   });
 
   test('the publication of scores renews its lease while GitHub is slow', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
@@ -258,7 +254,7 @@ describe('scores', () => {
       const [row] = await world.service.database.executor
         .select({ dueAt: organisations.checksDueAt })
         .from(organisations)
-        .where(ofHome(home));
+        .where(ofTenant(home));
       return row?.dueAt?.getTime() ?? 0;
     };
     const first = await leasedUntil();
@@ -271,7 +267,7 @@ describe('scores', () => {
   });
 
   test('scores that an operator turns off during their publication stay off', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const { released, release } = createLatch();
@@ -288,7 +284,7 @@ describe('scores', () => {
   });
 
   test('the scores of a hundred pull requests take five requests, and leave the reserve of points', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const web = home.acme.repository('web');
     const all = Array.from({ length: 100 }, () => web.openPullRequest());
     for (let start = 0; start < 100; start += 50) await sync(world.service, home, ...all.slice(start, start + 50));
@@ -306,7 +302,7 @@ describe('scores', () => {
   });
 
   test('the loops of a running service show scores', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = startLoops(world.service, { pollMs: 20 });
     try {
@@ -318,7 +314,7 @@ describe('scores', () => {
   });
 
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const { released, release } = createLatch();
@@ -336,7 +332,7 @@ describe('scores', () => {
 
 describe('a failure to show a score', () => {
   const failingOne = async () => {
-    const home = await newShowingHome();
+    const home = await newShowingTenant();
     const web = home.acme.repository('web');
     const [good, bad] = [web.openPullRequest(), web.openPullRequest()];
     await sync(world.service, home, good, bad);
@@ -405,7 +401,7 @@ describe('a failure to show a score', () => {
     const [row] = await world.service.database.executor
       .select({ seconds: sql<number>`extract(epoch from checks_due_at - now())::float8` })
       .from(organisations)
-      .where(ofHome(home));
+      .where(ofTenant(home));
     expect(row?.seconds).toBeGreaterThan(100);
     await world.service.database.executor.execute(sql`delete from github_limits`);
   });

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { members, organisations } from '../../src/database/schema.ts';
@@ -7,14 +7,10 @@ import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { createLatch, secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare, makeDue, storedPullRequests } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
-});
-afterAll(() => world.close());
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => {
   world.github.clearFaults();
   world.github.requests.length = 0;
@@ -23,7 +19,7 @@ afterEach(() => {
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const made = names.map(name => home.acme.repository(name));
   for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
   world.github.clock.advance(120);
@@ -41,12 +37,12 @@ const pagesOf = (made: readonly Repository[]) =>
       ).length,
   );
 
-const now = ({ organisation }: Home) => getOrganisation(world.service.database.executor, organisation.id);
-const change = ({ organisation: { id } }: Home, values: object) =>
+const now = ({ organisation }: TenantOnGithub) => getOrganisation(world.service.database.executor, organisation.id);
+const change = ({ organisation: { id } }: TenantOnGithub, values: object) =>
   world.service.database.executor.update(organisations).set(values).where(eq(organisations.id, id));
 
 /** Seconds from now, by the database's clock; null if the time is not set. */
-async function secondsTo(home: Home, column: 'comparison_due_at' | 'comparison_again_at' | 'members_due_at') {
+async function secondsTo(home: TenantOnGithub, column: 'comparison_due_at' | 'comparison_again_at' | 'members_due_at') {
   const { rows } = await world.service.database.executor.execute<{ seconds: number | null }>(
     sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
       from organisations where id = ${home.organisation.id}`,
@@ -54,7 +50,7 @@ async function secondsTo(home: Home, column: 'comparison_due_at' | 'comparison_a
   return rows[0]?.seconds ?? null;
 }
 
-const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
+const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(world.service, home)).length;
 
 describe('a comparison that is interrupted', () => {
   test('a comparison ends after the page under way if the service stops, and the next one finds the rest', async () => {
@@ -127,7 +123,7 @@ describe('organisations', () => {
 });
 
 describe('a comparison that a webhook requests', () => {
-  const request = (home: Home, options?: { members: boolean }) =>
+  const request = (home: TenantOnGithub, options?: { members: boolean }) =>
     requestComparison(world.service.database.executor, home.organisation.id, options);
 
   test('is made at once, and again a minute later', async () => {
@@ -177,7 +173,7 @@ describe('a comparison that a webhook requests', () => {
 });
 
 describe('members', () => {
-  const loginsOf = async ({ organisation }: Home) => {
+  const loginsOf = async ({ organisation }: TenantOnGithub) => {
     const rows = await world.service.database.executor
       .select()
       .from(members)

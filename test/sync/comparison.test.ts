@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
@@ -10,18 +10,14 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare, compareOnly, makeDue, pageExceeded, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
-});
-afterAll(() => world.close());
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => world.github.clearFaults());
 
 async function imported(pullRequests: number) {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const repository = home.acme.repository('web');
   const opened = Array.from({ length: pullRequests }, (_, index) =>
     repository.openPullRequest({ title: `Change ${index}` }),
@@ -33,23 +29,24 @@ async function imported(pullRequests: number) {
   return { home, repository, opened };
 }
 
-async function dueInSeconds({ organisation: { id } }: Home): Promise<number> {
+async function dueInSeconds({ organisation: { id } }: TenantOnGithub): Promise<number> {
   const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
     sql`select extract(epoch from comparison_due_at - now())::float8 as seconds from organisations where id = ${id}`,
   );
   return rows[0]?.seconds ?? Number.NaN;
 }
 
-const titles = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
+const titles = async (home: TenantOnGithub) =>
+  (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
 
 describe('the result of a comparison', () => {
-  const row = async ({ organisation }: Home) => {
+  const row = async ({ organisation }: TenantOnGithub) => {
     const found = await getOrganisation(world.service.database.executor, organisation.id);
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
   test('says when it succeeded, and when and why it last failed', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
     const reason = 'GitHub failed with status 500. Try again later.';
     world.github.fault({ kind: 'reply', status: 500 });
@@ -63,7 +60,7 @@ describe('the result of a comparison', () => {
   });
 
   test('a comparison in which the members fail names them, and counts as both finished and failed', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);
     const { comparedAt, failedAt, failure } = await row(home);
@@ -73,7 +70,7 @@ describe('the result of a comparison', () => {
 
   test('the reason of a failed comparison has a bounded length, and nothing that PostgreSQL refuses', async () => {
     const { executor } = world.service.database;
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
     await saveComparisonResult(executor, home.organisation.id, { isFinished: false, failure });
     expect((await row(home)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
@@ -82,7 +79,7 @@ describe('the result of a comparison', () => {
 
 describe('RECONCILE_INTERVAL=0', () => {
   test('with RECONCILE_INTERVAL=0, a comparison that a webhook requests is tried again if it fails', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     expect(await compareOrganisation(replica)).toBe(false);
@@ -97,7 +94,7 @@ describe('RECONCILE_INTERVAL=0', () => {
   });
 
   test('with RECONCILE_INTERVAL=0, enabling webhooks compares at once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     await setWebhooksEnabled(replica.database.executor, home.organisation.id, true);
@@ -108,7 +105,7 @@ describe('RECONCILE_INTERVAL=0', () => {
 
 describe('a comparison with GitHub', () => {
   test('a comparison of an organisation that has not changed takes two requests, of any kind', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await compareOnly(world, home);
     // A member who left long ago costs nothing.
@@ -192,7 +189,7 @@ describe('a comparison with GitHub', () => {
     async (_, ahead) => {
       const before = world.github.clock.now();
       world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
-      const home = await newHome(world);
+      const home = await world.newTenant();
       home.acme.repository('web').openPullRequest({ title: 'Missed' });
       await compare(world, home);
       world.github.clock.set(before);
@@ -333,7 +330,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('a comparison takes smaller pages of repositories if GitHub fails on large ones', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = Array.from({ length: 60 }, (_, index) => home.acme.repository(`r${index}`).openPullRequest());
     world.github.fault(queryTimeout(), {
       times: Number.POSITIVE_INFINITY,
@@ -344,7 +341,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('a comparison skips a repository that alone is too much for GitHub', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
     const [first] = (await world.service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
@@ -360,7 +357,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('comparisons pause while webhooks are disabled, and enabling them starts one at once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { executor } = world.service.database;
     await makeDue(world.service, home);
     await executor
@@ -394,7 +391,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('a comparison renews its lease while GitHub is slow, so that no other replica starts one', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { executor } = world.service.database;
     const leasedUntil = async () => {
       const [organisation] = await executor
@@ -420,14 +417,14 @@ describe('a comparison with GitHub', () => {
   });
 
   test("a comparison's lease is shorter than the ten seconds in which its work must resume", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await makeDue(world.service, home);
     await claimComparison(world.service.database.executor);
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
 
   test('only one of three claims at the same time gets a comparison', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await makeDue(world.service, home);
     const { database } = world.service;
     // Connections are open from here on: none of the claims waits for its own.
@@ -437,7 +434,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('only one replica at a time compares an organisation', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await makeDue(world.service, home);
     const replica = await world.replica();
     const made = await Promise.all([compareOrganisation(world.service), compareOrganisation(replica)]);
@@ -446,14 +443,14 @@ describe('a comparison with GitHub', () => {
 });
 
 describe('the sweep at the end of a comparison', () => {
-  const dueForSweep = (home: Home, hours: number) =>
+  const dueForSweep = (home: TenantOnGithub, hours: number) =>
     world.service.database.executor
       .update(organisations)
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
 
   test('requests old pull requests, not fresh ones', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const [old, fresh] = [web.openPullRequest(), web.openPullRequest()];
     await sync(world.service, home, old, fresh);
@@ -468,7 +465,7 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('the next comparison repeats a sweep that a failure interrupted', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     world.github.clock.advance(3_600);
@@ -492,7 +489,7 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('the sweep waits until its pace allows one pull request', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { executor } = world.service.database;
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -508,7 +505,7 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('the sweep requests no more than its pace allows, which organisations of one token share', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { executor } = world.service.database;
     const [source] = await storedPullRequests(world.service, home);

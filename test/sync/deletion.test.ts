@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
@@ -9,7 +9,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy } from '../support/proxy.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   fetchedSync,
   lockWaits,
@@ -21,26 +21,22 @@ import {
   waitUntil,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
-async function remove({ database }: Pick<Deps, 'database'>, home: Home, pullRequest: PullRequest) {
+async function remove({ database }: Pick<Deps, 'database'>, home: TenantOnGithub, pullRequest: PullRequest) {
   const id = (await stored(world.service, home, pullRequest))?.id ?? '';
   const ticket = await drawTicket(database.executor);
   return database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
 }
 
-const tombstones = (home: Home) =>
+const tombstones = (home: TenantOnGithub) =>
   world.service.database.executor
     .select()
     .from(deletedPullRequests)
     .where(eq(deletedPullRequests.organisationId, home.organisation.id));
 
 async function newStored() {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   await sync(world.service, home, pullRequest);
   return { home, pullRequest };
@@ -127,7 +123,7 @@ test('a deletion whose commit loses its reply is not called done; another try le
 });
 
 test('a save that began before the pull request was stored does not undo a deletion', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const web = home.acme.repository('web');
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   const other = web.openPullRequest({ author: bert });

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
 import { lockOrganisation } from '../../src/database/organisations.ts';
@@ -8,7 +8,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
   lockWaits,
@@ -21,11 +21,7 @@ import {
   waitUntil,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
 /** A rule whose entries read the whole description and match nothing, and one that counts. */
 const expensiveRules = (entries: number): RuleDefinition[] => [
@@ -42,13 +38,13 @@ const expensiveRules = (entries: number): RuleDefinition[] => [
 const bits = Array.from({ length: 400 }, (_, index) => ((index * 2_654_435_761) >>> 16) & 1);
 const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
 
-type Change = (executor: Executor, home: Home) => Promise<unknown>;
+type Change = (executor: Executor, home: TenantOnGithub) => Promise<unknown>;
 
-const rangesOf = ({ organisation }: Home) =>
+const rangesOf = ({ organisation }: TenantOnGithub) =>
   world.service.database.executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
 
 test('expensive rules score all, in batches that end by time', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await newStored(world.service, home, 400);
   const { database } = world.service;
   await database.executor
@@ -69,7 +65,7 @@ test('expensive rules score all, in batches that end by time', async () => {
 });
 
 test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await newStored(world.service, home, 900);
   const { database } = world.service;
   await database.executor
@@ -87,7 +83,7 @@ test('a rescoring batch that runs out of time leaves the rest of its range to an
 });
 
 test('a rescoring batch with much to save ends early', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await newStored(world.service, home, 900);
   const name = 'n'.repeat(200);
   const logic = Array.from({ length: 50 }, () => ({
@@ -119,7 +115,7 @@ test.each([
 ] satisfies [string, Change, string][])(
   'scores are discarded if %s while they are calculated',
   async (_, change, expected) => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 3);
     await apply(
       world.service,
@@ -146,7 +142,7 @@ test.each([
 );
 
 test('stored rules that are over a limit together count for nothing, with one complaint', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await newStored(world.service, home, 3);
   const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };
   const rules = Array.from({ length: 21 }, (_, index) => ({
@@ -163,7 +159,7 @@ test('stored rules that are over a limit together count for nothing, with one co
 });
 
 test('fetched pull requests are scored before their transaction', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const web = home.acme.repository('web');
   await apply(world.service, home, ...expensiveRules(990));
   const opened = Array.from({ length: 50 }, () => web.openPullRequest({ body }));
@@ -181,7 +177,7 @@ test('fetched pull requests are scored before their transaction', async () => {
 });
 
 test('fetched pull requests are scored again if a person in them is erased meanwhile', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const bert = home.acme.member(`bert-of-${home.acme.login}`);
   await apply(world.service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
   const pullRequest = home.acme.repository('web').openPullRequest({ assignees: [bert] });
@@ -197,7 +193,7 @@ test('fetched pull requests are scored again if a person in them is erased meanw
 });
 
 test('fetched pull requests are scored again if the rules change meanwhile', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const web = home.acme.repository('web');
   await sync(world.service, home, web.openPullRequest());
   await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));

@@ -4,22 +4,18 @@
  */
 
 import { eq, type SQL, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { saveProgress, saveRepositories } from '../../src/database/repositories.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { startLoops } from '../../src/sync/loops.ts';
-import { newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { compare, storedPullRequests, waitingSyncs } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '0' });
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
 test('a thousand webhooks for 300 pull requests cost at most 8 requests while the loop is busy', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const repositories = ['web', 'api', 'docs'].map(name => home.acme.repository(name));
   const opened = repositories.flatMap(repository => Array.from({ length: 100 }, () => repository.addPullRequest()));
   const { executor } = world.service.database;
@@ -55,7 +51,7 @@ test('a thousand webhooks for 300 pull requests cost at most 8 requests while th
 const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 1_000);
 
 test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 listed, and two per repository`, async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const day = 86_400;
   const begin = world.github.clock.now() - 3 * day;
   const names = Array.from({ length: Math.ceil(outage / 500) }, (_, index) => `repository-${index}`);

@@ -1,23 +1,19 @@
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { members, repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { syncPullRequests } from '../../src/sync/pull-requests.ts';
 import { createRefresh } from '../../src/sync/put-sync.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, fetchOf, rule, stored, storedPullRequests, sync } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
-async function storedMembers({ organisation }: Home) {
+async function storedMembers({ organisation }: TenantOnGithub) {
   return world.service.database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
 }
-async function storedRepositories({ organisation }: Home) {
+async function storedRepositories({ organisation }: TenantOnGithub) {
   return world.service.database.executor
     .select()
     .from(repositories)
@@ -28,7 +24,7 @@ describe('pull requests that are kept', () => {
   test.each(['MEMBER', 'OWNER'])(
     'a pull request is kept if GitHub marks its author as %s, who becomes a member',
     async mark => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
       const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
       expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
@@ -40,7 +36,7 @@ describe('pull requests that are kept', () => {
   );
 
   test('a pull request is kept if GitHub marks its author only at another one of the same reply', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = world.github.account(`once-${home.acme.login}`);
     const opened = ['MEMBER', 'NONE'].map(mark =>
       home.acme.repository('web').openPullRequest({ author, authorAssociation: mark }),
@@ -49,21 +45,21 @@ describe('pull requests that are kept', () => {
   });
 
   test('a pull request is kept if its organisation is known only by its login, in any letter case', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const organisation = { ...home.organisation, githubId: null, nodeId: null, login: home.acme.login.toUpperCase() };
     expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['saved']);
   });
 
   test('a pull request is kept if its author is known as a member, whatever GitHub says', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'CONTRIBUTOR' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
   });
 
   test('a stored pull request keeps its member even if its author leaves or the account is deleted', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'NONE' });
     await syncMembers(world.service, home.organisation);
@@ -88,7 +84,7 @@ describe('pull requests that are kept', () => {
   });
 
   test('a pull request is kept if its author is a bot that is marked as a member', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
     const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: 'MEMBER' });
     expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
@@ -106,7 +102,7 @@ describe('pull requests that are not kept', () => {
   ] as const)(
     'a pull request by %s is not kept, and adds no member or repository',
     async (_, type, authorAssociation) => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const author = world.github.account(`${type}-${authorAssociation}-${home.acme.login}`, { type });
       const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation });
       expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
@@ -117,13 +113,13 @@ describe('pull requests that are not kept', () => {
   );
 
   test('a pull request by a ghost is not kept', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ author: null });
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
   });
 
   test('a pull request by somebody who had left before it was seen is not kept', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [author] = [...home.acme.members.values()];
     await syncMembers(world.service, home.organisation);
     if (author !== undefined) home.acme.leave(author);
@@ -133,7 +129,7 @@ describe('pull requests that are not kept', () => {
   });
 
   test("a pull request in another owner's repository is not kept", async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const pullRequest = other.acme.repository('web').openPullRequest();
     expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
     expect(await storedPullRequests(world.service, home)).toEqual([]);
@@ -142,7 +138,7 @@ describe('pull requests that are not kept', () => {
 
 describe('members', () => {
   test('members who rename themselves keep their id', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -163,7 +159,7 @@ describe('members', () => {
 
 describe('a repository', () => {
   test('a renamed repository keeps its row and its pull requests, which are all scored again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { acme } = home;
     const web = acme.repository('web');
     await apply(world.service, home, rule('7', `repository == "${acme.login}/site"`));
@@ -184,7 +180,7 @@ describe('a repository', () => {
   });
 
   test('has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
     web.rename('site');
@@ -193,7 +189,7 @@ describe('a repository', () => {
   });
 
   test('a repository whose organisation is renamed on GitHub keeps its row', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const [before] = await storedRepositories(home);
@@ -203,7 +199,7 @@ describe('a repository', () => {
   });
 
   test("a repository's move to another owner leaves its pull requests as they are; a refresh fails", async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -224,7 +220,7 @@ describe('a repository', () => {
 
 describe('a reply from GitHub', () => {
   test('a refresh of a pull request that GitHub no longer shows says so, and leaves the row as it is', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const before = await stored(world.service, home, pullRequest);
@@ -236,7 +232,7 @@ describe('a reply from GitHub', () => {
   });
 
   test('ids of pull requests from 2^31 up to 2^53 are stored exactly', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
     const opened = ids.map(id => web.openPullRequest({ id }));
@@ -245,7 +241,7 @@ describe('a reply from GitHub', () => {
   });
 
   test("what PostgreSQL cannot hold in GitHub's text is replaced, and all other text is kept", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const hostile = 'nul \0, lone \ud800 and \udfff';
     const odd = '𝒻ix 👩‍👩‍👧 \u202Eevil\u202C \u0007 é ﷽';
     const pullRequest = home.acme.repository('web').addPullRequest({
@@ -267,7 +263,7 @@ describe('a reply from GitHub', () => {
   });
 
   test('a pull request that is twice in a reply from GitHub is stored once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const { pullRequests: found } = await fetchOf(world.service, home, [pullRequest]);
     const { outcomes } = await syncPullRequests(world.service, home.organisation, async () => ({

@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
@@ -14,24 +14,21 @@ import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, htmlError, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, pageExceeded, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 afterEach(() => {
   world.github.clearFaults();
   world.github.requests.length = 0;
   return world.service.database.executor.execute('delete from github_limits');
 });
 
-const run = (home: Home, options: ImportOptions = {}) => importPullRequests(world.service, home.organisation, options);
+const run = (home: TenantOnGithub, options: ImportOptions = {}) =>
+  importPullRequests(world.service, home.organisation, options);
 
 /** Opens pull requests a second apart, oldest first. */
-function fill(home: Home, name: string, count: number): void {
+function fill(home: TenantOnGithub, name: string, count: number): void {
   const repository = home.acme.repository(name);
   const now = world.github.clock.now();
   for (let index = 0; index < count; index += 1) {
@@ -39,12 +36,12 @@ function fill(home: Home, name: string, count: number): void {
   }
 }
 
-const storedCount = async (home: Home) => (await storedPullRequests(world.service, home)).length;
+const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(world.service, home)).length;
 
 const lists = () => world.github.count('PullRequestList');
 
 /** Stops an import while it lists page number `count`, as Ctrl-C does. */
-async function interruptIn(home: Home, count: number, options: ImportOptions = {}): Promise<void> {
+async function interruptIn(home: TenantOnGithub, count: number, options: ImportOptions = {}): Promise<void> {
   const interruption = new AbortController();
   const before = lists();
   const interrupted = run(home, {
@@ -59,7 +56,7 @@ async function interruptIn(home: Home, count: number, options: ImportOptions = {
 
 describe('an import', () => {
   test('brings in every pull request, a hundred per list request and fifty per fetch', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await apply(world.service, home, rule('additions'));
     fill(home, 'web', 120);
     fill(home, 'api', 30);
@@ -84,7 +81,7 @@ describe('an import', () => {
   });
 
   test('an import that runs again brings in what has changed since', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 60);
     await run(home);
     const before = await storedPullRequests(world.service, home);
@@ -99,7 +96,7 @@ describe('an import', () => {
   });
 
   test('counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
     if (changed === undefined) throw new Error('none');
@@ -118,7 +115,7 @@ describe('an import', () => {
   });
 
   test('reports its progress up to the end', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 120);
     fill(home, 'api', 30);
     const reported: ImportProgress[] = [];
@@ -136,7 +133,7 @@ describe('an import', () => {
   });
 
   test('does not bring back what was deleted here', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     await run(home);
     const [first] = await storedPullRequests(world.service, home);
@@ -148,7 +145,7 @@ describe('an import', () => {
   });
 
   test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 60);
     const bad = home.acme.repository('web').sortedBy('createdAt')[7] as PullRequest;
     world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(bad) });
@@ -163,7 +160,7 @@ describe('an import', () => {
   });
 
   test('counts what GitHub does not list as failed, and the next one brings it in', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
     world.github.fault(
@@ -175,7 +172,7 @@ describe('an import', () => {
   });
 
   test('an interrupted import leaves what it has listed to the service', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 230);
     await interruptIn(home, 1);
     expect(await storedCount(home)).toBe(0);
@@ -184,7 +181,7 @@ describe('an import', () => {
   });
 
   test('counts what the service fetches meanwhile', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     const { executor } = world.service.database;
     // Another process has the turn.
@@ -198,7 +195,7 @@ describe('an import', () => {
   });
 
   test('has no more than two pages of listed pull requests waiting', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 500);
     let most = 0;
     await run(home, {
@@ -212,7 +209,7 @@ describe('an import', () => {
 
 describe('an estimate', () => {
   test('costs one request, imports nothing, and is close to what the import then takes', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 120);
     fill(home, 'api', 30);
     fill(home, 'empty', 0);
@@ -250,7 +247,7 @@ describe('an estimate', () => {
   });
 
   test('costs a request for a hundred repositories, or one for each that is named', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
     expect(await estimateImport(world.service, home.organisation)).toMatchObject({
       total: { pullRequests: 101, requests: 202 },
@@ -266,7 +263,7 @@ describe('an estimate', () => {
   });
 
   test('an estimate since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'old', 3);
     const now = world.github.clock.now();
     for (const updatedAt of [now - 100, now]) home.acme.repository('web').addPullRequest({ updatedAt });
@@ -276,7 +273,7 @@ describe('an estimate', () => {
   });
 
   test('the estimate of an interrupted import leaves out finished repositories, and bounds started ones', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'two', 'three']) fill(home, name, 60);
     fill(home, 'two', 60);
     await interruptIn(home, 2);
@@ -332,7 +329,7 @@ describe('an estimate', () => {
 });
 
 test('an import can start in more repositories than a statement can have parameters', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const { database } = world.service;
   const values = Array.from({ length: 11_000 }, (_, index) => ({
     githubId: index + 1,
@@ -345,7 +342,7 @@ test('an import can start in more repositories than a statement can have paramet
 
 describe('an interrupted import', () => {
   test('continues after the last page that it listed', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 230);
     await interruptIn(home, 2);
     expect(await run(home)).toMatchObject({ seen: 30 });
@@ -355,7 +352,7 @@ describe('an interrupted import', () => {
   });
 
   test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 230);
     await interruptIn(home, 2);
     await world.service.database.executor
@@ -368,7 +365,7 @@ describe('an interrupted import', () => {
   });
 
   test('an import gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 120);
     const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
     world.github.fault(
@@ -383,7 +380,7 @@ describe('an interrupted import', () => {
   });
 
   test('does not list a finished repository again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 60);
     await interruptIn(home, 2);
     const reported: ImportProgress[] = [];
@@ -398,7 +395,7 @@ describe('an interrupted import', () => {
   });
 
   test('after an interrupted import of one repository, an import of all still reads the others', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 230);
     fill(home, 'api', 10);
     await run(home);
@@ -407,7 +404,7 @@ describe('an interrupted import', () => {
   });
 
   test('keeps its place while imports since a day, which start again, come and go', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 230);
     await interruptIn(home, 1);
     await interruptIn(home, 1, { since: 1 });
@@ -416,7 +413,7 @@ describe('an interrupted import', () => {
   });
 
   test('an interrupted import also reads a repository that was created since', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 160);
     await interruptIn(home, 1);
     fill(home, 'new', 5);
@@ -425,7 +422,7 @@ describe('an interrupted import', () => {
   });
 
   test('an import keeps what it has if GitHub keeps failing, and the next one continues there', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 120);
     let isRefused = false;
     world.github.fault(
@@ -446,7 +443,7 @@ describe('an interrupted import', () => {
   });
 
   test('is over after a week: the next one reads everything again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 60);
     fill(home, 'zoo', 60);
     await interruptIn(home, 3);
@@ -457,7 +454,7 @@ describe('an interrupted import', () => {
   });
 
   test('an import that waits for GitHub stops at once if it is interrupted', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     world.github.fault(secondaryLimit('3600'), { when: ({ operation }) => operation === 'PullRequests' });
     const interruption = new AbortController();
@@ -487,7 +484,7 @@ describe('a repository that GitHub does not serve', () => {
     ],
   ];
   test.each(ways)('a repository that fails %s blocks no others, and resumes later', async (_, body, reason) => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'three']) fill(home, name, 60);
     fill(home, 'two', 110);
     const two = home.acme.repository('two');
@@ -506,7 +503,7 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('an import notices that GitHub does not serve a repository even if its next request fails', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'two']) fill(home, name, 5);
     const two = home.acme.repository('two');
     const body = { data: { node: null }, errors: [{ type: 'NOT_FOUND', path: ['node'], message: 'No.' }] };
@@ -524,7 +521,7 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('a repository that GitHub does not serve in a page of repositories holds up no others', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
@@ -535,7 +532,7 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('an import reports the repositories that GitHub does not serve from every page of the list', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
     pageSizesOf(home.organisation).repositories.shrink(2);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
@@ -547,7 +544,7 @@ describe('a repository that GitHub does not serve', () => {
 
 describe('an import of some repositories', () => {
   test('an import takes names of repositories with or without the owner, in any letter case, each once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     fill(home, 'api', 4);
     fill(home, 'docs', 5);
@@ -557,7 +554,7 @@ describe('an import of some repositories', () => {
   });
 
   test('an import is refused before it lists anything if GitHub does not show one of its repositories', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
       `GitHub shows no repository ${home.acme.login}/wbe to the configured credentials.`,
@@ -568,7 +565,7 @@ describe('an import of some repositories', () => {
   test.each(['someone/else', 'a/b/c', '', '/', 'web/'])(
     'an import of a repository named "%s" is refused',
     async name => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       fill(home, 'web', 1);
       await expect(run(home, { repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
       expect(world.github.count()).toBe(0);
@@ -576,14 +573,14 @@ describe('an import of some repositories', () => {
   );
 
   test('an import is refused if one of its named repositories has moved to another owner', async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     fill(home, 'web', 3);
     home.acme.repository('web').transfer(other.acme);
     await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
   test('an import finds a renamed repository by its former name', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     home.acme.repository('web').rename('site');
     expect(await run(home, { repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
@@ -595,7 +592,7 @@ describe('an import of some repositories', () => {
   });
 
   test('an import does not bring back the former name of a repository that was renamed during the lookup', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 1);
     fill(home, 'api', 1);
     const web = home.acme.repository('web');
@@ -623,7 +620,7 @@ describe('an import of some repositories', () => {
   });
 
   test('an import since a day reads what changed then or later, and no further', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const day = 1_700_000_000;
     for (let index = 0; index < 200; index += 1) {
@@ -638,8 +635,8 @@ describe('an import of some repositories', () => {
 });
 
 test('an organisation added without credentials gets its id from an import or a list of members', async () => {
-  for (const learn of [run, (home: Home) => syncMembers(world.service, home.organisation)]) {
-    const home = await newHome(world);
+  for (const learn of [run, (home: TenantOnGithub) => syncMembers(world.service, home.organisation)]) {
+    const home = await world.newTenant();
     fill(home, 'web', 2);
     const { executor } = world.service.database;
     await executor.execute(`update organisations set github_id = null where id = '${home.organisation.id}'`);
@@ -666,7 +663,7 @@ function skipWaits() {
 }
 
 test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   fill(home, 'web', 1);
   fill(home, 'api', 1);
   // As https://github.com/facebook/sapling/issues/906 shows it.
@@ -690,7 +687,7 @@ describe('trouble at GitHub during an import', () => {
   test.each(['PullRequestList', 'PullRequests', 'Repositories'])(
     'an import waits out a rate limit (%s)',
     async operation => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       fill(home, 'web', 3);
       world.github.fault(secondaryLimit('1'), { when: request => request.operation === operation });
       const reported: ImportProgress[] = [];
@@ -703,7 +700,7 @@ describe('trouble at GitHub during an import', () => {
   test.each(['PullRequestList', 'PullRequests', 'Repositories'])(
     'an import repeats a failed request (%s)',
     async operation => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       fill(home, 'web', 3);
       world.github.fault(htmlError(500), { when: request => request.operation === operation });
       skipWaits();
@@ -712,7 +709,7 @@ describe('trouble at GitHub during an import', () => {
   );
 
   test('an import tries a request five times in all, with growing waits', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { times: 5 });
     const wait = skipWaits();
@@ -722,7 +719,7 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('pages of repositories shrink until everything came, and then grow again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
     expect((await estimateImport(world.service, home.organisation)).repositories).toHaveLength(160);
@@ -736,7 +733,7 @@ describe('trouble at GitHub during an import', () => {
     ['fails', queryTimeout()],
     ['returns no entries: RESOURCE_LIMITS_EXCEEDED', pageExceeded],
   ])('pages of pull requests shrink until everything came (GitHub %s)', async (_, fault) => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     fill(home, 'web', 60);
     world.github.fault(fault, {
       times: Number.POSITIVE_INFINITY,

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { requestListed } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -10,15 +10,11 @@ import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.
 import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { refetch, stored, sync, waitingSyncs } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 afterEach(async () => {
   world.github.clearFaults();
   const { executor } = world.service.database;
@@ -28,11 +24,11 @@ afterEach(async () => {
   world.github.requests.length = 0;
 });
 
-let home: Home;
+let home: TenantOnGithub;
 let web: Repository;
 let work: () => Promise<boolean>;
 beforeEach(async () => {
-  home = await newHome(world);
+  home = await world.newTenant();
   web = home.acme.repository('web');
   work = createRequestWorker(world.service);
   world.github.clock.advance(60);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
@@ -12,14 +12,10 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { type Service, webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, makeDue, memberLogins, rule, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
 const running: Loops[] = [];
 function start(service: Service = world.service): Loops {
@@ -49,16 +45,16 @@ async function deliver(service: Service, event: { event: string; payload: object
   return statusCode;
 }
 
-const now = ({ organisation }: Home) => getOrganisation(world.service.database.executor, organisation.id);
+const now = ({ organisation }: TenantOnGithub) => getOrganisation(world.service.database.executor, organisation.id);
 
-async function countRequests({ organisation }: Home): Promise<number> {
+async function countRequests({ organisation }: TenantOnGithub): Promise<number> {
   const { rows } = await world.service.database.executor.execute<{ count: number }>(
     sql`select count(*)::int as count from sync_requests where organisation_id = ${organisation.id}`,
   );
   return rows[0]?.count ?? -1;
 }
 
-async function request({ organisation }: Home, { id, nodeId }: PullRequest): Promise<void> {
+async function request({ organisation }: TenantOnGithub, { id, nodeId }: PullRequest): Promise<void> {
   await world.service.database.executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket)
     values (${organisation.id}, ${id}, ${nodeId}, nextval('tickets'))`);
@@ -80,7 +76,7 @@ describe('an idle service', () => {
   };
 
   test('applies a delivery at once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const other = await world.replica();
     await startDeaf(world.service);
@@ -92,7 +88,7 @@ describe('an idle service', () => {
   });
 
   test('compares an organisation at once if a webhook says that it was renamed', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await makeDue(world.service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 3; turn += 1) {
@@ -103,8 +99,8 @@ describe('an idle service', () => {
   });
 
   test('with RECONCILE_INTERVAL=0 a member who joins is listed at once, and nothing else is compared', async () => {
-    const home = await newHome(world);
-    const other = await newHome(world);
+    const home = await world.newTenant();
+    const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(world.service);
     await startDeaf(replica);
@@ -129,7 +125,7 @@ describe('an idle service', () => {
   });
 
   test('scores pull requests again at once after new rules', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     await startDeaf(world.service);
@@ -140,7 +136,7 @@ describe('an idle service', () => {
   });
 
   test('finds work even if no notification reaches it', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
     await waitUntil(async () => (await listeners()).length === 1);
@@ -151,8 +147,8 @@ describe('an idle service', () => {
 
 describe('a small organisation beside large ones', () => {
   test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
-    const homes = await Promise.all([1, 2, 3, 4].map(() => newHome(world)));
-    const small = await newHome(world);
+    const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
+    const small = await world.newTenant();
     for (const home of homes) {
       const web = home.acme.repository('web');
       for (let count = 0; count < 120; count += 1) await request(home, web.addPullRequest());
@@ -175,7 +171,7 @@ describe('a small organisation beside large ones', () => {
 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
-  const homes = await Promise.all(Array.from({ length: 50 }, () => newHome(world)));
+  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
   for (const home of homes) await request(home, home.acme.repository('web').addPullRequest());
   await makeDue(world.service, ...homes.slice(0, 16));
   const { released, release } = createLatch();
@@ -202,7 +198,7 @@ test('all loops together have 48 requests under way with a token; the rest wait 
 
 describe('stopping', () => {
   test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = start();
     await waitUntil(async () => (await listeners()).length === 1);
@@ -265,7 +261,7 @@ describe('a database that goes away and comes back', () => {
   }
 
   test('the loops work and listen again within two seconds after the database comes back', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await through(async (replica, proxy) => {
       proxy.refuse();
@@ -324,7 +320,7 @@ describe('a database that goes away and comes back', () => {
   });
 
   test('the loops work again after PostgreSQL ended all connections, and lose no delivery', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     start();
     let acknowledged = 0;
@@ -347,7 +343,7 @@ describe('a database that goes away and comes back', () => {
 });
 
 test('a hundred webhooks, refreshes and comparisons of a pull request end in one row, as GitHub has it', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const replica = await world.replica();
   const web = home.acme.repository('web');
   const pullRequest: PullRequest = web.openPullRequest();

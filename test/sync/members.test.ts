@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { members, untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -11,7 +11,7 @@ import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch, queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   apply,
@@ -25,28 +25,24 @@ import {
   waitingSyncs,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 afterEach(() => {
   world.github.clearFaults();
   world.github.grants.viewerIsMember = true;
 });
 
-const readList = ({ organisation }: Home) => syncMembers(world.service, organisation);
+const readList = ({ organisation }: TenantOnGithub) => syncMembers(world.service, organisation);
 
-const storedMembers = ({ organisation }: Home) =>
+const storedMembers = ({ organisation }: TenantOnGithub) =>
   world.service.database.executor
     .select()
     .from(members)
     .where(eq(members.organisationId, organisation.id))
     .orderBy(members.githubId);
 
-const logins = (home: Home) => memberLogins(world.service, home);
+const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
 
-function addMembers({ acme }: Home, count: number, name = 'm'): Account[] {
+function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Account[] {
   return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
 }
 
@@ -57,7 +53,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 
 describe('members', () => {
   test('are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     expect(await readList(home)).toEqual({ members: 2, left: 0 });
     const before = await storedMembers(home);
@@ -71,7 +67,7 @@ describe('members', () => {
   });
 
   test('stay as they are if a page of the list fails', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const first = addMembers(home, 150);
     await readList(home);
     world.github.fault(
@@ -87,7 +83,7 @@ describe('members', () => {
   });
 
   test('a list of members does not undo a newer name that a fetch has shown since then', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     addMembers(home, 100);
     const [ada] = home.acme.members.values();
     if (ada === undefined) throw new Error('no member');
@@ -104,7 +100,7 @@ describe('members', () => {
   });
 
   test('a member who is not on the list leaves, even if a later fetch shows a new name', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(bert);
@@ -122,7 +118,7 @@ describe('members', () => {
   });
 
   test('do not leave if any page of the list has only public members', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [first] = addMembers(home, 101);
     await readList(home);
     if (first !== undefined) home.acme.leave(first);
@@ -133,7 +129,7 @@ describe('members', () => {
   });
 
   test('nobody leaves in a comparison whose token may read public members only', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await syncMembers(world.service, home.organisation);
     world.github.grants.readsMembers = false;
@@ -143,7 +139,7 @@ describe('members', () => {
   });
 
   test('an operator is told that the token may read public members only, even if nobody is missing', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     world.github.grants.readsMembers = false;
     onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
     const record = async () => undefined;
@@ -151,7 +147,7 @@ describe('members', () => {
   });
 
   test('an organisation can have 2,500 members, whose list takes 25 requests', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const first = addMembers(home, 2_499);
     const before = world.github.count('Members');
     expect(await readList(home)).toEqual({ members: 2_500, left: 0 });
@@ -162,7 +158,7 @@ describe('members', () => {
   });
 
   test('come in smaller pages if GitHub times out on larger ones', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     addMembers(home, 150);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
       operation === 'Members' && Number(variables.first) > 30;
@@ -174,7 +170,7 @@ describe('members', () => {
   });
 
   test('if GitHub lists only public members, those are added and nobody leaves', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await readList(home);
     const [known] = home.acme.members.values();
     const hidden = home.acme.member(`hidden-${home.acme.login}`);
@@ -190,7 +186,7 @@ describe('members', () => {
 });
 
 test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   await readList(home);
   const pullRequest = home.acme.repository('web').openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
@@ -204,7 +200,7 @@ test('an earlier fetch in which somebody is not marked as a member does not brin
 
 describe('a membership webhook', () => {
   test('somebody whose member_removed was lost has left after the next list', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(bert);
@@ -213,7 +209,7 @@ describe('a membership webhook', () => {
   });
 
   test('a late member_added does not bring back somebody who has left', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const bert = world.github.account(`bert-${home.acme.login}`);
     const added = home.acme.join(bert);
     await readList(home);
@@ -229,7 +225,7 @@ describe('a membership webhook', () => {
   test.each(['came and left', 'left and came back'])(
     'somebody who %s has the right state, even if the webhooks come in reverse order',
     async story => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const bert = world.github.account(`bert-${home.acme.login}`);
       if (story === 'left and came back') home.acme.join(bert);
       await readList(home);
@@ -246,7 +242,7 @@ describe('a membership webhook', () => {
 });
 
 /** GitHub ids of pull requests that were fetched but not kept. */
-async function untracked({ organisation }: Home): Promise<number[]> {
+async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
   const rows = await world.service.database.executor
     .select()
     .from(untrackedPullRequests)
@@ -260,11 +256,12 @@ async function workOff(): Promise<void> {
   while (await work());
 }
 
-const storedIds = async (home: Home) => (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
+const storedIds = async (home: TenantOnGithub) =>
+  (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
 /** Somebody who is not a member, with pull requests that were fetched but not kept. */
-async function startStranger(home: Home, count = 3) {
+async function startStranger(home: TenantOnGithub, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
   const web = home.acme.repository('web');
   const opened = Array.from({ length: count }, () => web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
@@ -274,7 +271,7 @@ async function startStranger(home: Home, count = 3) {
 
 describe('the earlier pull requests of somebody who joins', () => {
   test('the earlier pull requests of a new member are fetched and scored without an import', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = world.github.account(`stranger-${home.acme.login}`);
     await apply(world.service, home, rule('7'));
     const names = ['web', 'api', 'docs'];
@@ -296,7 +293,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('earlier pull requests are fetched if another one shows that their author has joined', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
     expect(await sync(world.service, home, marked)).toEqual(['saved']);
@@ -306,7 +303,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('earlier pull requests are fetched if another one shows that their author is a member again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(author);
@@ -322,7 +319,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('earlier pull requests of a new member are looked for again if GitHub does not show them at once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, opened } = await startStranger(home, 1);
     home.acme.join(author);
     await readList(home);
@@ -336,7 +333,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('pull requests of somebody who joins and leaves again at once wait for the next return', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
     await readList(home);
@@ -354,7 +351,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('earlier pull requests of a new member are requested at once, but in the background', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     const listener = new pg.Client(world.service.database.url);
     await listener.connect();
@@ -374,7 +371,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('an earlier pull request of a new member keeps its sync request, which no fetch under way settles', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
     if (one === undefined) throw new Error('none');
@@ -392,7 +389,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('a new member brings only their own earlier pull requests, and only in that organisation', async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
     const elsewhere = other.acme.repository('web').openPullRequest({ author });
@@ -408,7 +405,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('a moved pull request is remembered in both organisations, and fetched in the one its author joins', async () => {
-    const [home, other] = [await newHome(world), await newHome(world)];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
     await sync(world.service, other, ...opened);
@@ -421,7 +418,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('a thousand earlier pull requests of a new member become sync requests at once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { id: organisationId } = home.organisation;
     const author = home.acme.member(`busy-${home.acme.login}`);
     await readList(home);
@@ -452,7 +449,7 @@ describe('the earlier pull requests of somebody who joins', () => {
 });
 
 test('of more than ten thousand earlier pull requests, the rest is requested with the next list', async () => {
-  const [other, home] = [await newHome(world), await newHome(world)];
+  const [other, home] = [await world.newTenant(), await world.newTenant()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   const { executor } = world.service.database;
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
@@ -478,14 +475,14 @@ test('of more than ten thousand earlier pull requests, the rest is requested wit
 
 describe('a pull request that was fetched but not kept', () => {
   test('an untracked pull request is remembered once, however often it is fetched', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { opened } = await startStranger(home);
     expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
   test('an untracked pull request is remembered by its latest node id', async () => {
-    const { organisation } = await newHome(world);
+    const { organisation } = await world.newTenant();
     const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
       await rememberUntracked(executor, organisation.id, [
@@ -500,14 +497,14 @@ describe('a pull request that was fetched but not kept', () => {
   });
 
   test('a pull request of a ghost is not remembered: nobody can join to make it tracked', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const ghostly = home.acme.repository('web').openPullRequest({ author: null });
     expect(await sync(world.service, home, ghostly)).toEqual(['untracked']);
     expect(await untracked(home)).toEqual([]);
   });
 
   test('a stored pull request is not remembered as untracked', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;
     if (one === undefined || two === undefined) throw new Error('none');

@@ -1,13 +1,13 @@
 import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { repositories } from '../../src/database/schema.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   apply,
@@ -21,11 +21,7 @@ import {
   sync,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
 /** Changes as many facts as possible. */
 function change(pullRequest: PullRequest, turn: number): void {
@@ -57,7 +53,7 @@ type Columns = Pick<
 >;
 const snapshot = (pullRequest: PullRequest) => structuredClone(factsOf(pullRequest));
 
-async function storedFacts(home: Home, pullRequest: PullRequest) {
+async function storedFacts(home: TenantOnGithub, pullRequest: PullRequest) {
   const row = await stored(world.service, home, pullRequest);
   if (row === undefined) throw new Error('not stored');
   return factsOf(row);
@@ -65,7 +61,7 @@ async function storedFacts(home: Home, pullRequest: PullRequest) {
 
 describe('what an older fetch found', () => {
   test('an older fetch does not undo a newer one that was saved first', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     change(pullRequest, 1);
     const early = await fetchedSync(world.service, home, pullRequest);
@@ -77,7 +73,7 @@ describe('what an older fetch found', () => {
   });
 
   test('of two fetches in the same second, the one that began later wins, whichever ends first', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const laterEndsFirst of [true, false]) {
       const early = await fetchedSync(world.service, home, pullRequest);
@@ -92,7 +88,7 @@ describe('what an older fetch found', () => {
   });
 
   test('a reply that is outdated for one pull request still saves the others', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
     await sync(world.service, home, one, other);
@@ -105,9 +101,9 @@ describe('what an older fetch found', () => {
   });
 });
 
-const logins = (home: Home) => memberLogins(world.service, home);
+const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
 
-async function repositoryNames({ organisation, acme }: Home): Promise<string[]> {
+async function repositoryNames({ organisation, acme }: TenantOnGithub): Promise<string[]> {
   const rows = await world.service.database.executor
     .select()
     .from(repositories)
@@ -115,7 +111,7 @@ async function repositoryNames({ organisation, acme }: Home): Promise<string[]> 
   return rows.map(({ name }) => name.replace(`${acme.login}/`, '')).sort();
 }
 
-const authorOf = ({ acme }: Home) => {
+const authorOf = ({ acme }: TenantOnGithub) => {
   const [author] = acme.members.values();
   if (author === undefined) throw new Error('no author');
   return author;
@@ -127,7 +123,7 @@ async function deliver(event: WebhookEvent | undefined): Promise<void> {
 }
 
 test('a fetch that finds nothing new for clients leaves the tags of their pages', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const { service } = world;
   const headers = { authorization: `Bearer ${home.token}` };
@@ -144,7 +140,7 @@ test('a fetch that finds nothing new for clients leaves the tags of their pages'
 });
 
 test('a repository that is renamed changes the tags of pages, although no score changes', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const web = home.acme.repository('web');
   const { service } = world;
   await sync(service, home, web.openPullRequest());
@@ -163,7 +159,7 @@ test('a repository that is renamed changes the tags of pages, although no score 
 });
 
 test('a save says which facts its release knows: a column that a later one has added is unknown then', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const { service } = world;
   const { executor } = service.database;
@@ -182,7 +178,7 @@ describe('a name that changed after a fetch began', () => {
   test.each(['another fetch', 'a comparison'])(
     'a fetch that began earlier does not change back a name that %s has saved',
     async way => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const web = home.acme.repository('web');
       const [one, other] = [web.openPullRequest(), web.openPullRequest()];
       await sync(world.service, home, one, other);
@@ -199,7 +195,7 @@ describe('a name that changed after a fetch began', () => {
   );
 
   test('a fetch is scored with a name that changed after it began', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     await apply(world.service, home, rule('7', `repository == "${home.acme.login}/site"`));
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -213,7 +209,7 @@ describe('a name that changed after a fetch began', () => {
   });
 
   test('a repository has its last name after a comparison, even if its webhooks come in reverse', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     await sync(world.service, home, web.openPullRequest());
     // The first one reads the pull requests of the repository, and with them its name.
@@ -230,7 +226,7 @@ describe('a name that changed after a fetch began', () => {
 
 describe('a repository that had another name for a while', () => {
   test('after a comparison, an old fetch does not bring back a name that a repository had for a while', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
     world.github.clock.advance(120);
@@ -246,7 +242,7 @@ describe('a repository that had another name for a while', () => {
 
 describe('somebody who left after a fetch began', () => {
   test('a fetch does not bring back a member who left after it began, and is saved', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
@@ -257,7 +253,7 @@ describe('somebody who left after a fetch began', () => {
   });
 
   test('an unknown author who leaves during a fetch has left after the next list; its result stays', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
     home.acme.leave(authorOf(home));
@@ -268,7 +264,7 @@ describe('somebody who left after a fetch began', () => {
   });
 
   test('somebody who returns is a member again after the next fetch, even with the same profile', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = authorOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await syncMembers(world.service, home.organisation);
@@ -282,7 +278,7 @@ describe('somebody who left after a fetch began', () => {
 });
 
 test('a list of members that began before another one and ends after it undoes nothing', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const comer = world.github.account(`comer-${home.acme.login}`);
   const leaver = home.acme.member(`leaver-${home.acme.login}`);
   for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
@@ -315,7 +311,7 @@ test('in whatever order fetches end, each row is completely what the latest of t
       fc.array(fc.nat(1), { minLength: 4, maxLength: 4 }),
       fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4, maxLength: 4 }),
       async (pauses, order) => {
-        const home = await newHome(world);
+        const home = await world.newTenant();
         const pullRequest = home.acme.repository('web').openPullRequest();
         const author = authorOf(home);
         const fetches: Awaited<ReturnType<typeof fetchedSync>>[] = [];
@@ -340,7 +336,7 @@ test('in whatever order fetches end, each row is completely what the latest of t
 test('three replicas that first see a pull request at once store one row and one first score', async () => {
   const replicas = [world.service, await world.replica(), await world.replica()];
   for (let round = 0; round < 8; round += 1) {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const opened = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
     const saves = await Promise.all(

@@ -1,26 +1,24 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
-import { type Client, createClient, type PullRequestBody } from '../support/client.ts';
+import type { Client, PullRequestBody } from '../support/client.ts';
 import { createLatch, type GithubStandInRequest, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { storedPullRequests, sync } from './support.ts';
 
-let world: World;
+const world = await startWorld();
 let client: Client;
 beforeAll(async () => {
-  world = await startWorld();
-  client = await createClient(world.service);
+  client = world.service.client;
 });
-afterAll(() => world.close());
 afterEach(async () => {
   world.github.clearFaults();
   await world.service.database.executor.execute(sql`delete from github_limits`);
 });
 
 interface Sources {
-  home: Home;
+  home: TenantOnGithub;
   /** Stored, and edited on GitHub since then. */
   pullRequests: PullRequest[];
   put(pullRequest: PullRequest): Promise<{ status: number; headers: Record<string, unknown>; body: Body }>;
@@ -28,7 +26,7 @@ interface Sources {
 type Body = { data?: PullRequestBody; message?: string };
 
 async function newSources(count: number): Promise<Sources> {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const web = home.acme.repository('web');
   const pullRequests = Array.from({ length: count }, () => web.addPullRequest({}));
   for (let from = 0; from < count; from += 50) await sync(world.service, home, ...pullRequests.slice(from, from + 50));

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
@@ -12,7 +12,7 @@ import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { createTenant } from '../support/tenants.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
   fetchedSync,
@@ -26,17 +26,13 @@ import {
   waitUntil,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 afterEach(async () => {
   world.github.clearFaults();
   await world.service.database.executor.delete(syncRequests);
 });
 
-const deliveryOf = ({ acme }: Home, githubId: number) => ({
+const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
   guid: randomUUID(),
   event: 'pull_request',
   action: 'edited',
@@ -45,11 +41,11 @@ const deliveryOf = ({ acme }: Home, githubId: number) => ({
   delaySeconds: 0,
 });
 
-const requestsOf = ({ organisation }: Home) =>
+const requestsOf = ({ organisation }: TenantOnGithub) =>
   world.service.database.executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
 test('a sync between the read and the write of a re-scoring keeps its newer score', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await apply(world.service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(world.service, home, pullRequest);
@@ -68,7 +64,7 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
 });
 
 test('two simultaneous saves of one pull request give one continuous history of its score', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   await apply(world.service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(world.service, home, pullRequest);
@@ -95,15 +91,16 @@ test('two simultaneous saves of one pull request give one continuous history of 
 
 describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await world.service.database.executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, attempts, last_error)
       values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
     return home;
   }
-  const retry = async (home: Home) => expect(await retryFailed(world.service, home)).toEqual({ retried: 1, parked: 0 });
-  const isNew = async (home: Home) => {
+  const retry = async (home: TenantOnGithub) =>
+    expect(await retryFailed(world.service, home)).toEqual({ retried: 1, parked: 0 });
+  const isNew = async (home: TenantOnGithub) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
     expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);
   };
@@ -142,7 +139,7 @@ describe('a retry by the operator during a fetch', () => {
 });
 
 test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const delivery = deliveryOf(home, pullRequest.id);
   await takePullRequestDeliveries(world.service.database, [
@@ -177,7 +174,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
 });
 
 test('if more sync requests are due than fit into a fetch, the oldest go first', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const { executor } = world.service.database;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
@@ -188,7 +185,7 @@ test('if more sync requests are due than fit into a fetch, the oldest go first',
 });
 
 test('sync requests that wait for GitHub to catch up make room for those that are due', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const { executor } = world.service.database;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background, due_at, behind_since)
@@ -200,7 +197,7 @@ test('sync requests that wait for GitHub to catch up make room for those that ar
 });
 
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
-  const { organisation } = await newHome(world);
+  const { organisation } = await world.newTenant();
   const { database } = world.service;
   const save = (ticket: number, name: string) =>
     database.transaction(executor =>
@@ -222,7 +219,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 
 describe('a delivery', () => {
   test('goes to the organisation with its id, not to one that has taken its login', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await world.service.database.executor
       .update(organisations)
       .set({ login: `former-${home.acme.login}` })
@@ -235,7 +232,7 @@ describe('a delivery', () => {
   });
 
   test('a delivery that is stored late does not lower the ticket of its sync request', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openSession(world);
     await lock.query('begin');

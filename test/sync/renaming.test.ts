@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -12,19 +12,17 @@ import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, compare, fetchedSync, makeDue, rule, storedPullRequests, sync } from './support.ts';
 
-let world: World;
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 let hookUrl: string;
 beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
   hookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
 });
-afterAll(() => world.close());
 
-const now = (home: Home) => getOrganisation(world.service.database.executor, home.organisation.id);
-const loginOf = async (home: Home) => (await now(home)).login;
+const now = (home: TenantOnGithub) => getOrganisation(world.service.database.executor, home.organisation.id);
+const loginOf = async (home: TenantOnGithub) => (await now(home)).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
@@ -33,11 +31,11 @@ async function compareDue(): Promise<number> {
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
 
-async function rescore({ organisation }: Home): Promise<void> {
+async function rescore({ organisation }: TenantOnGithub): Promise<void> {
   while ((await rescoreBatch(world.service, organisation.id)) > 0);
 }
 
-const repositoryNames = async ({ organisation }: Home) =>
+const repositoryNames = async ({ organisation }: TenantOnGithub) =>
   (
     await world.service.database.executor
       .select()
@@ -59,7 +57,7 @@ function takeOver(login: string, author: string): GithubOrganisation {
 
 describe('an organisation that is renamed on GitHub', () => {
   test('a comparison follows a renamed organisation without a webhook and without another request', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest()];
@@ -78,7 +76,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('an answer from before an organisation got its login again does not rename it back', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     const { login } = home.acme;
@@ -91,7 +89,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('an organisation keeps its login if it is the one to which GitHub has given it', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { database } = world.service;
     const ticket = await drawTicket(database.executor);
     const profile = { githubId: home.acme.id, login: home.acme.login };
@@ -100,7 +98,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('an import, an estimate, a list of members and a fetch follow a renamed organisation', async () => {
-    const ways: ((home: Home) => Promise<unknown>)[] = [
+    const ways: ((home: TenantOnGithub) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
       home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
       home => estimateImport(world.service, home.organisation),
@@ -108,7 +106,7 @@ describe('an organisation that is renamed on GitHub', () => {
       home => sync(world.service, home, ...home.acme.repository('web').pullRequests),
     ];
     for (const way of ways) {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       home.acme.repository('web').openPullRequest();
       home.acme.rename(`${home.acme.login}-now`);
       await way(home);
@@ -117,7 +115,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('nothing comes in from an organisation that has taken the login of a renamed one', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { login } = home.acme;
     const [ada] = [...home.acme.members.values()];
     const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
@@ -138,7 +136,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test("an organisation has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
     await makeDue(world.service);
@@ -151,7 +149,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('an organisation keeps its new login if an answer from before the renaming comes later', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
     home.acme.rename(`${login}-b`);
@@ -171,7 +169,7 @@ describe('an organisation that is renamed on GitHub', () => {
 
 describe('a repository that is renamed twice', () => {
   async function renamedTwice() {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const web = home.acme.repository('a');
     const pullRequest = web.openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -215,7 +213,7 @@ describe('a repository that is renamed twice', () => {
 
 describe('the address of a pull request', () => {
   test('follows a renamed repository, and no other address changes', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
@@ -234,7 +232,7 @@ describe('the address of a pull request', () => {
   });
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await apply(world.service, home, rule('7', 'ends_with(repository, "/site")'));
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -258,7 +256,7 @@ describe('two tracked organisations', () => {
   ])(
     'two organisations that swap their logins are both followed, even if %s is compared alone first',
     async (_, place) => {
-      const homes = [await newHome(world), await newHome(world)] as const;
+      const homes = [await world.newTenant(), await world.newTenant()] as const;
       const [one, two] = homes;
       const logins = homes.map(({ acme }) => acme.login);
       one.acme.rename(`${logins[0]}-for-a-moment`);
@@ -275,7 +273,7 @@ describe('two tracked organisations', () => {
   );
 
   test('an organisation can take the login that another tracked one has given up', async () => {
-    const [one, two] = [await newHome(world), await newHome(world)];
+    const [one, two] = [await world.newTenant(), await world.newTenant()];
     const { login } = one.acme;
     one.acme.rename(`${login}-now`);
     two.acme.rename(login);
@@ -287,8 +285,8 @@ describe('two tracked organisations', () => {
 });
 
 describe('an organisation whose node id is not known yet', () => {
-  async function unidentified(values: { githubId?: null } = {}): Promise<Home> {
-    const home = await newHome(world);
+  async function unidentified(values: { githubId?: null } = {}): Promise<TenantOnGithub> {
+    const home = await world.newTenant();
     const { executor } = world.service.database;
     await executor
       .update(organisations)
@@ -327,7 +325,7 @@ describe('an organisation whose node id is not known yet', () => {
   });
 
   test('an organisation without a node id does not become a duplicate of one that is tracked already', async () => {
-    const known = await newHome(world);
+    const known = await world.newTenant();
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);
     const twin = await unidentified({ githubId: null });

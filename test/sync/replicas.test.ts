@@ -6,7 +6,7 @@ import { type Running, requireBuild, start } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const hour = 3_600;
@@ -20,14 +20,13 @@ const withClockAhead = (seconds: number) =>
       static now() { return RealDate.now() + ${seconds * 1000}; }
     };`)}`;
 
-let world: World;
+const world = await startWorld();
 let webhookUrl: string;
 /** Separate processes whose clocks are an hour behind, right, and an hour ahead. */
 let workers: Running[];
 
 beforeAll(async () => {
   requireBuild();
-  world = await startWorld();
   webhookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
   workers = [-hour, 0, hour].map(ahead =>
     start(
@@ -47,10 +46,9 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const { child } of workers ?? []) child.kill('SIGKILL');
   await Promise.all((workers ?? []).map(({ ended }) => ended));
-  await world?.close();
 });
 
-async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
+async function requestsOf(home: TenantOnGithub): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
     select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
     where organisation_id = ${home.organisation.id}`);
@@ -61,8 +59,8 @@ const deliverAccepted = async (event: Parameters<typeof deliver>[2]) =>
   expect((await deliver(webhookUrl, webhookSecret, event)).status).toBe(202);
 
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
-  const homes = [await newHome(world), await newHome(world), await newHome(world)];
-  const opened: [Home, PullRequest][] = [];
+  const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
+  const opened: [TenantOnGithub, PullRequest][] = [];
   for (const [index, home] of homes.entries()) {
     // GitHub's clock is wrong in either direction, and right.
     world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
@@ -83,8 +81,8 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
 });
 
 test('within ten seconds, others do the work of replicas killed during a fetch, during a save or after it', async () => {
-  const homes = { fetching: await newHome(world), saving: await newHome(world), saved: await newHome(world) };
-  const open = async (home: Home) => {
+  const homes = { fetching: await world.newTenant(), saving: await world.newTenant(), saved: await world.newTenant() };
+  const open = async (home: TenantOnGithub) => {
     const pullRequest = home.acme.repository('web').openPullRequest({ title: 'before' });
     await sync(world.service, home, pullRequest);
     return pullRequest;
@@ -96,7 +94,8 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     when: ({ variables }: { variables: Record<string, unknown> }) =>
       Array.isArray(variables.ids) && variables.ids.includes(pullRequest.nodeId),
   });
-  const title = async (home: Home, pullRequest: PullRequest) => (await stored(world.service, home, pullRequest))?.title;
+  const title = async (home: TenantOnGithub, pullRequest: PullRequest) =>
+    (await stored(world.service, home, pullRequest))?.title;
 
   try {
     await lock.query('begin');

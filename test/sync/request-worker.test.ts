@@ -1,5 +1,5 @@
 import { eq, ne, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
@@ -19,16 +19,12 @@ import {
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
-import { type Home, newHome, setPoints, startWorld, type World } from '../support/world.ts';
+import { setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { refetch, retryFailed, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
-let world: World;
+const world = await startWorld();
 let work: () => Promise<boolean>;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
 beforeEach(() => {
   work = createRequestWorker(world.service);
 });
@@ -48,7 +44,7 @@ function expectAbout(seconds: number | null, expected: number): void {
 }
 
 /** As webhooks do. */
-async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void> {
+async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Promise<void> {
   const replies = changed.map(({ id, nodeId, updatedAt }) =>
     post(world.service, {
       event: 'pull_request',
@@ -62,7 +58,7 @@ async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void>
   for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ status: 202 });
 }
 
-async function waiting({ organisation }: Home) {
+async function waiting({ organisation }: TenantOnGithub) {
   const rows = await world.service.database.executor
     .select({
       githubId: syncRequests.githubId,
@@ -79,7 +75,7 @@ async function waiting({ organisation }: Home) {
 const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** Seconds until the organisation can have a turn. */
-async function pause({ organisation }: Home): Promise<number | undefined> {
+async function pause({ organisation }: TenantOnGithub): Promise<number | undefined> {
   const [row] = await world.service.database.executor
     .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
     .from(organisations)
@@ -90,7 +86,7 @@ async function pause({ organisation }: Home): Promise<number | undefined> {
 /** Lets time pass in the database. */
 const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
 
-async function deliveryStates({ organisation }: Home): Promise<string[]> {
+async function deliveryStates({ organisation }: TenantOnGithub): Promise<string[]> {
   const rows = await world.service.database.executor
     .select({ state: webhookDeliveries.state })
     .from(webhookDeliveries)
@@ -109,14 +105,14 @@ async function fail(times: number): Promise<void> {
   }
 }
 
-function open(home: Home, count: number): PullRequest[] {
+function open(home: TenantOnGithub, count: number): PullRequest[] {
   const web = home.acme.repository('web');
   return Array.from({ length: count }, () => web.openPullRequest());
 }
 
 describe('pending pull requests', () => {
   test('are fetched fifty per request', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 120);
     await request(home, ...opened);
     await untilIdle();
@@ -127,7 +123,7 @@ describe('pending pull requests', () => {
   });
 
   test('a pending pull request with many updates is fetched once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 2);
     for (let turn = 0; turn < 20; turn += 1) await request(home, ...opened);
     await untilIdle();
@@ -136,7 +132,7 @@ describe('pending pull requests', () => {
   });
 
   test('the organisation that was served longest ago comes first, however long others have waited', async () => {
-    const [large, small] = [await newHome(world), await newHome(world)];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...open(large, 120));
     await work();
     await request(small, ...open(small, 1));
@@ -150,7 +146,7 @@ describe('pending pull requests', () => {
   });
 
   test('pull requests of one organisation are never in two requests at the same time', async () => {
-    const [large, small] = [await newHome(world), await newHome(world)];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...open(large, 120));
     const latch = createLatch();
     world.github.fault({ kind: 'hold', until: latch.released });
@@ -168,7 +164,7 @@ describe('pending pull requests', () => {
   });
 
   test('pull requests in the background come after those of webhooks, and fill up their requests', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [first, ...others] = open(home, 70);
     if (first === undefined) throw new Error('nothing opened');
     await request(home, first, ...others);
@@ -183,7 +179,7 @@ describe('pending pull requests', () => {
   });
 
   test('a pending pull request whose author is not a member needs no more work', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
@@ -191,7 +187,7 @@ describe('pending pull requests', () => {
   });
 
   test('a pull request that changes again while it is fetched stays pending, with its delivery', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [pullRequest] = open(home, 1);
     if (pullRequest === undefined) throw new Error('nothing opened');
     await request(home, pullRequest);
@@ -213,7 +209,7 @@ describe('pending pull requests', () => {
 
 describe('a fetch that fails', () => {
   test('a failed fetch is repeated after 5 s, 30 s, 2 min and 10 min, and then every hour', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 3));
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     const waits: number[] = [];
@@ -239,7 +235,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a failed fetch does not make a new request wait as long as the old ones that failed with it', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [old, fresh] = open(home, 2);
     if (old === undefined || fresh === undefined) throw new Error('nothing opened');
     await request(home, old);
@@ -254,7 +250,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a failed fetch is repeated within a minute of a new delivery, which does not reset its failures', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 1);
     await request(home, ...opened);
     await world.service.database.executor
@@ -270,7 +266,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a fetch that asks for too much is halved without a wait until it succeeds, and grows again', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 50));
     world.github.fault(queryTimeout(), {
       times: Number.POSITIVE_INFINITY,
@@ -285,7 +281,7 @@ describe('a fetch that fails', () => {
     const grown = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
     expect(grown[0]).toBeLessThanOrEqual(12);
     expect(Math.max(...grown)).toBeGreaterThan(12);
-    const other = await newHome(world);
+    const other = await world.newTenant();
     world.github.requests.length = 0;
     await request(other, ...open(other, 50));
     await untilIdle();
@@ -293,7 +289,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a fetch that fails because of one pull request saves the others, and defers that one', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 5);
     const [broken, ...others] = opened;
     if (broken === undefined) throw new Error('nothing opened');
@@ -311,7 +307,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a failure on a further page of files defers that pull request, and saves nothing of it', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [large, small] = open(home, 2);
     if (large === undefined || small === undefined) throw new Error('nothing opened');
     await sync(world.service, home, large, small);
@@ -349,7 +345,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a rate limit on a further page defers all pull requests, and blames none', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 2);
     opened[0]?.push({
       files: Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 })),
@@ -367,7 +363,7 @@ describe('a fetch that fails', () => {
   });
 
   test('a fetch with refused credentials says so, and keeps all requests', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
     await untilIdle();
@@ -387,7 +383,7 @@ describe('a pull request that makes every request for it fail', () => {
   test.each([0, 1, 24, 25, 26, 37, 48, 49])(
     'nine requests find the one of fifty pull requests that fails them, at place %i, and store the rest',
     async place => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const opened = open(home, 50);
       const poisoned = opened[place];
       if (poisoned === undefined) throw new Error('nothing opened');
@@ -401,7 +397,7 @@ describe('a pull request that makes every request for it fail', () => {
   );
 
   test('a pull request that fails every request is fetched alone, and pages for others keep their size', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const poisoned = opened[17];
     if (poisoned === undefined) throw new Error('nothing opened');
@@ -424,7 +420,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('a failing pull request is fetched alone even if a webhook asks for it during the search', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const poisoned = opened[17];
     if (poisoned === undefined) throw new Error('nothing opened');
@@ -445,7 +441,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('a pull request that is fetched alone does not wait for ever in a busy organisation', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
     if (poisoned === undefined) throw new Error('nothing opened');
@@ -465,7 +461,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('two of fifty pull requests that fail every request are found in seventeen requests', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const [first, second] = [opened[3], opened[30]];
     if (first === undefined || second === undefined) throw new Error('nothing opened');
@@ -478,7 +474,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('the search for a failing pull request ends once the service is told to stop; nothing is lost', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const [poisoned] = opened;
     if (poisoned === undefined) throw new Error('nothing opened');
@@ -501,7 +497,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('a pull request that is too expensive inside a reply does not make others wait', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const expensive = opened[30];
     if (expensive === undefined) throw new Error('nothing opened');
@@ -517,7 +513,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('no pull request is blamed if only their number is too expensive: the page shrinks', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 50);
     const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
     world.github.fault(
@@ -538,7 +534,7 @@ describe('a pull request that makes every request for it fail', () => {
 describe('a pull request that keeps failing', () => {
   /** One that fails, next to a stored one that does not. */
   async function startFailing() {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [broken, sound] = open(home, 2);
     if (broken === undefined || sound === undefined) throw new Error('nothing opened');
     await request(home, sound);
@@ -593,7 +589,7 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('a retry tries parked pull requests again, like all that failed, but not in other organisations', async () => {
-    const [{ home, broken }, other] = [await park(), await newHome(world)];
+    const [{ home, broken }, other] = [await park(), await world.newTenant()];
     const [limited, fresh] = open(home, 2);
     if (limited === undefined || fresh === undefined) throw new Error('nothing opened');
     // As if it had moved from there.
@@ -659,7 +655,7 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('the only pull request is parked, too, if it keeps failing and GitHub shows its organisation', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [only] = open(home, 1);
     if (only === undefined) throw new Error('nothing opened');
     await request(home, only);
@@ -671,7 +667,7 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('a pull request that the service cannot save is found among the others, which are saved', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const opened = open(home, 20);
     const [, , broken] = opened;
     if (broken === undefined) throw new Error('nothing opened');
@@ -693,7 +689,7 @@ describe('a pull request that keeps failing', () => {
 });
 
 test('pull requests that all fail cost one request more, however many there are', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const stored = open(home, 3);
   await request(home, ...stored);
   await untilIdle();
@@ -714,7 +710,7 @@ describe('failures that park no pull request', () => {
     ['refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
     ['empty replies from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
   ])('two days of %s park no pull request', async (_, fault) => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [stored, ...others] = open(home, 3);
     if (stored === undefined) throw new Error('nothing opened');
     await request(home, stored);
@@ -731,7 +727,7 @@ describe('failures that park no pull request', () => {
   });
 
   test('no pull request is parked if GitHub shows the organisation but none of its few pull requests', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 2));
     world.github.fault(htmlError(502), {
       times: Number.POSITIVE_INFINITY,
@@ -745,7 +741,7 @@ describe('failures that park no pull request', () => {
   });
 
   test('the only pull request is not parked if GitHub does not show its organisation either', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
     await fail(12);
@@ -764,7 +760,7 @@ describe('a rate limit', () => {
   test.each(limits)(
     'a rate limit %s keeps two replicas from calling early, and costs no attempt',
     async (_, fault, seconds) => {
-      const home = await newHome(world);
+      const home = await world.newTenant();
       const replica = createRequestWorker(await world.replica());
       const opened = open(home, 2);
       await request(home, ...opened);
@@ -792,7 +788,7 @@ describe('a rate limit', () => {
   );
 
   test('a rate limit without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     const blocked = async () => {
       const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
@@ -820,7 +816,7 @@ describe('a rate limit', () => {
   });
 
   test('a rate limit with a time does not lengthen the wait of a later one without', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
       world.github.fault(fault);
@@ -839,7 +835,7 @@ describe('a rate limit', () => {
 
 describe('a turn', () => {
   test('the turn of a dead replica is taken over once its lease ends, not before', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 3));
     await claimSyncTurn(world.service.database.executor);
     expect(await work()).toBe(false);
@@ -850,7 +846,7 @@ describe('a turn', () => {
   });
 
   test('text that PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
     const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
@@ -861,7 +857,7 @@ describe('a turn', () => {
   });
 
   test('has a lease below the ten seconds in which its work must resume', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     await claimSyncTurn(world.service.database.executor);
     expect(await pause(home)).toBeGreaterThan(leaseSeconds - 2);
@@ -869,12 +865,12 @@ describe('a turn', () => {
   });
 
   test('an organisation that has used more points than are left pauses half a minute for a point at most', async () => {
-    const [busy, other] = [await newHome(world), await newHome(world)];
+    const [busy, other] = [await world.newTenant(), await world.newTenant()];
     setPoints(world.github, 40);
     const pullRequests = open(busy, 4);
     const [first, ...later] = pullRequests;
     if (first === undefined) throw new Error('none');
-    const turn = async (home: Home, pullRequest: PullRequest) => {
+    const turn = async (home: TenantOnGithub, pullRequest: PullRequest) => {
       await request(home, pullRequest);
       return work();
     };
@@ -897,7 +893,7 @@ describe('a turn', () => {
   });
 
   test('a turn that costs thirty points is paced by them, and leaves other organisations their points', async () => {
-    const [large, small] = [await newHome(world), await newHome(world)];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     setPoints(world.github, 900);
     const files = Array.from({ length: 3_000 }, (_, index) => ({
       path: `src/${index}.ts`,
@@ -941,7 +937,7 @@ describe('a turn', () => {
   });
 
   test('organisations that have used more points than are left divide what is left', async () => {
-    const homes = [await newHome(world), await newHome(world)];
+    const homes = [await world.newTenant(), await world.newTenant()];
     const opened = homes.map(home => open(home, 1));
     for (const [index, home] of homes.entries()) await request(home, ...(opened[index] ?? []));
     await untilIdle();
@@ -956,7 +952,7 @@ describe('a turn', () => {
   });
 
   test('turns keep to an even pace if many points are left, but fewer than the organisation has used', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const [opened] = open(home, 1);
     await request(home, ...(opened ? [opened] : []));
     await work();
@@ -972,7 +968,7 @@ describe('a turn', () => {
   });
 
   test('each organisation gets one turn if replicas ask at the same moment', async () => {
-    const homes = [await newHome(world), await newHome(world), await newHome(world)];
+    const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
     for (const home of homes) await request(home, ...open(home, 1));
     const { executor } = world.service.database;
     // Connections are open from here on: none of the claims waits for its own.
@@ -982,7 +978,7 @@ describe('a turn', () => {
   });
 
   test('a replica neither renews nor ends a turn that another one has taken over', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
     const former = await claimSyncTurn(executor);
@@ -997,7 +993,7 @@ describe('a turn', () => {
   });
 
   test('two busy replicas fetch nothing twice', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await request(home, ...open(home, 200));
     const replica: Service = await world.replica();
     await Promise.all([untilIdle(), untilIdle(createRequestWorker(replica))]);

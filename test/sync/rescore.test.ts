@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
@@ -14,7 +14,7 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
   lockWaits,
@@ -28,27 +28,23 @@ import {
   waitUntil,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+const world = await startWorld();
 
-async function rescore(home: Home): Promise<number> {
+async function rescore(home: TenantOnGithub): Promise<number> {
   let all = 0;
   for (let scored = -1; scored !== 0; all += scored) scored = await rescoreBatch(world.service, home.organisation.id);
   return all;
 }
 
 /** As if the workers that lease batches had been killed a while ago. */
-async function endLeases({ organisation }: Home): Promise<void> {
+async function endLeases({ organisation }: TenantOnGithub): Promise<void> {
   await world.service.database.executor
     .update(rescoreRanges)
     .set({ leasedUntil: sql`now() - interval '1 second'` })
     .where(and(eq(rescoreRanges.organisationId, organisation.id), isNotNull(rescoreRanges.leasedUntil)));
 }
 
-async function summary({ organisation }: Home) {
+async function summary({ organisation }: TenantOnGithub) {
   const { rows } = await world.service.database.executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
@@ -56,7 +52,7 @@ async function summary({ organisation }: Home) {
 }
 
 /** New rules come while batches are split off. */
-async function applyDuringSplit(home: Home, newRule: RuleDefinition): Promise<void> {
+async function applyDuringSplit(home: TenantOnGithub, newRule: RuleDefinition): Promise<void> {
   let applying: Promise<unknown> | undefined;
   await world.service.database.transaction(async executor => {
     await splitRemainder(executor, home.organisation.id);
@@ -68,7 +64,7 @@ async function applyDuringSplit(home: Home, newRule: RuleDefinition): Promise<vo
 
 describe('scores', () => {
   test('scores and their breakdown come from the ruleset in force when they are saved', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
     await sync(world.service, home, pullRequest);
     expect(await stored(world.service, home, pullRequest)).toMatchObject({
@@ -86,7 +82,7 @@ describe('scores', () => {
   });
 
   test('have a history of their changes, and of nothing else', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
     await apply(world.service, home, rule('additions'));
     await sync(world.service, home, pullRequest);
@@ -113,7 +109,7 @@ describe('scores', () => {
 
 describe('re-scoring', () => {
   test('does not touch or record a row whose score stays the same', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions', 'true', 'Size'));
     await rescore(home);
@@ -127,7 +123,7 @@ describe('re-scoring', () => {
   });
 
   test('brings every score to the ruleset in force, batch by batch', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 5_001);
     await apply(world.service, home, rule('additions'));
     expect(await countOutdated(world.service.database.executor, home.organisation.id)).toEqual({
@@ -142,7 +138,7 @@ describe('re-scoring', () => {
   });
 
   test('a pull request that is fetched after new rules no longer counts as outdated', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const { database } = world.service;
     const [first, second, third] = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
     const outdated = async () => (await countOutdated(database.executor, home.organisation.id)).outdated;
@@ -160,7 +156,7 @@ describe('re-scoring', () => {
   });
 
   test('two replicas that share a re-scoring score and record each pull request once', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const replica = await world.replica();
     await newStored(world.service, home, 12_000);
     await apply(world.service, home, rule('additions'));
@@ -180,7 +176,7 @@ describe('re-scoring', () => {
   });
 
   test('skips batches that another replica scores, until its lease ends', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -201,7 +197,7 @@ describe('re-scoring', () => {
   });
 
   test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 3_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -221,7 +217,7 @@ describe('re-scoring', () => {
   });
 
   test('does not wait for saves', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     const save = await openSession(world);
@@ -231,7 +227,7 @@ describe('re-scoring', () => {
   });
 
   test('two replicas can start re-scoring at once: neither gives up while the other splits batches', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const replica = await world.replica();
     await newStored(world.service, home, 8_000);
     await apply(world.service, home, rule('additions'));
@@ -240,7 +236,7 @@ describe('re-scoring', () => {
   });
 
   test('leases four batches at a time, with any query plan', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -258,7 +254,7 @@ describe('re-scoring', () => {
   });
 
   test('every re-scoring batch has an end while a remainder is left', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
     const { executor } = world.service.database;
@@ -273,7 +269,7 @@ describe('re-scoring', () => {
 
   test('continues at the point where a worker was killed, and records each change once', async () => {
     requireBuild();
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 12_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -290,7 +286,7 @@ describe('re-scoring', () => {
   });
 
   test('re-scoring that never ends on three replicas holds up neither a deletion nor new rules', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const replicas = [world.service, await world.replica(), await world.replica()];
     await newStored(world.service, home, 8_000);
     const [first] = await storedPullRequests(world.service, home);
@@ -321,7 +317,7 @@ describe('re-scoring', () => {
   });
 
   test('re-scoring that is requested again while batches are split still ends', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     // More than are split at once.
     await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
@@ -331,7 +327,7 @@ describe('re-scoring', () => {
   });
 
   test('re-scoring that is requested again while a remainder is split replaces its batches', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
@@ -349,7 +345,7 @@ describe('re-scoring', () => {
     const { executor } = world.service.database;
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
-      const { organisation } = await newHome(world);
+      const { organisation } = await world.newTenant();
       await executor.insert(rescoreRanges).values({
         organisationId: organisation.id,
         fromId: newId(),
@@ -359,7 +355,7 @@ describe('re-scoring', () => {
         leasedUntil: new Date(Date.now() + 60_000),
       });
     }
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     while ((await rescoreBatch(world.service)) > 0);
@@ -367,7 +363,7 @@ describe('re-scoring', () => {
   });
 
   test('reports a stored rule once if it is not valid, and scores by the rest', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 3);
     await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
     world.service.complaints.length = 0;
@@ -379,7 +375,7 @@ describe('re-scoring', () => {
   });
 
   test('re-scoring under a ruleset without any valid rule gives zero', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     await newStored(world.service, home, 1);
     await apply(world.service, home, rule('additions'));
     await world.service.database.executor
@@ -394,7 +390,7 @@ describe('re-scoring', () => {
 });
 
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const replicas = [world.service, await world.replica(), await world.replica()];
   const web = home.acme.repository('web');
   const opened = Array.from({ length: 12 }, () => web.openPullRequest());
@@ -435,7 +431,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
   const attempt = () =>
@@ -455,7 +451,7 @@ test('rules whose commit gets no reply are not called applied, and a second try 
 });
 
 test('text in rules that PostgreSQL cannot hold is replaced', async () => {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };
   await apply(world.service, home, hostile);

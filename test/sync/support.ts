@@ -13,10 +13,10 @@ import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/syn
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import type { Home, World } from '../support/world.ts';
+import type { TenantOnGithub, World } from '../support/world.ts';
 
 /** Fetches the pull requests in one request, as the loop does. */
-export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullRequest[]) {
+export async function fetchOf(deps: Deps, home: TenantOnGithub, wanted: readonly PullRequest[]) {
   const results = await deps.github.fetchPullRequests(
     home.organisation,
     wanted.map(({ nodeId }) => nodeId),
@@ -26,13 +26,13 @@ export async function fetchOf(deps: Deps, home: Home, wanted: readonly PullReque
 }
 
 /** Logins of members who have not left. */
-export async function memberLogins({ database }: Deps, { organisation }: Home): Promise<string[]> {
+export async function memberLogins({ database }: Deps, { organisation }: TenantOnGithub): Promise<string[]> {
   const rows = await database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
   return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
 }
 
 /** Pending sync requests, in the order of GitHub's ids. */
-export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
+export async function waitingSyncs({ database }: Deps, { organisation }: TenantOnGithub) {
   return database.executor
     .select()
     .from(syncRequests)
@@ -41,11 +41,11 @@ export async function waitingSyncs({ database }: Deps, { organisation }: Home) {
 }
 
 /** Requests refetches, as a sweep does. @returns how many */
-export const refetch = ({ database }: Deps, { organisation }: Home, limit: number): Promise<number> =>
+export const refetch = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number): Promise<number> =>
   database.transaction(executor => requestRefetches(executor, organisation.id, limit));
 
 /** As `webhooks retry` does. */
-export const retryFailed = ({ database }: Deps, { organisation }: Home) =>
+export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub) =>
   database.transaction(executor => retrySyncRequests(executor, organisation.id));
 
 /** Polls until the condition holds. @returns after how many milliseconds */
@@ -59,7 +59,11 @@ export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 2
 }
 
 /** Syncs the pull requests in one request. @returns outcomes in the order given */
-export async function sync(deps: Deps, home: Home, ...wanted: PullRequest[]): Promise<(SyncOutcome | undefined)[]> {
+export async function sync(
+  deps: Deps,
+  home: TenantOnGithub,
+  ...wanted: PullRequest[]
+): Promise<(SyncOutcome | undefined)[]> {
   const nodeIds = wanted.map(({ nodeId }) => nodeId);
   const { outcomes } = await syncByNodeIds(deps, home.organisation, nodeIds);
   return wanted.map(({ id }) => outcomes.get(id));
@@ -79,7 +83,7 @@ export const pageExceeded: Fault = {
 };
 
 /** Starts a sync that has fetched and waits for `save()`. */
-export async function fetchedSync(deps: Deps, home: Home, wanted: PullRequest) {
+export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {
   const saving = createLatch();
   const fetching = createLatch();
   const done = syncPullRequests(deps, home.organisation, async () => {
@@ -114,7 +118,7 @@ export async function lockWaits({ database }: Deps): Promise<number> {
 }
 
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
-export async function makeDue({ database: { executor } }: Deps, ...homes: readonly Home[]): Promise<void> {
+export async function makeDue({ database: { executor } }: Deps, ...homes: readonly TenantOnGithub[]): Promise<void> {
   await executor
     .update(organisations)
     .set({ comparisonDueAt: sql`now() + interval '1 hour'`, comparisonRequested: false });
@@ -126,7 +130,7 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
 }
 
 /** Compares the organisation with GitHub, and no other. Fetches nothing. */
-export async function compareOnly({ service }: World, home: Home): Promise<void> {
+export async function compareOnly({ service }: World, home: TenantOnGithub): Promise<void> {
   await makeDue(service, home);
   expect(await compareOrganisation(service)).toBe(true);
 }
@@ -136,7 +140,7 @@ export async function compareOnly({ service }: World, home: Home): Promise<void>
  *
  * @returns how many GraphQL requests it took, without those for the list of members
  */
-export async function compare(world: World, home: Home): Promise<number> {
+export async function compare(world: World, home: TenantOnGithub): Promise<number> {
   const count = () => world.github.count() - world.github.count('Members');
   const before = count();
   await compareOnly(world, home);
@@ -145,7 +149,7 @@ export async function compare(world: World, home: Home): Promise<number> {
   return count() - before;
 }
 
-export function storedPullRequests({ database }: Deps, { organisation }: Home) {
+export function storedPullRequests({ database }: Deps, { organisation }: TenantOnGithub) {
   return database.executor
     .select()
     .from(pullRequests)
@@ -153,12 +157,12 @@ export function storedPullRequests({ database }: Deps, { organisation }: Home) {
     .orderBy(asc(pullRequests.githubId));
 }
 
-export async function stored(deps: Deps, home: Home, wanted: PullRequest) {
+export async function stored(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {
   return (await storedPullRequests(deps, home)).find(({ githubId }) => githubId === wanted.id);
 }
 
 /** Copies of one stored pull request with other ids. */
-export async function newStored(deps: Deps, home: Home, count: number): Promise<void> {
+export async function newStored(deps: Deps, home: TenantOnGithub, count: number): Promise<void> {
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
   await sync(deps, home, pullRequest);
   const columns = sql.raw(
@@ -176,7 +180,7 @@ export async function newStored(deps: Deps, home: Home, count: number): Promise<
 }
 
 /** `from → to (cause, version)`, oldest first. */
-export async function scoreHistory({ database }: Deps, { organisation }: Home): Promise<string[]> {
+export async function scoreHistory({ database }: Deps, { organisation }: TenantOnGithub): Promise<string[]> {
   const rows = await database.executor
     .select()
     .from(scoreChanges)
@@ -193,5 +197,5 @@ export const rule = (value: string, expression = 'true', name = value): RuleDefi
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
 
-export const apply = ({ database }: Deps, { organisation }: Home, ...rules: RuleDefinition[]) =>
+export const apply = ({ database }: Deps, { organisation }: TenantOnGithub, ...rules: RuleDefinition[]) =>
   database.transaction(executor => applyRuleset(executor, organisation.id, { definitions: [], rules, source: '' }));

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
@@ -8,10 +8,9 @@ import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/members.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
-import { createClient } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Home, newHome, startWorld, type World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
   compare,
@@ -24,16 +23,12 @@ import {
   waitingSyncs,
 } from './support.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
-});
-afterAll(() => world.close());
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => world.github.clearFaults());
 
 /** An organisation whose repositories `web` and `lib` are stored, with a pull request each, and compared. */
 async function twoRepositories() {
-  const home = await newHome(world);
+  const home = await world.newTenant();
   const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
   const [inWeb, inLib] = [web.openPullRequest(), lib.openPullRequest()];
   await importPullRequests(world.service, home.organisation);
@@ -43,7 +38,7 @@ async function twoRepositories() {
 }
 
 /** Names of those that are marked, without the owner. */
-async function leftRepositories({ organisation }: Home): Promise<string[]> {
+async function leftRepositories({ organisation }: TenantOnGithub): Promise<string[]> {
   const rows = await world.service.database.executor
     .select()
     .from(repositories)
@@ -54,7 +49,7 @@ async function leftRepositories({ organisation }: Home): Promise<string[]> {
 const elsewhere = (repository: Repository) => repository.transfer(world.github.organisation('elsewhere'));
 
 /** Lets two days go by for the sweep. */
-async function age({ organisation: { id } }: Home): Promise<void> {
+async function age({ organisation: { id } }: TenantOnGithub): Promise<void> {
   const { executor } = world.service.database;
   await executor.execute(sql`
     update pull_requests set fetched_at = now() - interval '2 days'
@@ -100,7 +95,7 @@ describe('a repository that has left the organisation', () => {
     inWeb.edit({ title: 'Elsewhere' });
     await compare(world, home);
     expect(await storedPullRequests(world.service, home)).toEqual(before);
-    const client = await createClient(world.service);
+    const client = world.service.client;
     const { data } = (await client.get('/2025-04/pull-requests', home.token)).body as unknown as {
       data: { id: string }[];
     };
@@ -152,7 +147,7 @@ describe('a repository that has left the organisation', () => {
 
 describe('a repository that a list does not have', () => {
   /** A comparison whose list is without `web`, which is still there. */
-  async function compareWithout(web: Repository, home: Home): Promise<number> {
+  async function compareWithout(web: Repository, home: TenantOnGithub): Promise<number> {
     world.github.fault(
       {
         kind: 'alter',
@@ -248,7 +243,7 @@ describe('a repository that comes back', () => {
   });
 
   test('brings pull requests whose author has joined meanwhile', async () => {
-    const home = await newHome(world);
+    const home = await world.newTenant();
     const author = world.github.account(`stranger-${home.acme.login}`);
     const web = home.acme.repository('web');
     const early = web.openPullRequest({ author });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
@@ -8,33 +8,31 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Scene, startScene } from '../support/scene.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { countRows, post } from './support.ts';
 
-let scene: Scene;
+const world = await startWorld();
 beforeAll(async () => {
-  scene = await startScene();
-  scene.github.clock.set(1_790_000_000);
-  scene.acme.member('ada', { name: 'Ada Lovelace' });
+  world.github.clock.set(1_790_000_000);
+  world.acme.member('ada', { name: 'Ada Lovelace' });
 });
-afterAll(() => scene.close());
 beforeEach(async () => {
-  scene.github.clearFaults();
-  scene.github.clock.advance(10);
-  await scene.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
+  world.github.clearFaults();
+  world.github.clock.advance(10);
+  await world.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
 });
 
 const taken = { status: 202, message: 'Accepted.' };
 const appliedBefore = { status: 200, message: 'Ignored: this delivery has already been applied.' };
 
-async function titles(token = scene.token) {
-  const { body } = await scene.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
+async function titles(token = world.token) {
+  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
   return body.data.map(({ title }) => title);
 }
 async function states() {
-  const { rows } = await scene.service.database.executor.execute<{ state: string }>(
+  const { rows } = await world.service.database.executor.execute<{ state: string }>(
     sql`select state from webhook_deliveries order by received_at`,
   );
   return rows.map(({ state }) => state);
@@ -42,19 +40,19 @@ async function states() {
 
 describe('a delivery about a pull request', () => {
   test('a delivery is taken, and its pull request is stored once the loop has run', async () => {
-    const { service, web } = scene;
+    const { service, web } = world;
     const opened = web.openPullRequest({ title: 'Opened' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
     expect(await states()).toEqual(['pending']);
     expect(await titles()).not.toContain('Opened');
-    expect(await scene.workOff()).toBe(1);
+    expect(await world.workOff()).toBe(1);
     expect(await titles()).toContain('Opened');
     expect(await states()).toEqual(['applied']);
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
   test('deliveries of all five events are taken, and those for one pull request fold into one fetch', async () => {
-    const { service, web, acme, github } = scene;
+    const { service, web, acme, github } = world;
     const bob = acme.member('bob');
     const source = web.openPullRequest({ title: 'Reviewed' });
     const events = [
@@ -73,26 +71,26 @@ describe('a delivery about a pull request', () => {
     expect(new Set(events.map(event => event?.event)).size).toBe(5);
     expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 1 });
     const asked = github.count();
-    await scene.workOff();
+    await world.workOff();
     expect(github.count()).toBe(asked + 1);
     expect(new Set(await states())).toEqual(new Set(['applied']));
   });
 
   test('a delivery is applied once, however often it is sent', async () => {
-    const { service, web } = scene;
+    const { service, web } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest().open();
     expect(await post(service, opened, { guid })).toMatchObject(taken);
-    await scene.workOff();
+    await world.workOff();
     for (let again = 0; again < 3; again += 1) {
       expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
     }
-    expect(await scene.workOff()).toBe(0);
+    expect(await world.workOff()).toBe(0);
     expect(await states()).toEqual(['applied']);
   });
 
   test('deliveries with one GUID to two replicas at once are one delivery and one request', async () => {
-    const { service, web, organisation } = scene;
+    const { service, web, organisation } = world;
     const replica = closing(await startReplica(service.database.url));
     for (let round = 0; round < 10; round += 1) {
       const guid = randomUUID();
@@ -101,49 +99,49 @@ describe('a delivery about a pull request', () => {
       for (const { status } of replies) expect(status).toBe(202);
     }
     expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 10 });
-    await scene.workOff();
+    await world.workOff();
     const { rows } = await service.database.executor.execute<{ changes: number }>(sql`select count(*)::int as changes
       from score_changes where organisation_id = ${organisation.id} group by pull_request_id having count(*) > 1`);
     expect(rows).toEqual([]);
   });
 
   test('a delivery that is not yet applied is taken again, and applied after a failed first try', async () => {
-    const { service, web, github } = scene;
+    const { service, web, github } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest({ title: 'Second try' }).open();
     expect(await post(service, opened, { guid })).toMatchObject(taken);
     github.fault(htmlError(503));
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).not.toContain('Second try');
     expect(await states()).toEqual(['pending']);
-    expect(await scene.workOff()).toBe(0);
+    expect(await world.workOff()).toBe(0);
     expect(await post(service, opened, { guid })).toMatchObject(taken);
     await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toContain('Second try');
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
   test('a delivery whose pull request GitHub did not show is taken again once it does', async () => {
-    const { service, web } = scene;
+    const { service, web } = world;
     const { executor } = service.database;
     const guid = randomUUID();
     web.lag();
     const source = web.openPullRequest({ title: 'Out of reach' });
     expect(await post(service, source.open(), { guid })).toMatchObject(taken);
     await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
-    await scene.workOff();
+    await world.workOff();
     expect(await states()).toEqual(['gone']);
     web.catchUp();
     expect(await post(service, source.open(), { guid })).toMatchObject(taken);
     expect(await states()).toEqual(['pending']);
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toContain('Out of reach');
     expect(await states()).toEqual(['applied']);
   });
 
   test('a delivery with the wrong node id ends alone, before the genuine one or after it', async () => {
-    const { service, web, github } = scene;
+    const { service, web, github } = world;
     const mistake = ({ event, payload }: ReturnType<typeof source.open>, nodeId: string) => {
       const { pull_request: claimed, ...rest } = payload as { pull_request: object };
       return { event, payload: { ...rest, pull_request: { ...claimed, node_id: nodeId } } };
@@ -157,7 +155,7 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, mistake(later.open(), other.nodeId), { guid })).toMatchObject(taken);
     expect(await post(service, later.open())).toMatchObject(taken);
     const asked = github.count();
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toEqual(expect.arrayContaining(['Genuine, first', 'Genuine, second']));
     expect(github.count()).toBe(asked + 2);
     const { rows } = await service.database.executor.execute(
@@ -168,7 +166,7 @@ describe('a delivery about a pull request', () => {
   });
 
   test('a delivery with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
-    const { service, web } = scene;
+    const { service, web } = world;
     const source = web.openPullRequest({ title: 'Shown in the end' });
     const { event, payload } = source.open();
     const { pull_request: claimed, ...rest } = payload as { pull_request: object };
@@ -177,36 +175,36 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, source.open())).toMatchObject(taken);
     const { executor } = service.database;
     await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toContain('Shown in the end');
     expect(await states()).toEqual(['gone', 'applied']);
   });
 
   test('a delivery that arrives after a newer one does not restore the old state', async () => {
-    const { service, web, github } = scene;
+    const { service, web, github } = world;
     const source = web.openPullRequest({ title: 'Old title' });
     const opened = source.open();
     github.clock.advance(5);
     const edited = source.edit({ title: 'New title' });
     expect(await post(service, edited)).toMatchObject(taken);
-    await scene.workOff();
+    await world.workOff();
     expect(await post(service, opened)).toMatchObject(taken);
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toContain('New title');
     expect(await titles()).not.toContain('Old title');
   });
 
   test('a delivery with NUL and lone surrogates is stored with substitutes, and other characters as is', async () => {
-    const { service, web } = scene;
+    const { service, web } = world;
     const title = 'a\u0000b \ud800 \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>';
     const opened = web.openPullRequest({ title, body: '\udc00\u0000' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
-    await scene.workOff();
+    await world.workOff();
     expect(await titles()).toContain('a\ufffdb \ufffd \u202eevil\u2066 \u{1F600} \u{10FFFF} </script>');
   });
 
   test('a delivery is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
-    const { service, acme } = scene;
+    const { service, acme } = world;
     const payload = {
       action: 'opened',
       pull_request: { id: 2 ** 53 - 1, node_id: 'PR_x' },
@@ -219,27 +217,27 @@ describe('a delivery about a pull request', () => {
 
   test('a delivery gets 503 with Retry-After while the database is down', async () => {
     const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
-    for (const event of [scene.web.openPullRequest().open(), scene.web.rename('site')]) {
+    for (const event of [world.web.openPullRequest().open(), world.web.rename('site')]) {
       const { status, headers } = await post(orphan, event);
       expect([status, headers['retry-after']]).toEqual([503, '1']);
     }
-    scene.web.rename('web');
+    world.web.rename('web');
   });
 });
 
 describe('a comment', () => {
   const stored = async (title: string) => {
-    const { body } = await scene.client.get<PageBody<PullRequestBody>>(
+    const { body } = await world.client.get<PageBody<PullRequestBody>>(
       '/2025-04/pull-requests?per_page=100',
-      scene.token,
+      world.token,
     );
     return body.data.find(one => one.title === title);
   };
 
   test('counts once its delivery is applied, until it is deleted', async () => {
-    const { service, web, acme } = scene;
+    const { service, web, acme } = world;
     const bob = acme.member('bob');
-    await scene.applyRules([
+    await world.applyRules([
       {
         name: 'Talk',
         description: '',
@@ -249,21 +247,21 @@ describe('a comment', () => {
     ]);
     const source = web.openPullRequest({ title: 'Talked about' });
     await post(service, source.open());
-    await scene.workOff();
+    await world.workOff();
     expect(await post(service, source.comment(bob))).toMatchObject(taken);
-    await scene.workOff();
+    await world.workOff();
     expect((await stored('Talked about'))?.score).toBe(1);
     expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
     // Deleting changes no time that would show whether GitHub's answer is from before: it is asked later.
-    await scene.workOff();
+    await world.workOff();
     expect((await stored('Talked about'))?.score).toBe(1);
     await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
-    await scene.workOff();
+    await world.workOff();
     expect((await stored('Talked about'))?.score).toBe(0);
   });
 
   test('a comment on a pull request that waits to be fetched raises the floor of that fetch', async () => {
-    const { service, web, acme, github } = scene;
+    const { service, web, acme, github } = world;
     const source = web.openPullRequest({ title: 'New and talked about' });
     expect(await post(service, source.open())).toMatchObject(taken);
     github.clock.advance(5);
@@ -275,7 +273,7 @@ describe('a comment', () => {
   });
 
   test('a comment on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
-    const { service, web, acme } = scene;
+    const { service, web, acme } = world;
     const comment = web.openPullRequest().comment(acme.member('bob'));
     expect(await post(service, comment)).toMatchObject({
       status: 200,
@@ -301,17 +299,17 @@ describe('a label or a milestone', () => {
     ['a renamed milestone', (web: Repository) => web.renameMilestone(first, '2.0'), { milestone: '2.0' }],
     ['a deleted milestone', (web: Repository) => web.deleteMilestone(first), { milestone: null }],
   ])('%s makes every pull request with it be fetched again, and no other', async (name, change, expected) => {
-    const { service, acme, github } = scene;
+    const { service, acme, github } = world;
     const repository = acme.repository(name.replaceAll(' ', '-'));
     const carrier = repository.addPullRequest({ labels: [bug, 'urgent'], milestone: first });
     repository.addPullRequest({ labels: ['bug'], milestone: '1.0' });
     acme.repository('elsewhere').addPullRequest({ labels: [bug], milestone: first });
-    await scene.import();
+    await world.import();
     const { executor } = service.database;
     expect(await post(service, change(repository))).toMatchObject(taken);
     await executor.update(syncRequests).set({ dueAt: sql`now()` });
     github.requests.length = 0;
-    await scene.workOff();
+    await world.workOff();
     expect(github.requests.map(({ variables }) => variables.ids)).toEqual([[carrier.nodeId]]);
     const [row] = await executor.select().from(pullRequests).where(eq(pullRequests.githubId, carrier.id));
     expect(row).toMatchObject(expected);
@@ -322,30 +320,30 @@ describe('a label or a milestone', () => {
       action: 'edited',
       label: { name: 'bug' },
       changes: { color: { from: 'ffffff' } },
-      organization: { id: scene.acme.id, login: 'acme' },
-      repository: { id: 5, owner: { id: scene.acme.id, login: 'acme' } },
+      organization: { id: world.acme.id, login: 'acme' },
+      repository: { id: 5, owner: { id: world.acme.id, login: 'acme' } },
     };
-    expect(await post(scene.service, { event: 'label', payload })).toMatchObject({
+    expect(await post(world.service, { event: 'label', payload })).toMatchObject({
       status: 200,
       message: 'Ignored: pullscore does not need this change to a label.',
     });
-    expect(await countRows(scene.service)).toMatchObject({ deliveries: 0 });
+    expect(await countRows(world.service)).toMatchObject({ deliveries: 0 });
   });
 });
 
 describe('an ignored delivery', () => {
   const rowsOf = async (work: () => Promise<unknown>) => {
-    const before = await countRows(scene.service);
+    const before = await countRows(world.service);
     await work();
-    expect(await countRows(scene.service)).toEqual(before);
+    expect(await countRows(world.service)).toEqual(before);
   };
 
   test('a delivery is ignored while webhooks are disabled for its organisation, but not after', async () => {
-    const { service, web, organisation, acme } = scene;
+    const { service, web, organisation, acme } = world;
     const { executor } = service.database;
     const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
     await setWebhooksEnabled(executor, organisation.id, false);
-    const joined = acme.join(scene.github.account('newcomer'));
+    const joined = acme.join(world.github.account('newcomer'));
     const events = [web.openPullRequest().open(), web.rename('site'), web.rename('web'), joined ?? web.rename('web')];
     await rowsOf(async () => {
       for (const event of events) expect(await post(service, event)).toMatchObject(disabled);
@@ -355,7 +353,7 @@ describe('an ignored delivery', () => {
   });
 
   test('a delivery from an untracked organisation is ignored, even if it has taken a tracked login', async () => {
-    const { service, github } = scene;
+    const { service, github } = world;
     const unknown = { status: 200, message: 'Ignored: this organisation is not tracked here.' };
     const other = github.organisation('other').repository('web').openPullRequest().open();
     const squatter = {
@@ -382,21 +380,21 @@ describe('an ignored delivery', () => {
       repository: { owner: { id: 4_711, login: 'somebody' } },
     };
     await rowsOf(async () => {
-      expect((await post(scene.service, { event: 'pull_request', payload })).status).toBe(200);
+      expect((await post(world.service, { event: 'pull_request', payload })).status).toBe(200);
     });
   });
 });
 
 describe('an organisation', () => {
   test('an organisation known only by its login is found by it, in any case', async () => {
-    const { service, github } = scene;
+    const { service, github } = world;
     await createTenant(service, { login: 'Beta-Corp' });
     const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
     expect(await post(service, beta)).toMatchObject(taken);
   });
 
   test('an organisation that shares a GUID with another does not take its delivery away', async () => {
-    const { service, github, web } = scene;
+    const { service, github, web } = world;
     const gamma = github.organisation('gamma');
     await createTenant(service, { login: 'gamma', githubId: gamma.id });
     const guid = randomUUID();
@@ -405,7 +403,7 @@ describe('an organisation', () => {
   });
 
   test('a rename makes the organisation due for a comparison, once; nothing is taken from the payload', async () => {
-    const { service, github } = scene;
+    const { service, github } = world;
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
     const { executor } = service.database;
@@ -426,7 +424,7 @@ describe('an organisation', () => {
 
 describe('someone who joined or left', () => {
   test('someone who joins or leaves makes a comparison due, once; nothing is taken from the payload', async () => {
-    const { service, github } = scene;
+    const { service, github } = world;
     const epsilon = github.organisation('epsilon');
     const { organisation } = await createTenant(service, { login: 'epsilon', githubId: epsilon.id });
     const { executor } = service.database;
@@ -451,8 +449,8 @@ describe('someone who joined or left', () => {
 
 describe('a repository', () => {
   test('a renamed repository triggers a comparison, which scores its pull requests by the new name', async () => {
-    const { service, acme } = scene;
-    await scene.applyRules([
+    const { service, acme } = world;
+    await world.applyRules([
       {
         name: 'Docs',
         description: '',
@@ -462,15 +460,15 @@ describe('a repository', () => {
     ]);
     const docs = acme.repository('docs');
     docs.addPullRequest({ title: 'In the docs' });
-    await scene.import();
+    await world.import();
     await service.database.executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
     expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
     expect(await compareOrganisation(service)).toBe(true);
     expect(await compareOrganisation(service)).toBe(false);
     while ((await rescoreBatch(service)) > 0);
-    const { body } = await scene.client.get<PageBody<PullRequestBody>>(
+    const { body } = await world.client.get<PageBody<PullRequestBody>>(
       '/2025-04/pull-requests?per_page=100',
-      scene.token,
+      world.token,
     );
     const renamed = body.data.find(({ title }) => title === 'In the docs');
     expect(renamed?.score_breakdown).toEqual([
