@@ -1,23 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { listen, stall } from './support/raw-http.ts';
-import { type Service, startService } from './support/service.ts';
-import { createTenant, createToken } from './support/tenants.ts';
+import { createToken } from './support/tenants.ts';
+import { startWorld } from './support/world.ts';
 
-let service: Service;
+const world = await startWorld();
 let port: number;
 let tokens: string[];
 beforeAll(async () => {
-  service = await startService({ RATE_LIMIT: '0' });
-  tokens = [];
-  for (const login of ['acme', 'globex']) {
-    const { user } = await createTenant(service, { login });
-    tokens.push(await createToken(service, user, ['rules:read']));
-  }
-  port = await listen(service.app);
+  const users = [world.user, (await world.newTenant()).user];
+  tokens = await Promise.all(users.map(user => createToken(world.service, user, ['rules:read'])));
+  port = await listen(world.service.app);
   // On a slow machine, the first of many stalled requests would end before the last one is sent.
-  service.app.server.requestTimeout = 0;
+  world.service.app.server.requestTimeout = 0;
 });
-afterAll(() => service.close());
 
 /** A plan of a rules file of this size that sends a byte less. */
 const plan = (token: string | undefined, bytes: number, type = 'application/yaml') =>
@@ -29,7 +24,7 @@ test('of 590 rules files of an organisation whose last byte never comes, one is 
   const stalled: Awaited<ReturnType<typeof stall>>[] = [];
   const withheld = Buffer.from(plan(tokens[0], 2_000_000));
   for (let index = 0; index < 590; index += 1) {
-    stalled.push(await stall(service.app, port, withheld));
+    stalled.push(await stall(world.service.app, port, withheld));
   }
   const refused = () => stalled.filter(({ received }) => received.text.startsWith('HTTP/1.1 429 '));
   await expect.poll(() => refused().length).toBe(589);
@@ -38,7 +33,7 @@ test('of 590 rules files of an organisation whose last byte never comes, one is 
 
   // Another organisation's file is read, and so is the next one of this organisation once the first is gone.
   const readOne = async (token: string | undefined) => {
-    const { received } = await stall(service.app, port, `${plan(token, 100, 'text/plain')}x`);
+    const { received } = await stall(world.service.app, port, `${plan(token, 100, 'text/plain')}x`);
     await expect.poll(() => received.text).toMatch(/^HTTP/);
     return received.text;
   };

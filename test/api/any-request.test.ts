@@ -1,20 +1,17 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { generateAccessToken } from '../../src/access-token.ts';
-import type { Client, MemberBody, PageBody } from '../support/client.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, createToken, insertPullRequests } from '../support/tenants.ts';
+import type { MemberBody, PageBody } from '../support/client.ts';
+import { createToken, insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let client: Client;
+const world = await startWorld();
+const { service, client } = world;
 const tokens: (string | undefined)[] = [undefined, generateAccessToken(), 'nonsense'];
 const ids: string[] = ['pr_01h455vb4pex5vsknk084sn02q', 'mem_01h455vb4pex5vsknk084sn02q', '%00', '%', 'x'.repeat(99)];
 const cursors: string[] = ['', 'x'];
 beforeAll(async () => {
-  service = await startService();
-  client = service.client;
-  for (let index = 0; index < 2; index += 1) {
-    const tenant = await createTenant(service);
+  for (const tenant of [world, await world.newTenant()]) {
     tokens.push(tenant.token, await createToken(service, tenant.user, ['read']));
     await insertPullRequests(service, tenant, [1, 1, 2, 3]);
     const { body: page } = await client.get<PageBody<{ id: string }>>(
@@ -26,7 +23,6 @@ beforeAll(async () => {
     cursors.push(page.meta.next_cursor ?? '');
   }
 });
-afterAll(() => service.close());
 
 const one = (choices: () => readonly string[]) => fc.nat().map(index => choices()[index % choices().length] ?? '');
 const segment = fc.oneof(

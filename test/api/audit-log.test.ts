@@ -3,7 +3,7 @@ import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
-import { createTenant, createToken } from '../support/tenants.ts';
+import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -31,7 +31,7 @@ test('syncs and deletions are recorded once, with the user, the pull request and
     await client.delete(path, token),
     await client.put(`${path}/sync`, token),
     await client.delete(`/2025-04/pull-requests/${formatId('pr', newId())}`, token),
-    await client.delete(path, (await createTenant(service)).token),
+    await client.delete(path, (await world.newTenant()).token),
     await client.delete(path, undefined),
   ];
   expect(failed.map(({ status }) => status)).toEqual([404, 404, 404, 404, 401]);

@@ -1,23 +1,16 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateAccessToken, isAccessToken } from '../../src/access-token.ts';
 import { listAccessTokens, revokeAccessToken } from '../../src/database/access-tokens.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import type { Client } from '../support/client.ts';
-import { closing, type Service, startReplica, startService } from '../support/service.ts';
-import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { closing, startReplica } from '../support/service.ts';
+import { createToken, insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let client: Client;
-let tenant: Tenant;
-beforeAll(async () => {
-  service = await startService();
-  client = service.client;
-  tenant = await createTenant(service);
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service, client } = world;
 
 const endpoints = (pullRequest: string, member: string) =>
   [
@@ -47,7 +40,7 @@ describe('requests without a valid token', () => {
       .filter(([, url]) => url.includes('xxx')),
   )('an id of any length gets 401 without a token, and 404 with one', async (method, url) => {
     expect((await client.send(method, url, undefined)).status).toBe(401);
-    expect((await client.send(method, url, tenant.token)).status).toBe(404);
+    expect((await client.send(method, url, world.token)).status).toBe(404);
   });
 
   const credentials: [string, (token: string) => string][] = [
@@ -72,20 +65,20 @@ describe('requests without a valid token', () => {
   ];
   test.each(credentials)('an Authorization header with %s gets 401', async (_, header) => {
     const { status, body } = await client.get('/2025-04/account', undefined, {
-      headers: { authorization: header(tenant.token) },
+      headers: { authorization: header(world.token) },
     });
     expect([status, body]).toEqual([401, unauthenticated]);
   });
 
   test('a token in the query or in a cookie is ignored', async () => {
-    const url = `/2025-04/account?access_token=${tenant.token}&token=${tenant.token}`;
-    const { status } = await client.get(url, undefined, { headers: { cookie: `token=${tenant.token}` } });
+    const url = `/2025-04/account?access_token=${world.token}&token=${world.token}`;
+    const { status } = await client.get(url, undefined, { headers: { cookie: `token=${world.token}` } });
     expect(status).toBe(401);
   });
 
   test('unknown, expired and revoked tokens get the same answer', async () => {
-    const expired = await createToken(service, tenant.user, ['read'], new Date(Date.now() - 1));
-    const revoked = await createToken(service, tenant.user);
+    const expired = await createToken(service, world.user, ['read'], new Date(Date.now() - 1));
+    const revoked = await createToken(service, world.user);
     const { rows } = await service.database.executor.execute<{ id: string }>(
       sql`select id from access_tokens where token_hash = ${createHash('sha256').update(revoked).digest('hex')}`,
     );
@@ -106,13 +99,13 @@ describe('requests with a valid token', () => {
   test.each(['bearer', 'BEARER', 'bEaReR'])(
     'the scheme in the Authorization header may be written %s',
     async scheme => {
-      const headers = { authorization: `${scheme}  ${tenant.token}` };
+      const headers = { authorization: `${scheme}  ${world.token}` };
       expect((await client.get('/2025-04/account', undefined, { headers })).status).toBe(200);
     },
   );
 
   test('a token is valid until it expires', async () => {
-    const token = await createToken(service, tenant.user, ['read'], new Date(Date.now() + 60_000));
+    const token = await createToken(service, world.user, ['read'], new Date(Date.now() + 60_000));
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
     await service.database.executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
     expect((await client.get('/2025-04/account', token)).status).toBe(401);
@@ -121,7 +114,7 @@ describe('requests with a valid token', () => {
   test('a token is refused on every replica from the next request after it is revoked', async () => {
     const replica = closing(await startReplica(service.database.url));
     const other = replica.client;
-    const token = await createToken(service, tenant.user);
+    const token = await createToken(service, world.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
     const newest = (await listAccessTokens(service.database.executor)).at(-1);
     expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toMatchObject({
@@ -132,8 +125,8 @@ describe('requests with a valid token', () => {
   });
 
   test('a thousand requests at once, good and bad, each get their own answer', async () => {
-    const other = await createTenant(service);
-    const tokens = [tenant.token, generateAccessToken(), other.token, `${tenant.token.slice(0, -1)}~`];
+    const other = await world.newTenant();
+    const tokens = [world.token, generateAccessToken(), other.token, `${world.token.slice(0, -1)}~`];
     const replies = await Promise.all(
       Array.from({ length: 1_000 }, async (_, index) => {
         const reply = await service.app.inject({
@@ -143,13 +136,13 @@ describe('requests with a valid token', () => {
         return reply.statusCode === 200 ? reply.json().data.id : reply.statusCode;
       }),
     );
-    const expected = [formatId('usr', tenant.user.id), 401, formatId('usr', other.user.id), 401];
+    const expected = [formatId('usr', world.user.id), 401, formatId('usr', other.user.id), 401];
     expect(replies).toEqual(replies.map((_, index) => expected[index % 4]));
   });
 
   test('the last use of a token is written at most every ten minutes', async () => {
     const { database } = service;
-    const token = await createToken(service, tenant.user);
+    const token = await createToken(service, world.user);
     const hash = createHash('sha256').update(token).digest('hex');
     const lastUse = async () => {
       const { rows } = await database.executor.execute<{ seconds: string | null }>(
@@ -182,7 +175,7 @@ describe('requests with a valid token', () => {
     await executor.execute(`create function refuse() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
       create trigger refuse before update on access_tokens execute function refuse()`);
     onTestFinished(async () => void (await executor.execute('drop function refuse cascade')));
-    const token = await createToken(service, tenant.user);
+    const token = await createToken(service, world.user);
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
     const complaint = expect.objectContaining({ level: 40, msg: 'the last use of a token was not written' });
     await expect.poll(() => service.complaints).toContainEqual(complaint);
@@ -196,7 +189,7 @@ describe('a missing scope', () => {
   test.each(scopes)(
     'with only the scope %s, whatever needs another gets 403 before the object is looked up',
     async scope => {
-      const token = await createToken(service, tenant.user, [scope]);
+      const token = await createToken(service, world.user, [scope]);
       const hostile = endpoints('nonsense', '%00');
       for (const [method, url] of [...unknown, ...hostile]) {
         const { status, body } = await client.send(method, url, token);
@@ -210,7 +203,7 @@ describe('a missing scope', () => {
   );
 
   test('the scope is checked before the parameters and the size of the body', async () => {
-    const token = await createToken(service, tenant.user, ['sync']);
+    const token = await createToken(service, world.user, ['sync']);
     expect((await client.get('/2025-04/pull-requests?per_page=0', token)).status).toBe(403);
     const payload = 'a'.repeat(17 * 1024);
     expect((await client.delete('/2025-04/pull-requests/pr_1', token, { payload })).status).toBe(403);
@@ -219,13 +212,13 @@ describe('a missing scope', () => {
 
 describe("another organisation's object", () => {
   test("another organisation's object gets 403 on all four endpoints, and stays unchanged", async () => {
-    const owner = await createTenant(service);
+    const owner = await world.newTenant();
     const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
     const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);
     const objects = endpoints(formatId('pr', uuid), body.data[0]?.id ?? '').filter(([, url]) => /_/.test(url));
     expect(objects).toHaveLength(4);
     for (const [method, url] of objects) {
-      const reply = await client.send(method, url, tenant.token);
+      const reply = await client.send(method, url, world.token);
       expect([method, reply.status, reply.body]).toEqual([method, 403, forbidden]);
     }
     const list = await client.get<{ data: { id: string }[] }>('/2025-04/pull-requests', owner.token);
@@ -233,10 +226,10 @@ describe("another organisation's object", () => {
   });
 
   test('access depends on the organisation, not on the user: colleagues share everything', async () => {
-    const { organisation } = tenant;
+    const { organisation } = world;
     const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
     const bob = await addUser(service.database.executor, values);
-    const [uuid = ''] = await insertPullRequests(service, tenant, [1_700_000_000]);
+    const [uuid = ''] = await insertPullRequests(service, world, [1_700_000_000]);
     if (bob === undefined) throw new Error('Bob already exists');
     const token = await createToken(service, bob);
     expect((await client.delete(`/2025-04/pull-requests/${formatId('pr', uuid)}`, token)).status).toBe(200);
@@ -248,15 +241,15 @@ describe('requests while the database is down', () => {
     const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     const orphan = replica.client;
     for (const [method, url] of unknown) {
-      const { status, body, headers } = await orphan.send(method, url, tenant.token);
+      const { status, body, headers } = await orphan.send(method, url, world.token);
       expect([status, headers['retry-after']]).toEqual([503, '1']);
       expect(body.message).toBe('The database is not available. Try again shortly.');
-      const last = tenant.token.at(-1) === '0' ? '1' : '0';
-      const mistyped = await orphan.send(method, url, tenant.token.slice(0, -1) + last);
+      const last = world.token.at(-1) === '0' ? '1' : '0';
+      const mistyped = await orphan.send(method, url, world.token.slice(0, -1) + last);
       expect([mistyped.status, mistyped.body]).toEqual([401, unauthenticated]);
     }
     expect(replica.complaints.length).toBeGreaterThan(0);
-    expect(JSON.stringify(replica.complaints)).not.toContain(tenant.token);
+    expect(JSON.stringify(replica.complaints)).not.toContain(world.token);
   });
 });
 
@@ -276,5 +269,5 @@ test('the database does not store the access tokens themselves', async () => {
     sql`select access_tokens::text as text from access_tokens`,
   );
   expect(rows.length).toBeGreaterThan(0);
-  expect(rows.some(({ text }) => text.includes('ps_') || text.includes(tenant.token.slice(3, 35)))).toBe(false);
+  expect(rows.some(({ text }) => text.includes('ps_') || text.includes(world.token.slice(3, 35)))).toBe(false);
 });

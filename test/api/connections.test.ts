@@ -1,22 +1,18 @@
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createReplyCheck } from '../support/openapi.ts';
 import { exchange, listen, type RawReply } from '../support/raw-http.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, type Tenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let tenant: Tenant;
+const world = await startWorld();
+const { service } = world;
 let port: number;
 let authorization: string;
 beforeAll(async () => {
-  service = await startService();
-  tenant = await createTenant(service);
   port = await listen(service.app);
-  authorization = `Authorization: Bearer ${tenant.token}\r\n`;
+  authorization = `Authorization: Bearer ${world.token}\r\n`;
 });
-afterAll(() => service.close());
 
 const close = 'Connection: close\r\n';
 

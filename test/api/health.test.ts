@@ -17,16 +17,12 @@ import { type OpenApiDocument, readDocument, type Schema } from '../support/open
 import { startProxy } from '../support/proxy.ts';
 import { listen } from '../support/raw-http.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
-import { createTenant, insertMembers, type Tenant } from '../support/tenants.ts';
+import { createTenant, insertMembers } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 
-let service: Service;
-let tenant: Tenant;
-beforeAll(async () => {
-  service = await startService();
-  tenant = await createTenant(service);
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service } = world;
 
 const nowhere = 'postgres://nobody@127.0.0.1:1/none';
 
@@ -76,7 +72,7 @@ test('/readyz answers 503 once the service stops, which still serves requests an
   const stopping = closing(await startReplica(service.database.url));
   stopping.app.drain();
   expect(await ready(stopping)).toEqual([503, { message: 'The service is stopping.' }]);
-  const headers = { authorization: `Bearer ${tenant.token}` };
+  const headers = { authorization: `Bearer ${world.token}` };
   const reply = await stopping.app.inject({ url: '/2025-04/account', headers });
   expect([reply.statusCode, reply.headers.connection]).toEqual([200, 'close']);
   expect((await stopping.app.inject('/healthz')).statusCode).toBe(200);
@@ -98,7 +94,7 @@ test('a service that stops answers what still arrives on an open connection', as
 
 test('a service that stops sends the rest of a reply that is under way', async () => {
   const stopping = closing(await startReplica(service.database.url));
-  const slow = await createTenant(service);
+  const slow = await world.newTenant();
   // Pages end below a megabyte, which connections take at once.
   await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
   const port = await listen(stopping.app);
@@ -115,7 +111,7 @@ test('a service that stops sends the rest of a reply that is under way', async (
 
 test('/metrics counts requests by route, not by path, and shows no tokens or ids', async () => {
   const replica = closing(await startReplica(service.database.url));
-  const headers = { authorization: `Bearer ${tenant.token}` };
+  const headers = { authorization: `Bearer ${world.token}` };
   const urls = [
     '/2025-04/account',
     '/2025-04/members/mem_1',
@@ -175,7 +171,7 @@ test('/metrics requires METRICS_TOKEN, if it is set', async () => {
   const { app } = closing(await startReplica(service.database.url, { METRICS_TOKEN: token }));
   const scrape = (authorization = '') => app.inject({ url: '/metrics', headers: { authorization } });
   expect((await scrape(`Bearer ${token}`)).statusCode).toBe(200);
-  for (const wrong of ['', token, `Bearer ${token} `, `Bearer ${token}s`, `Bearer ${tenant.token}`]) {
+  for (const wrong of ['', token, `Bearer ${token} `, `Bearer ${token}s`, `Bearer ${world.token}`]) {
     const { statusCode, headers } = await scrape(wrong);
     expect([wrong, statusCode, headers['www-authenticate']]).toEqual([wrong, 401, 'Bearer']);
   }

@@ -8,7 +8,7 @@ import type { MemberBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { listen } from '../support/raw-http.ts';
 import { closing } from '../support/service.ts';
-import { createTenant, insertMembers } from '../support/tenants.ts';
+import { insertMembers } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -58,7 +58,7 @@ test('members are listed latest first, ties by id, without an envelope', async (
 
 /** An organisation with so many, most of whom have joined at the same time. */
 async function newOrganisation(count: number) {
-  const tenant = await createTenant(world.service);
+  const tenant = await world.newTenant();
   await insertMembers(world.service, tenant, count);
   return tenant;
 }
@@ -125,7 +125,7 @@ test('a member who has left is not in the list, but can still be read by id', as
 
 test('members of another organisation are not listed, and retrieving one is forbidden', async () => {
   const { client, token } = world;
-  const other = await createTenant(world.service);
+  const other = await world.newTenant();
   expect(await list(other.token)).toEqual([]);
   const [mine] = await list();
   const foreign = await client.get(`/2025-04/members/${mine?.id}`, other.token);

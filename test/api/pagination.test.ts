@@ -1,20 +1,14 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { saveMembers } from '../../src/database/members.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import type { Client, PageBody, PullRequestBody } from '../support/client.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
+import { insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let client: Client;
-beforeAll(async () => {
-  service = await startService();
-  client = service.client;
-});
-afterAll(() => service.close());
+const { service, client, newTenant } = await startWorld();
 
 type Page = PageBody<PullRequestBody>;
 type Direction = 'next' | 'prev';
@@ -55,7 +49,7 @@ async function insert(tenant: Tenant, createdAt: readonly number[]) {
 }
 
 test('a page has 15 items by default, absolute links, and cursors in the format of Laravel', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const rows = await insert(
     tenant,
     Array.from({ length: 31 }, (_, index) => 1_700_000_000 + index),
@@ -99,7 +93,7 @@ test('a page has 15 items by default, absolute links, and cursors in the format 
 });
 
 test('a page that holds the last item has no next page', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   await insert(
     tenant,
     Array.from({ length: 15 }, () => 1_700_000_000),
@@ -109,7 +103,7 @@ test('a page that holds the last item has no next page', async () => {
 });
 
 test('a page of a given size links to pages of that size, without unknown parameters', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   await insert(
     tenant,
     Array.from({ length: 5 }, () => 1_700_000_000),
@@ -121,7 +115,7 @@ test('a page of a given size links to pages of that size, without unknown parame
 });
 
 test('a page may have another size than the page that its cursor is from', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const all = listed(
     await insert(
       tenant,
@@ -134,7 +128,7 @@ test('a page may have another size than the page that its cursor is from', async
 });
 
 test('a page continues after the place of an item that is gone', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const rows = await insert(
     tenant,
     Array.from({ length: 6 }, () => 1_700_000_000),
@@ -152,7 +146,7 @@ test('a page continues after the place of an item that is gone', async () => {
 });
 
 test('paging through 1,000 pull requests from one second shows each once, forwards and backwards', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const all = listed(
     await insert(
       tenant,
@@ -172,7 +166,7 @@ const seconds = fc.array(fc.integer({ min: 1_700_000_000, max: 1_700_000_003 }),
 const size = fc.integer({ min: 1, max: 12 });
 
 test('paging through rows of very different sizes shows each once, in pages below 1 MB or of one row', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const rows = await insert(
     tenant,
     Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
@@ -209,7 +203,7 @@ test('paging through rows of very different sizes shows each once, in pages belo
 test('paging shows what a sorted array shows, forwards and backwards', async () => {
   await fc.assert(
     fc.asyncProperty(seconds, size, async (createdAt, perPage) => {
-      const tenant = await createTenant(service);
+      const tenant = await newTenant();
       const all = listed(await insert(tenant, createdAt));
       const forwards = await follow(tenant, `${listUrl}?per_page=${perPage}`, 'next');
       expect(forwards.map(page => page.data.map(({ id }) => id))).toEqual(all.length ? chunk(all, perPage) : [[]]);
@@ -240,7 +234,7 @@ test('paging shows each item that exists throughout exactly once, while others c
       changes,
       fc.constantFrom('next' as const, 'prev' as const),
       async (createdAt, perPage, script, direction) => {
-        const tenant = await createTenant(service);
+        const tenant = await newTenant();
         const rows = await insert(tenant, createdAt);
         const begin = `${listUrl}?per_page=${perPage}`;
         const end = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: false });
@@ -269,7 +263,7 @@ test('paging shows each item that exists throughout exactly once, while others c
 });
 
 test('paging through users with equal names shows each once, forwards and backwards', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const { organisation } = tenant;
   const names = Array.from({ length: 40 }, (_, index) => ['Ada', 'ada', 'Ádá', '', 'Zoë "\u{1F600}"'][index % 5] ?? '');
   for (const [index, name] of names.entries()) {
@@ -294,7 +288,7 @@ describe('cursors and page sizes that are refused', () => {
   const valid = encode(whole);
   let tenant: Tenant;
   beforeAll(async () => {
-    tenant = await createTenant(service);
+    tenant = await newTenant();
     expect((await client.get(`${listUrl}?cursor=${valid}`, tenant.token)).status).toBe(200);
   });
 

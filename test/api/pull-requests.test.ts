@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
-import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -160,7 +159,7 @@ describe('the lists of pull requests', () => {
   });
 
   test('the list of an organisation without pull requests is empty, with a complete envelope', async () => {
-    const other = await createTenant(world.service);
+    const other = await world.newTenant();
     const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
     expect(body).toEqual({
       data: [],
@@ -170,7 +169,7 @@ describe('the lists of pull requests', () => {
   });
 
   test('the pull requests of a member get 403 in another organisation, and 404 if the member is unknown', async () => {
-    const other = await createTenant(world.service);
+    const other = await world.newTenant();
     const [first] = (await world.client.get<{ data: MemberBody[] }>('/2025-04/members', world.token)).body.data;
     const foreign = await world.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
     expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);

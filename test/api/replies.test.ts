@@ -3,32 +3,30 @@ import { connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import Fastify from 'fastify';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { boundReplies } from '../../src/api/replies.ts';
 import type { App } from '../../src/app.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { listen } from '../support/raw-http.ts';
-import { type Service, startReplica, startService } from '../support/service.ts';
-import { createTenant, createToken, insertMembers, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { startReplica } from '../support/service.ts';
+import { createToken, insertMembers, insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let tenant: Tenant;
+const world = await startWorld();
+const { service } = world;
 let port: number;
 beforeAll(async () => {
-  service = await startService();
-  tenant = await createTenant(service);
   port = await listen(service.app);
-  await insertPullRequests(service, tenant, [1_700_000_000]);
+  await insertPullRequests(service, world, [1_700_000_000]);
   // Longer than any that is stored today, so that the system's buffers can't hold it.
   await service.database.executor.execute(sql`update pull_requests set body = repeat('b', 12000000)`);
-  await insertMembers(service, tenant, 1_000, 'm'.repeat(20_000));
+  await insertMembers(service, world, 1_000, 'm'.repeat(20_000));
 });
-afterAll(() => service.close());
 
 const pages = '/2025-04/pull-requests';
 
 /** Asks, and reads no more than the beginning of the reply. */
-async function askWithoutReading(path: string, to = port, token = tenant.token): Promise<Socket> {
+async function askWithoutReading(path: string, to = port, token = world.token): Promise<Socket> {
   const socket = connect(to, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => undefined);
@@ -37,13 +35,13 @@ async function askWithoutReading(path: string, to = port, token = tenant.token):
   return socket;
 }
 
-const get = (path: string, token = tenant.token) =>
+const get = (path: string, token = world.token) =>
   fetch(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}` } });
 
 const connectionsOf = ({ server }: Pick<App, 'server'>) => promisify(server.getConnections.bind(server))();
 
 test('a token whose replies of more than 16 MiB are not read gets 429, and no other', async () => {
-  const other = await createToken(service, tenant.user);
+  const other = await createToken(service, world.user);
   const slow = await Promise.all([askWithoutReading(pages), askWithoutReading(pages)]);
   const refused = await get('/2025-04/account');
   expect(refused.status).toBe(429);

@@ -1,19 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
-import type { Client, MemberBody, PageBody } from '../support/client.ts';
+import type { MemberBody, PageBody } from '../support/client.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
-import { createTenant, createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { createTenant, createToken, insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let client: Client;
-let tenant: Tenant;
-beforeAll(async () => {
-  service = await startService();
-  client = service.client;
-  tenant = await createTenant(service);
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service, client } = world;
 
 const absent = formatId('pr', newId());
 
@@ -38,7 +32,7 @@ describe('paths and methods', () => {
     '/__proto__',
     `/${'a'.repeat(5_000)}`,
   ])('the path %s gets 404, with a token or without', async url => {
-    for (const token of [tenant.token, undefined]) {
+    for (const token of [world.token, undefined]) {
       const { status, body } = await client.get(url, token);
       expect([status, body.message]).toEqual([404, 'No such path. See /docs for the paths.']);
     }
@@ -55,7 +49,7 @@ describe('paths and methods', () => {
     ['/healthz/', '/healthz'],
   ])('%s gets 404, which names %s, with every method', async (url, path) => {
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
-      const { status, body } = await client.send(method, url, tenant.token);
+      const { status, body } = await client.send(method, url, world.token);
       expect([method, status, body.message]).toEqual([
         method,
         404,
@@ -90,7 +84,7 @@ describe('paths and methods', () => {
   ])('%s answers other methods than %s with 405', async (url, allow) => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const) {
       if (allow.split(', ').includes(method)) continue;
-      const { status, headers, body } = await client.send(method as 'GET', url, tenant.token);
+      const { status, headers, body } = await client.send(method as 'GET', url, world.token);
       expect([method, status, headers.allow, body.message]).toEqual([
         method,
         405,
@@ -102,11 +96,11 @@ describe('paths and methods', () => {
 
   test('HEAD is answered like GET, without the body', async () => {
     for (const url of ['/2025-04/account', '/2025-04/users', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
-      const get = await service.app.inject({ url, headers: { authorization: `Bearer ${tenant.token}` } });
+      const get = await service.app.inject({ url, headers: { authorization: `Bearer ${world.token}` } });
       const head = await service.app.inject({
         method: 'HEAD',
         url,
-        headers: { authorization: `Bearer ${tenant.token}` },
+        headers: { authorization: `Bearer ${world.token}` },
       });
       expect([head.statusCode, head.headers['content-type'], head.headers['content-length'], head.body]).toEqual([
         get.statusCode,
@@ -127,7 +121,7 @@ describe('paths and methods', () => {
   test('a reply without a tag may not be cached', async () => {
     const ofRoutes = ['/2025-04/account', '/2025-04/members/x', '/2025-04/users?per_page=0'];
     for (const url of [...ofRoutes, '/2025-04/nothing', '/2025-04/%ff']) {
-      expect((await client.get(url, tenant.token)).headers['cache-control']).toBe('no-store');
+      expect((await client.get(url, world.token)).headers['cache-control']).toBe('no-store');
     }
   });
 });
@@ -157,7 +151,7 @@ describe('bodies', () => {
           ['POST', '/nothing', 404],
         ] as const) {
           const headers = type === undefined ? {} : { 'content-type': type };
-          const { status } = await client.send(method, url, tenant.token, { payload, headers });
+          const { status } = await client.send(method, url, world.token, { payload, headers });
           const allowed = malformed.includes(type ?? 'a/b') ? [expected, 415] : [expected];
           expect(allowed, `${method} ${url} with ${JSON.stringify(payload)} as ${type}`).toContain(status);
         }
@@ -167,9 +161,9 @@ describe('bodies', () => {
 
   test('a request body over 16 KiB gets 413', async () => {
     const url = `/2025-04/pull-requests/${absent}/sync`;
-    const fits = await client.put(url, tenant.token, { payload: 'a'.repeat(16 * 1024) });
+    const fits = await client.put(url, world.token, { payload: 'a'.repeat(16 * 1024) });
     expect(fits.status).toBe(404);
-    const over = await client.put(url, tenant.token, { payload: 'a'.repeat(16 * 1024 + 1) });
+    const over = await client.put(url, world.token, { payload: 'a'.repeat(16 * 1024 + 1) });
     expect([over.status, over.body.message]).toEqual([413, 'The request body is too large.']);
   });
 });
@@ -179,7 +173,7 @@ describe("a request's id", () => {
     'a request id that is short and plain is returned: %s',
     async id => {
       for (const url of ['/2025-04/account', '/nothing', '/%', '/healthz']) {
-        const { headers } = await client.get(url, tenant.token, { headers: { 'x-request-id': id } }).catch(() => ({
+        const { headers } = await client.get(url, world.token, { headers: { 'x-request-id': id } }).catch(() => ({
           headers: {},
         }));
         if (url !== '/healthz') expect(headers).toMatchObject({ 'x-request-id': id });
@@ -190,7 +184,7 @@ describe("a request's id", () => {
   test.each(['', ' ', 'x'.repeat(65), 'a b', 'a"b', '<b>', 'a,b', '\u00e9'])(
     'a request id that is not short and plain is replaced: "%s"',
     async id => {
-      const { headers } = await client.get('/2025-04/account', tenant.token, { headers: { 'x-request-id': id } });
+      const { headers } = await client.get('/2025-04/account', world.token, { headers: { 'x-request-id': id } });
       expect(headers['x-request-id']).toMatch(/^[\w-]{3,40}$/);
       expect(headers['x-request-id']).not.toBe(id);
     },
@@ -209,7 +203,7 @@ const forwarded = {
   'x-forwarded-host': 'scores.example',
 };
 const pathOf = async (replica: Service, headers: Record<string, string>, remoteAddress = '10.1.2.3') => {
-  const { status, body } = await replica.client.get<PageBody<object>>('/2025-04/users', tenant.token, {
+  const { status, body } = await replica.client.get<PageBody<object>>('/2025-04/users', world.token, {
     headers,
     remoteAddress,
   });
@@ -239,19 +233,19 @@ test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => 
   const environment = { PUBLIC_URL: 'https://scores.example/api/', TRUST_PROXY: '10.0.0.0/8' };
   const published = closing(await startReplica(service.database.url, environment));
   const scores = published.client;
-  await insertPullRequests(service, tenant, [1, 2]);
+  await insertPullRequests(service, world, [1, 2]);
   for (const headers of [forwarded, { ...forwarded, host: '<script>' }]) {
     const options = { headers, remoteAddress: '10.1.2.3' };
     const { body } = await scores.get<PageBody<{ links: { member: string } }>>(
       '/2025-04/pull-requests?per_page=1',
-      tenant.token,
+      world.token,
       options,
     );
     const base = 'https://scores.example/api/2025-04/';
     expect(body.meta.path).toBe(`${base}pull-requests`);
     expect(body.links.next).toMatch(`${base}pull-requests?per_page=1&cursor=`);
     expect(body.data[0]?.links.member).toMatch(`${base}members/mem_`);
-    const members = await scores.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token, options);
+    const members = await scores.get<{ data: MemberBody[] }>('/2025-04/members', world.token, options);
     expect(members.body.data[0]?.links.pull_requests).toMatch(`${base}members/mem_`);
   }
   expect((await published.app.inject('/openapi.json')).json().servers).toEqual([{ url: 'https://scores.example/api' }]);
@@ -260,7 +254,7 @@ test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => 
 test('the rate limit counts each request of a token, also failed ones, and spares other tokens', async () => {
   const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '6' }));
   const slow = limited.client;
-  const token = await createToken(service, tenant.user, ['read']);
+  const token = await createToken(service, world.user, ['read']);
   const requests = [
     ['GET', '/2025-04/account', 200],
     ['GET', '/2025-04/members/x', 404],
@@ -282,13 +276,13 @@ test('the rate limit counts each request of a token, also failed ones, and spare
   expect(Number(headers['retry-after'])).toBeLessThanOrEqual(60);
   const forged = { 'x-forwarded-for': '203.0.113.77', 'x-real-ip': '203.0.113.78' };
   expect((await slow.get('/2025-04/rules', token, { headers: forged })).status).toBe(429);
-  expect((await slow.get('/2025-04/rules', tenant.token)).status).toBe(200);
+  expect((await slow.get('/2025-04/rules', world.token)).status).toBe(200);
   expect((await slow.get('/2025-04/rules')).status).toBe(401);
 });
 
 test('the rate limit is exact, however many requests come at once', async () => {
   const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
-  const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+  const headers = { authorization: `Bearer ${await createToken(service, world.user, ['read'])}` };
   const send = () => limited.app.inject({ url: '/2025-04/account', headers });
   for (let index = 0; index < 50; index += 1) expect((await send()).statusCode).toBe(200);
   const replies = await Promise.all(Array.from({ length: 30 }, send));
@@ -299,7 +293,7 @@ test('the rate limit is exact, however many requests come at once', async () => 
 
 test('the rate limit is for a minute from the first request, whatever is refused in it', async () => {
   const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '1' }));
-  const headers = { authorization: `Bearer ${await createToken(service, tenant.user, ['read'])}` };
+  const headers = { authorization: `Bearer ${await createToken(service, world.user, ['read'])}` };
   const send = async () => (await limited.app.inject({ url: '/2025-04/account', headers })).statusCode;
   const now = performance.now.bind(performance);
   const clock = vi.spyOn(performance, 'now');
@@ -315,7 +309,7 @@ test('a rate limit of 0 limits nothing', async () => {
   for (let index = 0; index < 700; index += 1) {
     const { statusCode } = await service.app.inject({
       url: '/2025-04/rules',
-      headers: { authorization: `Bearer ${tenant.token}` },
+      headers: { authorization: `Bearer ${world.token}` },
     });
     expect(statusCode).toBe(200);
   }
@@ -354,18 +348,18 @@ test('a service that starts slowly does not count as overloaded', async () => {
     await delay(5);
   }
   const client = replica.client;
-  expect((await client.get('/2025-04/account', tenant.token)).status).toBe(200);
+  expect((await client.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
 test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
   const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
   const busy = replica.client;
   const until = Date.now() + 15_000;
-  let refused = await busy.get('/2025-04/account', tenant.token);
+  let refused = await busy.get('/2025-04/account', world.token);
   while (refused.status === 200 && Date.now() < until) {
     blockFor(1_200);
     await delay(10);
-    refused = await busy.get('/2025-04/account', tenant.token);
+    refused = await busy.get('/2025-04/account', world.token);
   }
   expect([refused.status, refused.headers['retry-after'], refused.body.message]).toEqual([
     503,
@@ -373,7 +367,7 @@ test('a service that is overloaded says so with 503 and Retry-After, and recover
     'The service is overloaded. Try again shortly.',
   ]);
   for (const url of ['/healthz', '/metrics']) expect((await replica.app.inject(url)).statusCode).toBe(200);
-  await expect.poll(async () => (await busy.get('/2025-04/account', tenant.token)).status).toBe(200);
+  await expect.poll(async () => (await busy.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
 const origin = 'https://scores.example';

@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import type { Client } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
-import { closing, type Service, startService } from '../support/service.ts';
-import { createTenant, type Tenant } from '../support/tenants.ts';
+import { closing } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 
 interface RuleBody {
   id: string;
@@ -18,17 +17,10 @@ interface RuleBody {
   created_at: number;
 }
 
-let service: Service;
-let tenant: Tenant;
-let client: Client;
-beforeAll(async () => {
-  service = await startService();
-  tenant = await createTenant(service);
-  client = service.client;
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service, client } = world;
 
-const list = async (token = tenant.token) => {
+const list = async (token = world.token) => {
   const { status, body } = await client.get<{ data: RuleBody[] }>('/2025-04/rules', token);
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['data']);
@@ -36,7 +28,7 @@ const list = async (token = tenant.token) => {
 };
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
   service.database.transaction(executor =>
-    applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' }),
+    applyRuleset(executor, world.organisation.id, { definitions, rules, source: '' }),
   );
 const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
   name,
@@ -127,7 +119,7 @@ async function interrupted(before: () => Promise<unknown>) {
   };
   const app = closing(await buildApp({ ...service, database: { ...database, read } }));
   return async () => {
-    const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${tenant.token}` } });
+    const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${world.token}` } });
     return reply.json<{ data: RuleBody[] }>().data.map(({ name }) => name);
   };
 }
@@ -158,7 +150,7 @@ test('requests for rules that come together share a read, and later ones need no
 });
 
 test('rules of another organisation are not listed', async () => {
-  const other = await createTenant(service);
+  const other = await world.newTenant();
   expect(await list(other.token)).toEqual([]);
   expect(await list()).not.toEqual([]);
 });

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { addUser, removeUser, type User } from '../../src/database/users.ts';
 import { formatId } from '../../src/ids.ts';
-import type { Client, PageBody } from '../support/client.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, createToken, type Tenant } from '../support/tenants.ts';
+import type { PageBody } from '../support/client.ts';
+import { createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
 interface AccountBody {
   id: string;
@@ -15,15 +15,8 @@ interface UserBody extends AccountBody {
   email: string;
 }
 
-let service: Service;
-let tenant: Tenant;
-let client: Client;
-beforeAll(async () => {
-  service = await startService();
-  tenant = await createTenant(service, { login: 'acme' });
-  client = service.client;
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service, client } = world;
 
 async function add(organisationId: string, name: string, photoUrl = 'https://p.example/'): Promise<User> {
   const email = `${encodeURIComponent(name)}-${Math.random()}@acme.example`;
@@ -38,9 +31,9 @@ async function add(organisationId: string, name: string, photoUrl = 'https://p.e
 }
 
 test('without a photo a user has the one of the organisation', async () => {
-  const { organisation } = tenant;
+  const { organisation } = world;
   const user = await add(organisation.id, 'Nobody', '');
-  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users?per_page=100', tenant.token);
+  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users?per_page=100', world.token);
   expect(body.data.find(({ email }) => email === user.email)?.profile_photo_url).toBe(organisation.photoUrl);
   const account = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, user));
   expect(account.body.data.profile_photo_url).toBe(organisation.photoUrl);
@@ -48,7 +41,7 @@ test('without a photo a user has the one of the organisation', async () => {
 });
 
 test('the account is the user who holds the token', async () => {
-  const { user, token } = tenant;
+  const { user, token } = world;
   expect((await client.get('/2025-04/account', token)).body).toEqual({
     data: {
       id: formatId('usr', user.id),
@@ -57,13 +50,13 @@ test('the account is the user who holds the token', async () => {
       created_at: Math.floor(user.createdAt.getTime() / 1000),
     },
   });
-  const bob = await add(tenant.organisation.id, 'Bob');
+  const bob = await add(world.organisation.id, 'Bob');
   const { body } = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, bob));
   expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob' });
 });
 
 test('the token of a removed user gets 401, for the account as for the users', async () => {
-  const gone = await add(tenant.organisation.id, 'Gone');
+  const gone = await add(world.organisation.id, 'Gone');
   const token = await createToken(service, gone);
   expect((await client.get('/2025-04/account', token)).status).toBe(200);
   await removeUser(service.database.executor, gone);
@@ -73,13 +66,13 @@ test('the token of a removed user gets 401, for the account as for the users', a
 });
 
 test('users have every field of the specification', async () => {
-  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', tenant.token);
+  const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', world.token);
   expect(body.data.find(({ name }) => name === 'Ada Lovelace')).toEqual({
-    id: formatId('usr', tenant.user.id),
+    id: formatId('usr', world.user.id),
     name: 'Ada Lovelace',
     email: 'ada@acme.example',
     profile_photo_url: 'https://photos.example/ada',
-    created_at: Math.floor(tenant.user.createdAt.getTime() / 1000),
+    created_at: Math.floor(world.user.createdAt.getTime() / 1000),
   });
 });
 
@@ -89,7 +82,7 @@ test('users sort as people sort names, in any alphabet and case, and equal names
     ...['Oneil', 'de la Cruz', 'Delacruz', 'Ωmega', 'Яна', '王小明', '李', '', ' ', '10', '9', '\u{1F600}', 'ß', 'ss'],
     ...['Adam', 'Adam', 'a', 'A', 'ä', 'Å', 'å'],
   ];
-  const other = await createTenant(service);
+  const other = await world.newTenant();
   await removeUser(service.database.executor, other.user);
   const users = [];
   for (const name of names) users.push(await add(other.organisation.id, name));
@@ -108,7 +101,7 @@ test('users sort as people sort names, in any alphabet and case, and equal names
 });
 
 test('users of another organisation are not listed', async () => {
-  const other = await createTenant(service);
+  const other = await world.newTenant();
   const { body } = await client.get<PageBody<UserBody>>('/2025-04/users', other.token);
   expect(body.data.map(({ id }) => id)).toEqual([formatId('usr', other.user.id)]);
 });

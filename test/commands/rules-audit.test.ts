@@ -3,26 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, insertPullRequests } from '../support/tenants.ts';
+import { insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { type Environment, runHere, runJson } from './support.ts';
 
-let service: Service;
+const { service, newTenant } = await startWorld();
 let environment: Environment;
 let folder: string;
 let login: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'pullscore-audit-'));
-  service = await startService();
   environment = { DATABASE_URL: service.database.url };
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   login = tenant.organisation.login;
   // Each has one line added and one removed.
   await insertPullRequests(service, tenant, [1, 2, 3, 4]);
 });
 afterAll(async () => {
-  await service.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -98,7 +96,7 @@ test('rules audit --max-share fails if a way gains on a larger share', async () 
 });
 
 test('rules audit --max-share allows exactly that share, in spite of binary fractions', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   await insertPullRequests(service, tenant, Array(1_000).fill(1));
   const file = rulesFile('number <= 7', 'per(size, 10)');
   const codes = ['0.6%', '0.7%'].map(async share => {
@@ -123,7 +121,7 @@ test('rules audit refuses a share, a file or an organisation that is not valid',
 });
 
 test('rules audit samples many pull requests, the same ones each time', async () => {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   await insertPullRequests(service, tenant, Array(14_000).fill(1));
   const file = rulesFile('true', '1');
   const read = () =>

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { members, pullRequests, repositories } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { runHere, runJson } from './support.ts';
 
-let service: Service;
+const { service, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
 let environment: Record<string, string>;
 let folder: string;
@@ -29,11 +29,9 @@ let lineRules: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'pullscore-standings-'));
   lineRules = rulesFile('lines.yaml', 'additions - deletions');
-  service = await startService();
   environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
 });
 afterAll(async () => {
-  await service.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -65,7 +63,7 @@ async function newOrganisation(
   added: readonly Added[],
   { rules = lineRules }: { rules?: string | undefined } = {},
 ): Promise<Tenant & { login: string }> {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const { id: organisationId, login } = tenant.organisation;
   const { executor } = service.database;
   const memberIds = new Map(Object.keys(people).map(name => [name, newId()]));
@@ -274,7 +272,7 @@ describe('a period', () => {
     expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
       `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nNo pull requests in this period.\n`,
     );
-    const { organisation } = await createTenant(service);
+    const { organisation } = await newTenant();
     expect((await standings(organisation.login)).stdout).toContain(': all pull requests\n\nNo pull requests.\n');
   });
 });

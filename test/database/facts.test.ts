@@ -1,19 +1,14 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readFacts, readSnapshot } from '../../src/database/snapshot.ts';
 import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
-let service: Service;
-let acme: Tenant;
-beforeAll(async () => {
-  service = await startService();
-  acme = await createTenant(service);
-});
-afterAll(() => service.close());
+const world = await startWorld();
+const { service } = world;
 
 const names = [...factNames, 'file_changes'] as const satisfies SourceName[];
 
@@ -42,7 +37,7 @@ describe('facts', () => {
   const hostile = ['', '"', '\\', ',', '{a,b}', 'NULL', 'null', 'a "b"', 'line\nbreak', '\t', '🙂', 'ñ', '[1]', 't'];
 
   beforeAll(async () => {
-    const ids = await insertPullRequests(service, acme, [1_500_000_000, 0, 4_102_444_799]);
+    const ids = await insertPullRequests(service, world, [1_500_000_000, 0, 4_102_444_799]);
     await service.database.executor
       .update(pullRequests)
       .set({
@@ -75,14 +70,14 @@ describe('facts', () => {
         selfMerged: true,
       })
       .where(eq(pullRequests.id, ids[0] ?? ''));
-    await insertPullRequests(service, await createTenant(service), [1]);
+    await insertPullRequests(service, await world.newTenant(), [1]);
   });
 
   test('are the same as in the rest of the service, read one by one and all together', async () => {
-    const expected = await storedFacts(acme.organisation.id);
+    const expected = await storedFacts(world.organisation.id);
     expect(expected.size).toBe(3);
     for (const wanted of [names, ...names.map(name => [name])]) {
-      const read = await readAll(acme.organisation.id, wanted);
+      const read = await readAll(world.organisation.id, wanted);
       expect(read.map(({ id }) => id).sort()).toEqual([...expected.keys()].sort());
       for (const { id, facts } of read) {
         for (const name of wanted) expect([name, facts[name]]).toEqual([name, expected.get(id)?.[name]]);
@@ -124,7 +119,7 @@ describe('a snapshot', () => {
   });
 
   test('reads every pull request once, in many batches', async () => {
-    const many = await createTenant(service);
+    const many = await world.newTenant();
     const ids = await insertPullRequests(
       service,
       many,
@@ -137,7 +132,7 @@ describe('a snapshot', () => {
   });
 
   test('does not see later changes, and writes nothing', async () => {
-    const changing = await createTenant(service);
+    const changing = await world.newTenant();
     await insertPullRequests(
       service,
       changing,
@@ -166,7 +161,7 @@ describe('a snapshot', () => {
   });
 
   test('a snapshot that fails between two batches leaves nothing behind', async () => {
-    const failing = await createTenant(service);
+    const failing = await world.newTenant();
     await insertPullRequests(
       service,
       failing,

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { getRuleset } from '../../src/database/rules.ts';
@@ -11,18 +11,13 @@ import type { Scorer } from '../../src/scorer/jobs.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { hostileScorer, scorersOf } from '../support/scorer.ts';
-import { type Service, startService } from '../support/service.ts';
-import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 
 // On a busy machine a process of low priority gets its two seconds of processor time late.
 vi.setConfig({ testTimeout: 180_000 });
 const patient = { timeout: 60_000 };
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.close());
+const { service, newTenant } = await startWorld();
 
 /** Ended with the test. */
 function newScorer(limits: { maxQueueMs?: number } = {}): Scorer {
@@ -106,7 +101,7 @@ test('a rules file that takes too long is refused as such', async () => {
 });
 
 test('rules in force that break a bound are suspended, with the entry, and said so in the audit log', async () => {
-  const { organisation } = await createTenant(service);
+  const { organisation } = await newTenant();
   const { executor } = service.database;
   await executor.insert(rulesets).values({
     organisationId: organisation.id,

@@ -1,5 +1,5 @@
 import { asc, eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
@@ -9,17 +9,14 @@ import { newId } from '../../src/ids.ts';
 import { startLoops } from '../../src/sync/loops.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { createRandom } from '../support/random.ts';
-import { type Service, startReplica, startService } from '../support/service.ts';
+import { startReplica } from '../support/service.ts';
 import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import { waitUntil } from './support.ts';
 
-let service: Service;
+const { service } = await startWorld();
 let tenant: Tenant;
 let organisationId: string;
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.close());
 beforeEach(async () => {
   await service.database.executor.execute(sql`truncate organisations, audit_events cascade`);
   tenant = await createTenant(service, { login: 'acme' });

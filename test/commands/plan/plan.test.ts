@@ -8,11 +8,11 @@ import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../../src/ids.ts';
 import type { PlanDocument } from '../../../src/reports/plan.ts';
-import { type Service, startService } from '../../support/service.ts';
-import { createTenant, insertPullRequests, type Tenant } from '../../support/tenants.ts';
+import { insertPullRequests, type Tenant } from '../../support/tenants.ts';
+import { startWorld } from '../../support/world.ts';
 import { complaintOf, type Environment, runHere, runJson, runWith } from '../support.ts';
 
-let service: Service;
+const { service, newTenant } = await startWorld();
 let environment: Environment;
 let folder: string;
 let github: Server;
@@ -26,14 +26,12 @@ beforeAll(async () => {
   }).listen(0, '127.0.0.1');
   await once(github, 'listening');
   const { port } = github.address() as AddressInfo;
-  service = await startService();
   // No credentials, and every call of GitHub is counted.
   environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${port}` };
 });
 afterAll(async () => {
   expect(calls).toBe(0);
   github.close();
-  await service.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -52,7 +50,7 @@ function rulesFile(name: string, ...rules: [name: string, expression: string, va
 
 /** Pull requests number 1 to `count`: as many additions as their number, every other one by Ada. */
 async function newOrganisation(count: number): Promise<Tenant & { login: string }> {
-  const tenant = await createTenant(service);
+  const tenant = await newTenant();
   const { id, login } = tenant.organisation;
   if (count > 0) {
     await insertPullRequests(
