@@ -55,7 +55,7 @@ async function applyAndScore(next: RuleDefinition[]): Promise<void> {
 }
 
 beforeEach(async () => {
-  world = await startWorld();
+  world = await startWorld({ RECONCILE_INTERVAL: '900' });
   world.acme.member('grace', { name: 'Grace' });
   world.web.addPullRequest({
     title: 'Answer 404 for unknown members',
