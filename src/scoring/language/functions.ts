@@ -27,9 +27,11 @@ export interface FunctionDefinition {
   implementation: (...values: never[]) => Value;
 }
 
-type ListedFunction = Omit<FunctionDefinition, 'name' | 'repeats'>;
+type Implementation = FunctionDefinition['implementation'];
+type Texts = readonly string[];
+type Globs = readonly Pattern[];
 
-function hasLabel(labels: readonly string[], name: string): boolean {
+function hasLabel(labels: Texts, name: string): boolean {
   const wanted = name.toLowerCase();
   return labels.some(label => label.toLowerCase() === wanted);
 }
@@ -45,56 +47,14 @@ export function roundHalfAway(value: number): number {
   return value < 0 ? -Math.round(-value) : Math.round(value);
 }
 
-/** By signature. */
-const ofNumbers: Record<string, (...numbers: number[]) => number> = {
-  'min(a, b, …)': Math.min,
-  'max(a, b, …)': Math.max,
-  'abs(x)': Math.abs,
-  'round(x)': roundHalfAway,
-  'floor(x)': Math.floor,
-  'ceil(x)': Math.ceil,
-  'clamp(x, low, high)': (x, low, high) => Math.min(Math.max(x, low), high),
-  'per(n, unit)': (n, unit) => Math.trunc(n / unit),
-  'sqrt(x)': Math.sqrt,
-  'log(x)': x => (x > 0 ? Math.log(x) : Number.NaN),
-  'exp(x)': Math.exp,
-};
-
-const numberFunctions = Object.entries(ofNumbers).map(([signature, implementation]): ListedFunction => {
-  const [, ...parameters] = signature.match(/\w+/g) ?? [];
-  return { signature, parameters: parameters.map(() => 'number'), result: 'number', implementation };
-});
-
-type Files = readonly string[];
-type Globs = readonly Pattern[];
-
-const ofGlobs = (name: string) =>
-  ({
-    signature: `${name}("glob", …)`,
-    parameters: ['literal'],
-    prepare: prepareWith(compileGlob),
-  }) satisfies Partial<ListedFunction>;
-
-const ofFiles = (
-  name: string,
-  result: 'boolean' | 'number',
-  implementation: (files: Files, globs: Globs) => Value,
-): ListedFunction => ({ ...ofGlobs(name), facts: ['files'], result, implementation });
-
 /**
- * A function that adds up lines of files.
+ * Adds up lines of files.
  *
  * @param isCounted whether the files that match are counted, or all others
  */
-const ofLines = (
-  name: string,
-  isCounted: boolean,
-  linesOf: (added: number, removed: number) => number,
-): ListedFunction => ({
-  ...ofGlobs(name),
-  facts: ['files', 'file_changes'],
-  result: 'number',
-  implementation: (files: Files, changes: readonly number[], globs: Globs) => {
+const sumLines =
+  (isCounted: boolean, linesOf: (added: number, removed: number) => number) =>
+  (files: Texts, changes: readonly number[], globs: Globs) => {
     // Only a mistake of ours could store other files beside these lines: no number is better than a wrong one.
     if (changes.length !== 2 * files.length) return Number.NaN;
     let lines = 0;
@@ -103,8 +63,7 @@ const ofLines = (
       lines += linesOf(changes[2 * index] ?? 0, changes[2 * index + 1] ?? 0);
     }
     return lines;
-  },
-});
+  };
 
 /** Labels that differ only by case are the same on GitHub. */
 function compileLabelGlob(glob: string): Pattern {
@@ -112,102 +71,85 @@ function compileLabelGlob(glob: string): Pattern {
   return { test: label => test(label.toLowerCase()), size };
 }
 
-const fileFunctions: readonly ListedFunction[] = [
-  ofFiles('any_file', 'boolean', (files, globs) => files.some(file => matchesAny(file, globs))),
-  ofFiles('all_files', 'boolean', (files, globs) => files.length > 0 && files.every(file => matchesAny(file, globs))),
-  ofFiles('count_files', 'number', (files, globs) => files.filter(file => matchesAny(file, globs)).length),
-  ofLines('lines', true, (added, removed) => added + removed),
-  ofLines('lines_except', false, (added, removed) => added + removed),
-  ofLines('added', true, added => added),
-  ofLines('removed', true, (_, removed) => removed),
-];
+const textParameters = ['text', 'part', 'beginning', 'ending', 'item', 'name'];
 
-const listed: readonly ListedFunction[] = [
-  {
-    signature: 'contains(text, part)',
-    parameters: ['text', 'text'],
-    result: 'boolean',
-    implementation: containsText,
-  },
-  {
-    signature: 'contains(list, item)',
-    parameters: ['list', 'text'],
-    result: 'boolean',
-    implementation: (list: readonly string[], item: string) => list.includes(item),
-  },
-  {
-    signature: 'starts_with(text, beginning)',
-    parameters: ['text', 'text'],
-    result: 'boolean',
-    implementation: (text: string, beginning: string) => text.startsWith(beginning),
-  },
-  {
-    signature: 'ends_with(text, ending)',
-    parameters: ['text', 'text'],
-    result: 'boolean',
-    implementation: (text: string, ending: string) => text.endsWith(ending),
-  },
-  {
-    signature: 'matches(text, "pattern")',
-    parameters: ['text', 'literal'],
-    result: 'boolean',
-    prepare: prepareWith(compilePattern),
-    implementation: matchesAny,
-  },
-  {
-    signature: 'glob(text, "glob")',
-    parameters: ['text', 'literal'],
-    result: 'boolean',
-    prepare: prepareWith(compileGlob),
-    implementation: matchesAny,
-  },
-  {
-    signature: 'lower(text)',
-    parameters: ['text'],
-    result: 'text',
-    implementation: (text: string) => text.toLowerCase(),
-  },
-  {
-    signature: 'length(text)',
-    parameters: ['text'],
-    result: 'number',
-    implementation: characterCount,
-  },
-  {
-    signature: 'length(list)',
-    parameters: ['list'],
-    result: 'number',
-    implementation: (list: readonly string[]) => list.length,
-  },
-  ...numberFunctions,
-  {
-    signature: 'date("2026-01-31")',
-    parameters: ['literal'],
-    result: 'number',
-    prepare: ([text = '']) => readDate(text),
-    implementation: (time: number) => time,
-  },
-  {
-    signature: 'has_label(name)',
-    parameters: ['text'],
-    facts: ['labels'],
-    result: 'boolean',
-    implementation: hasLabel,
-  },
-  {
-    ...ofGlobs('any_label'),
-    facts: ['labels'],
-    result: 'boolean',
-    prepare: prepareWith(compileLabelGlob),
-    implementation: (labels: readonly string[], globs: Globs) => labels.some(label => matchesAny(label, globs)),
-  },
-  ...fileFunctions,
-];
+function typeOfParameter(name: string): FactType | 'literal' {
+  if (name.startsWith('"')) return 'literal';
+  if (name === 'list') return 'list';
+  return textParameters.includes(name) ? 'text' : 'number';
+}
 
-const definitions = listed.map((definition): FunctionDefinition => {
-  const { signature } = definition;
-  return { ...definition, name: signature.replace(/\(.*/, ''), repeats: signature.includes('…') };
-});
+/** @param implementations by signature, whose parameters say their types by their names */
+const define = (
+  result: FactType,
+  implementations: Readonly<Record<string, Implementation>>,
+  others: Pick<FunctionDefinition, 'facts' | 'prepare'> = {},
+): FunctionDefinition[] =>
+  Object.entries(implementations).map(([signature, implementation]) => {
+    const [name = '', ...parameters] = signature.match(/"[^"]*"|\w+/g) ?? [];
+    const repeats = signature.includes('…');
+    return { name, signature, parameters: parameters.map(typeOfParameter), repeats, result, implementation, ...others };
+  });
+
+const prepareGlobs = prepareWith(compileGlob);
+
+const definitions = [
+  ...define('boolean', {
+    'contains(text, part)': containsText,
+    'contains(list, item)': (list: Texts, item: string) => list.includes(item),
+    'starts_with(text, beginning)': (text: string, beginning: string) => text.startsWith(beginning),
+    'ends_with(text, ending)': (text: string, ending: string) => text.endsWith(ending),
+  }),
+  ...define('boolean', { 'matches(text, "pattern")': matchesAny }, { prepare: prepareWith(compilePattern) }),
+  ...define('boolean', { 'glob(text, "glob")': matchesAny }, { prepare: prepareGlobs }),
+  ...define('text', { 'lower(text)': (text: string) => text.toLowerCase() }),
+  ...define('number', {
+    'length(text)': characterCount,
+    'length(list)': (list: Texts) => list.length,
+    'min(a, b, …)': Math.min,
+    'max(a, b, …)': Math.max,
+    'abs(x)': Math.abs,
+    'round(x)': roundHalfAway,
+    'floor(x)': Math.floor,
+    'ceil(x)': Math.ceil,
+    'clamp(x, low, high)': (x: number, low: number, high: number) => Math.min(Math.max(x, low), high),
+    'per(n, unit)': (n: number, unit: number) => Math.trunc(n / unit),
+    'sqrt(x)': Math.sqrt,
+    'log(x)': (x: number) => (x > 0 ? Math.log(x) : Number.NaN),
+    'exp(x)': Math.exp,
+  }),
+  ...define('number', { 'date("2026-01-31")': (time: number) => time }, { prepare: ([text = '']) => readDate(text) }),
+  ...define('boolean', { 'has_label(name)': hasLabel }, { facts: ['labels'] }),
+  ...define(
+    'boolean',
+    { 'any_label("glob", …)': (labels: Texts, globs: Globs) => labels.some(label => matchesAny(label, globs)) },
+    { facts: ['labels'], prepare: prepareWith(compileLabelGlob) },
+  ),
+  ...define(
+    'boolean',
+    {
+      'any_file("glob", …)': (files: Texts, globs: Globs) => files.some(file => matchesAny(file, globs)),
+      'all_files("glob", …)': (files: Texts, globs: Globs) =>
+        files.length > 0 && files.every(file => matchesAny(file, globs)),
+    },
+    { facts: ['files'], prepare: prepareGlobs },
+  ),
+  ...define(
+    'number',
+    { 'count_files("glob", …)': (files: Texts, globs: Globs) => files.filter(file => matchesAny(file, globs)).length },
+    { facts: ['files'], prepare: prepareGlobs },
+  ),
+  ...define(
+    'number',
+    {
+      'lines("glob", …)': sumLines(true, (added, removed) => added + removed),
+      'lines_except("glob", …)': sumLines(false, (added, removed) => added + removed),
+      'added("glob", …)': sumLines(true, added => added),
+      'removed("glob", …)': sumLines(true, (_, removed) => removed),
+    },
+    { facts: ['files', 'file_changes'], prepare: prepareGlobs },
+  ),
+];
 
 /** By name; a function that takes a text or a list has two definitions. */
 export const functions: ReadonlyMap<string, readonly FunctionDefinition[]> = new Map(
