@@ -18,8 +18,8 @@ export const ways = [
 
 export type Way = (typeof ways)[number];
 
-/** The pull requests that would replace one; itself if the way does not apply. */
-export type Change = (facts: Facts) => readonly Facts[];
+/** The pull requests that would replace one; undefined if the way does not apply. */
+export type Change = (facts: Facts) => Facts | readonly Facts[] | undefined;
 
 const paddingLines = 300;
 const paddingFiles = ['package-lock.json', 'pnpm-lock.yaml', 'go.sum', 'dist/a.js', 'vendor/a.js', 'docs/notes.md'];
@@ -56,19 +56,13 @@ function someFiles(
 }
 
 const split: Change = facts => {
-  if (facts.size < 2) return [facts];
+  if (facts.size < 2) return undefined;
   const places = [...facts.files.keys()];
   return [Math.ceil, Math.floor].map((round, index) => {
     const half = (lines: number) => round(lines / 2);
-    const files =
-      places.length < 2
-        ? someFiles(facts, places, half)
-        : someFiles(
-            facts,
-            places.filter(place => place % 2 === index),
-          );
+    const own = places.filter(place => place % 2 === index);
     return changed(facts, {
-      ...files,
+      ...(places.length < 2 ? someFiles(facts, places, half) : someFiles(facts, own)),
       additions: half(facts.additions),
       deletions: facts.deletions - half(facts.deletions),
       changed_files: Math.max(1, half(facts.changed_files)),
@@ -80,74 +74,58 @@ const split: Change = facts => {
 
 const pad =
   (path: string): Change =>
-  facts => [
+  facts =>
     changed(facts, {
       additions: facts.additions + paddingLines,
       changed_files: facts.changed_files + 1,
       files: [...facts.files, path],
       file_changes: facts.file_changes && [...facts.file_changes, paddingLines, 0],
-    }),
-  ];
+    });
 
 const splitFile: Change = facts => {
-  if (facts.changed_files === 0) return [facts];
+  if (facts.changed_files === 0) return undefined;
   const [first, ...others] = facts.files.keys();
   const name = facts.files[first ?? 0] ?? '';
   const kept = someFiles(facts, others);
   const pieces = first === undefined ? 0 : manyFiles;
   const upTo = (side: number, piece: number) => Math.floor(((facts.file_changes?.[side] ?? 0) * piece) / manyFiles);
   const lines = (side: number, piece: number) => upTo(side, piece + 1) - upTo(side, piece);
-  return [
-    changed(facts, {
-      changed_files: facts.changed_files + manyFiles - 1,
-      // The extension stays, so that globs match as before.
-      files: [
-        ...Array.from({ length: pieces }, (_, piece) => name.replace(/(\.[^./]*)?$/, `-${piece}$1`)),
-        ...kept.files,
-      ],
-      file_changes: kept.file_changes && [
-        ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece)]).flat(),
-        ...kept.file_changes,
-      ],
-    }),
-  ];
+  return changed(facts, {
+    changed_files: facts.changed_files + manyFiles - 1,
+    // The extension stays, so that globs match as before.
+    files: [
+      ...Array.from({ length: pieces }, (_, piece) => name.replace(/(\.[^./]*)?$/, `-${piece}$1`)),
+      ...kept.files,
+    ],
+    file_changes: kept.file_changes && [
+      ...Array.from({ length: pieces }, (_, piece) => [lines(0, piece), lines(1, piece)]).flat(),
+      ...kept.file_changes,
+    ],
+  });
 };
 
 const reopen: Change = facts => {
-  if (facts.merged) return [facts];
-  return [
-    changed(facts, { state: facts.draft ? 'draft' : 'open', closed_at: null, updated_at: facts.updated_at + 60 }),
-  ];
+  if (facts.merged) return undefined;
+  return changed(facts, { state: facts.draft ? 'draft' : 'open', closed_at: null, updated_at: facts.updated_at + 60 });
 };
 
 const mergeAlone: Change = facts => {
-  if (facts.self_merged) return [facts];
+  if (facts.self_merged) return undefined;
   const mergedAt = facts.merged_at ?? facts.closed_at ?? Math.max(facts.updated_at, facts.created_at);
-  return [
-    changed(facts, {
-      state: 'merged',
-      draft: false,
-      merged_at: mergedAt,
-      closed_at: mergedAt,
-      merged_by: facts.author,
-      self_merged: true,
-    }),
-  ];
+  const merged = { state: 'merged', draft: false, merged_at: mergedAt, closed_at: mergedAt } as const;
+  return changed(facts, { ...merged, merged_by: facts.author, self_merged: true });
 };
 
 /** What the rules look for, and so what somebody gaming them would add. */
 function findHints(trees: readonly TypedExpression[]) {
   const labels = new Set<string>();
   const titles = new Set<string>();
-  const isFact = (tree: TypedExpression, name: SourceName) => tree.kind === 'fact' && tree.name === name;
   for (const tree of allParts(trees)) {
-    const { parts } = tree;
-    const texts = parts.flatMap(part =>
-      part.kind === 'constant' && typeof part.value === 'string' ? [part.value] : [],
-    );
+    const reads = (name: SourceName) => tree.parts.some(part => part.kind === 'fact' && part.name === name);
+    const texts = tree.parts.flatMap(part => (part.kind === 'constant' ? [part.value] : []));
     const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
-    if (parts.some(part => isFact(part, 'labels'))) for (const text of [...texts, ...literals]) labels.add(text);
-    if (parts.some(part => isFact(part, 'title'))) for (const text of texts) titles.add(text);
+    if (reads('labels')) for (const text of [...texts, ...literals]) labels.add(String(text));
+    if (reads('title')) for (const text of texts) titles.add(String(text));
   }
   return { labels, titles };
 }
@@ -158,22 +136,24 @@ export function changesOf(trees: readonly TypedExpression[]): Record<Way, readon
   return {
     split: [split],
     pad: paddingFiles.map(pad),
-    commits: [facts => [{ ...facts, commits: facts.commits + manyCommits }]],
+    commits: [facts => ({ ...facts, commits: facts.commits + manyCommits })],
     body: [
-      facts => [{ ...facts, body: facts.body + filler }],
-      facts => [{ ...facts, body: `${facts.body}${filler}\n\nCloses #1`, linked_issues: facts.linked_issues + 1 }],
+      facts => ({ ...facts, body: facts.body + filler }),
+      facts => ({ ...facts, body: `${facts.body}${filler}\n\nCloses #1`, linked_issues: facts.linked_issues + 1 }),
     ],
     title: [...usualPrefixes, ...titles].map(
       (prefix): Change =>
-        facts => [facts.title.startsWith(prefix) ? facts : { ...facts, title: prefix + facts.title }],
+        facts =>
+          facts.title.startsWith(prefix) ? undefined : { ...facts, title: prefix + facts.title },
     ),
     label: [...labels].map(
       (label): Change =>
-        facts => [facts.labels.includes(label) ? facts : { ...facts, labels: [...facts.labels, label] }],
+        facts =>
+          facts.labels.includes(label) ? undefined : { ...facts, labels: [...facts.labels, label] },
     ),
     reopen: [reopen],
     self_merge: [mergeAlone],
-    bot_approval: [facts => [{ ...facts, bot_reviews: (facts.bot_reviews ?? 0) + 1 }]],
+    bot_approval: [facts => ({ ...facts, bot_reviews: (facts.bot_reviews ?? 0) + 1 })],
     files: [splitFile],
   };
 }

@@ -57,7 +57,9 @@ export function createAudit(ruleset: Ruleset) {
     let best: { after: number; points: Float64Array } | undefined;
     for (const change of tally.changes) {
       const points = new Float64Array(names.length);
-      const after = change(original).reduce((sum, result) => sum + score(result, points), 0);
+      const results = change(original);
+      if (results === undefined) continue;
+      const after = [results].flat().reduce((sum, result) => sum + score(result, points), 0);
       if (after > (best?.after ?? from)) best = { after, points };
     }
     if (best === undefined) return;
