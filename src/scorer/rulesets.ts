@@ -46,12 +46,8 @@ export function createRulesets(): Rulesets {
 
 /** Evaluates each entry alone first, and says which comes next: if the process ends in it, it is known. */
 function scoreCarefully({ alive }: Work, version: number, { entries, score }: CompiledRuleset) {
-  const counts = new Map<string, number>();
   const evaluators = entries.map(checked => {
-    const { name: rule } = checked;
-    const entry = (counts.get(rule) ?? 0) + 1;
-    counts.set(rule, entry);
-    return { name: { version, rule, entry }, evaluate: compileEffects([checked]) };
+    return { name: { version, rule: checked.name, entry: checked.entry }, evaluate: compileEffects([checked]) };
   });
   return (facts: Facts): Score => {
     let totalMs = 0;

@@ -7,7 +7,7 @@
  */
 import { decimal } from '../text/numbers.ts';
 import { type Facts, factOf } from './facts.ts';
-import type { CheckedEntry } from './language/compile.ts';
+import { type CheckedEntry, treesOf } from './language/compile.ts';
 import { parseExpression } from './language/expression.ts';
 import type { Value } from './language/functions.ts';
 import type { Pattern } from './language/pattern.ts';
@@ -22,13 +22,6 @@ export const admissionLimits = {
   /** From here on there is a warning. */
   warningMs: 140,
 } as const;
-
-/** An entry of a rule, from 1. */
-export interface NumberedEntry {
-  rule: string;
-  entry: number;
-  checked: CheckedEntry;
-}
 
 export interface Measurement {
   /** Of all entries together, for the slowest kind of text for each. */
@@ -101,7 +94,8 @@ function timeReference(): number {
   return time(() => work(reference, facts));
 }
 
-interface Candidate extends NumberedEntry {
+interface Candidate {
+  checked: CheckedEntry;
   parts: readonly TypedExpression[];
   /** A kind of text, and the best time for it. */
   cases: { syllables: Syllables; ms: number }[];
@@ -130,7 +124,8 @@ function measure(candidates: readonly Candidate[], { share, enoughMs, maxMs }: E
     let sum = 0;
     const entries: Measurement['entries'] = [];
     for (const candidate of candidates) {
-      const { rule, entry, parts, cases } = candidate;
+      const { checked, parts, cases } = candidate;
+      const { name: rule, entry } = checked;
       const names = factsRead(parts);
       for (const each of cases) {
         onEntry(rule, entry);
@@ -155,12 +150,11 @@ function measure(candidates: readonly Candidate[], { share, enoughMs, maxMs }: E
  *
  * @param onEntry called before each step
  */
-export function measureRules(entries: readonly NumberedEntry[], onEntry: OnEntry = () => undefined): Measurement {
-  const candidates = entries.flatMap((entry): Candidate[] => {
-    const { condition, value } = entry.checked;
-    const parts = [condition, value].flatMap(slowParts);
+export function measureRules(entries: readonly CheckedEntry[], onEntry: OnEntry = () => undefined): Measurement {
+  const candidates = entries.flatMap((checked): Candidate[] => {
+    const parts = treesOf([checked]).flatMap(slowParts);
     const cases = syllablesFor(parts).map(syllables => ({ syllables, ms: Number.POSITIVE_INFINITY }));
-    return parts.length === 0 ? [] : [{ ...entry, parts, cases }];
+    return parts.length === 0 ? [] : [{ checked, parts, cases }];
   });
   if (candidates.length === 0) return { ms: 0, isMore: false, entries: [] };
   const { ms } = admissionLimits;

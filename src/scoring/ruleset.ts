@@ -127,7 +127,8 @@ export function checkRule(
         describeProblem(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`),
       );
     } else if (condition !== undefined && value !== undefined) {
-      entries.push({ name, logic: { expression: conditionOf(rule, expression), effect }, condition, value });
+      const evaluated = { expression: conditionOf(rule, expression), effect };
+      entries.push({ name, entry: index + 1, logic: evaluated, condition, value });
     }
   }
   return { entries, problems };

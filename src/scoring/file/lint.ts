@@ -1,6 +1,6 @@
 /** What a valid rules file probably does not mean. */
 
-import { type CheckedEntry, scoreLimits } from '../language/compile.ts';
+import { type CheckedEntry, scoreLimits, treesOf } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
 import { DefinitionError } from '../language/syntax.ts';
 import { excerpt } from '../language/text.ts';
@@ -50,12 +50,12 @@ function describeConstancy(shown: string, { isTrue, because }: Constancy): strin
 
 function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
   let isDead = true;
-  for (const [index, { logic, condition, value }] of entries.entries()) {
-    const about = (part: 'expression' | 'value', reason: string) => describeProblem(rule.name, index + 1, part, reason);
+  for (const { entry, logic, condition, value } of entries) {
+    const about = (part: 'expression' | 'value', reason: string) => describeProblem(rule.name, entry, part, reason);
     const { expression: source, effect } = logic;
     const constant = constantParts(condition);
     const [when, own = condition] = rule.when === undefined ? [] : condition.parts;
-    if (when !== undefined && index === 0) {
+    if (when !== undefined && entry === 1) {
       for (const reason of lintExpression(when, source, constant))
         yield describeProblem(rule.name, null, 'when', reason);
     }
@@ -84,9 +84,7 @@ function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
 
 /** Call it for rules and definitions without problems. A disabled rule is read like any other. */
 export function* lintRules(definitions: CheckedDefinitions, rules: readonly ValidRule[]): Generator<Warning> {
-  const used = definitionsUsed(
-    rules.flatMap(({ entries }) => entries.flatMap(({ condition, value }) => [condition, value])),
-  );
+  const used = definitionsUsed(rules.flatMap(({ entries }) => treesOf(entries)));
   for (const [name, definition] of definitions) {
     const about = (reason: string) => ({ definition: name, message: `Definition ${JSON.stringify(name)}: ${reason}` });
     if (!used.has(name)) yield about('no rule uses it; remove it');

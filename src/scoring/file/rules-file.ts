@@ -163,10 +163,11 @@ function checkExpressions(
 
 /** Rules that are fast one by one can be slow together. @param warn for what is nearly too slow */
 function checkSpeed(rules: readonly CheckedRule[], report: Report, warn: Report, onEntry: OnEntry | undefined): void {
-  const entries = rules
-    .filter(({ rule }) => rule.is_enabled)
-    .flatMap(({ rule, entries }) => entries.map((checked, index) => ({ rule: rule.name, entry: index + 1, checked })));
-  const measurement = measureRules(entries, onEntry);
+  const enabled = rules.filter(({ rule }) => rule.is_enabled);
+  const measurement = measureRules(
+    enabled.flatMap(({ entries }) => entries),
+    onEntry,
+  );
   const judgement = judge(measurement);
   const [slowest] = measurement.entries;
   const node = rules.find(({ rule }) => rule.name === slowest?.rule)?.node;

@@ -12,6 +12,8 @@ import type { TypedExpression } from './tree.ts';
 export interface CheckedEntry {
   /** The rule's name. */
   name: string;
+  /** Its place in the rule, from 1. */
+  entry: number;
   /** With the whole condition. */
   logic: RuleLogic;
   condition: TypedExpression;
