@@ -96,7 +96,7 @@ function statesWith(name: FactName, value: Value | null | undefined): readonly P
       return value === null || value === false ? ['open', 'draft', 'closed'] : ['merged'];
     case 'merged_by':
     case 'self_merged':
-      // The name of who merged it may be unknown.
+      // If it is merged, this may still be unknown.
       return value === null || value === false ? pullRequestStates : ['merged'];
     case 'closed_at':
     case 'hours_to_close':

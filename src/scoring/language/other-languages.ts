@@ -1,4 +1,4 @@
-/** What people write who know other languages, and how it is written here. */
+/** What people write in other languages, and how it is written here. */
 import { factNames, factOf, isFactName } from '../facts.ts';
 import { functions } from './functions.ts';
 import { nearestName } from './nearest-name.ts';
