@@ -91,7 +91,7 @@ describe('a definition', () => {
     expect(evaluate('author in labels && contains(sprint, "x")', defined, facts)).toBe(false);
   });
 
-  test('definitions may have names that mean something to JavaScript', () => {
+  test('may have a name that means something to JavaScript', () => {
     const defined = { constructor: '1', toString: '2', hasOwnProperty: '3', this: '4', arguments: '5' };
     expect(evaluate('constructor + toString + hasOwnProperty + this + arguments', defined)).toBe(15);
   });
@@ -124,7 +124,7 @@ describe('a definition', () => {
   });
 });
 
-describe('a mistake in a definition', () => {
+describe('a mistake with definitions', () => {
   test.each<[string, Defined, Record<string, string>]>([
     ['itself', { a: 'a + 1' }, { a: 'it refers to itself: a → a' }],
     ['a cycle', { a: 'b', b: 'c', c: 'size > 1 ? a : 2' }, { c: 'it refers to itself: c → a → b → c' }],
@@ -156,7 +156,7 @@ describe('a mistake in a definition', () => {
     expect(problemsOf(defined)).toEqual(expected);
   });
 
-  test('the message about a long cycle of definitions is one short line', () => {
+  test('is told in one short line if it is a long cycle', () => {
     const names = Array.from({ length: 200 }, (_, index) => `name_${index}`);
     const defined = Object.fromEntries(names.map((name, index) => [name, names[(index + 1) % 200] ?? '']));
     expect(problemsOf(defined)).toEqual({
@@ -183,12 +183,12 @@ describe('a mistake in a definition', () => {
       'amount.constructor',
       '`.` is not part of the rule language; values have no members; call functions as in `length(title)`',
     ],
-  ])('a wrong use of a definition gets a message that says why: %s', (source, message) => {
+  ])('is told with its reason if it is a wrong use: %s', (source, message) => {
     expect(problemOf(source, { amount: 'size', pattern: '"*.md"' })).toBe(message);
   });
 });
 
-describe('the limits of an expression', () => {
+describe('limits', () => {
   const chain = (length: number, step: (before: string) => string): Defined =>
     Object.fromEntries(
       Array.from({ length }, (_, index) => [`d${index}`, index === 0 ? 'size' : step(`d${index - 1}`)]),
@@ -238,7 +238,7 @@ describe('the limits of an expression', () => {
     expect(processorTime(check, 200)).toBeLessThan(200);
   });
 
-  test('a ruleset stays fast even if all its entries use the largest definitions allowed', () => {
+  test('keep a ruleset fast, even if all its entries use the largest definitions allowed', () => {
     const definitions = listOf(chain(6, before => `min(${Array.from({ length: 2 }, () => before).join()})`));
     const logic = Array.from({ length: 50 }, () => entry('d5 > 1 || merged', 'd5'));
     const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
@@ -269,7 +269,7 @@ describe('a ruleset with definitions', () => {
     ]);
   });
 
-  test('an explanation shows the value of each definition and of its parts', () => {
+  test('is explained with the value of each definition and of its parts', () => {
     const explained = explainScore({ definitions, rules }, factsWith({ additions: 90, deletions: 30 }));
     expect(explained.score).toBe(1);
     const [first, second] = explained.rules[0]?.entries ?? [];
@@ -301,7 +301,7 @@ describe('a ruleset with definitions', () => {
     expect(second?.amount).toMatchObject({ source: 'bonus', kind: 'definition', value: 5, parts: [] });
   });
 
-  test('an explanation names what made a value absent within a definition', () => {
+  test('is explained with what made a value absent within a definition', () => {
     const days = listOf({ days: 'hours_to_merge / 24' });
     const { rules: explained } = explainScore(
       { definitions: days, rules: [rule('R', entry('true', '10 - days'))] },
@@ -312,7 +312,7 @@ describe('a ruleset with definitions', () => {
     );
   });
 
-  test('a ruleset that this release refuses in part scores by the rest', () => {
+  test('scores by the rest if this release refuses a part', () => {
     const { score, problems } = compileRuleset({
       definitions: [...definitions, ...listOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
       rules: [...rules, rule('Old', entry('older > 1', '1'))],
@@ -323,7 +323,7 @@ describe('a ruleset with definitions', () => {
     expect(score(factsWith({ additions: 40 })).score).toBe(2);
   });
 
-  test('a definition keeps its meaning if a later release has a fact of the same name', () => {
+  test('keeps its meaning if a later release has a fact of the same name', () => {
     const { score } = compileRuleset({
       definitions: listOf({ size: '1000', sqrt: '1' }),
       rules: [rule('R', entry('size == 1000 && sqrt(4) == 2', 'size + sqrt'))],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { explainScore } from '../../src/scoring/explain/explain.ts';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/explain/parts.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
@@ -33,252 +33,248 @@ const brief = ({ source, value, note, chosen, parts }: ExplainedPart): string =>
 const explained = (source: string, type: 'boolean' | 'number' = 'boolean') =>
   brief(explainExpression(source, parseExpression(source, type), facts));
 
-describe('an explained expression', () => {
-  test.each([
-    [
-      'merged && size <= 200',
-      'merged && size <= 200 = true [merged = true; size <= 200 = true [size = 52 (additions 40 + deletions 12)]]',
-    ],
-    [
-      'merged && !draft && (from_fork || merged)',
-      'merged && !draft && (from_fork || merged) = true [merged = true; !draft = true [draft = false]; from_fork || merged = true [from_fork = false; merged = true]]',
-    ],
-    [
-      'merged && draft || merged',
-      'merged && draft || merged = true [merged && draft = false [merged = true; draft = false]; merged = true]',
-    ],
-    [
-      'hours_to_first_review < 4',
-      'hours_to_first_review < 4 = false [hours_to_first_review = null (nobody else has reviewed it)]',
-    ],
-    ['milestone != "2.0"', 'milestone != "2.0" = false [milestone = null (it has no milestone)]'],
-    [
-      'lower(milestone) in ["a"]',
-      'lower(milestone) in ["a"] = false [lower(milestone) = null [milestone = null (it has no milestone)]]',
-    ],
-    ['has_label("bug")', 'has_label("bug") = true [labels = ["Bug","urgent"]]'],
-    ['"Bug" in labels', '"Bug" in labels = true [labels = ["Bug","urgent"]]'],
-    [
-      'merged_at >= date("2026-01-06")',
-      'merged_at >= date("2026-01-06") = true [merged_at = 1767657600 (2026-01-06T00:00:00Z); date("2026-01-06") = 1767657600]',
-    ],
-    ['true', 'true = true'],
-    ['created_at > 0', 'created_at > 0 = true [created_at = 1767571200 (2026-01-05T00:00:00Z)]'],
-    ['updated_at > 0', 'updated_at > 0 = true [updated_at = 10000000000000]'],
-    ['state == "merged"', 'state == "merged" = true [state = "merged"]'],
-    [
-      'merged || draft && merged',
-      'merged || draft && merged = true [merged = true; draft && merged = false [draft = false; merged = true]]',
-    ],
-    ['merged || draft || merged', 'merged || draft || merged = true [merged = true; draft = false; merged = true]'],
-  ])('an explanation shows the parts of the condition %s', (source, expected) => {
-    expect(explained(source)).toBe(expected);
-  });
+test.each([
+  [
+    'merged && size <= 200',
+    'merged && size <= 200 = true [merged = true; size <= 200 = true [size = 52 (additions 40 + deletions 12)]]',
+  ],
+  [
+    'merged && !draft && (from_fork || merged)',
+    'merged && !draft && (from_fork || merged) = true [merged = true; !draft = true [draft = false]; from_fork || merged = true [from_fork = false; merged = true]]',
+  ],
+  [
+    'merged && draft || merged',
+    'merged && draft || merged = true [merged && draft = false [merged = true; draft = false]; merged = true]',
+  ],
+  [
+    'hours_to_first_review < 4',
+    'hours_to_first_review < 4 = false [hours_to_first_review = null (nobody else has reviewed it)]',
+  ],
+  ['milestone != "2.0"', 'milestone != "2.0" = false [milestone = null (it has no milestone)]'],
+  [
+    'lower(milestone) in ["a"]',
+    'lower(milestone) in ["a"] = false [lower(milestone) = null [milestone = null (it has no milestone)]]',
+  ],
+  ['has_label("bug")', 'has_label("bug") = true [labels = ["Bug","urgent"]]'],
+  ['"Bug" in labels', '"Bug" in labels = true [labels = ["Bug","urgent"]]'],
+  [
+    'merged_at >= date("2026-01-06")',
+    'merged_at >= date("2026-01-06") = true [merged_at = 1767657600 (2026-01-06T00:00:00Z); date("2026-01-06") = 1767657600]',
+  ],
+  ['true', 'true = true'],
+  ['created_at > 0', 'created_at > 0 = true [created_at = 1767571200 (2026-01-05T00:00:00Z)]'],
+  ['updated_at > 0', 'updated_at > 0 = true [updated_at = 10000000000000]'],
+  ['state == "merged"', 'state == "merged" = true [state = "merged"]'],
+  [
+    'merged || draft && merged',
+    'merged || draft && merged = true [merged = true; draft && merged = false [draft = false; merged = true]]',
+  ],
+  ['merged || draft || merged', 'merged || draft || merged = true [merged = true; draft = false; merged = true]'],
+])('the parts of the condition %s are shown', (source, expected) => {
+  expect(explained(source)).toBe(expected);
+});
 
-  test.each([
-    [
-      'merged ? additions * 2 : commits',
-      'merged ? additions * 2 : commits = 80 [merged = true; additions * 2 = 80 [additions = 40]; not chosen: commits = 0]',
-    ],
-    [
-      '(additions + deletions) / 20',
-      '(additions + deletions) / 20 = 2.6 [additions + deletions = 52 [additions = 40; deletions = 12]]',
-    ],
-    [
-      'size / commits',
-      'size / commits = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]',
-    ],
-    [
-      'per(size, commits) - 1',
-      'per(size, commits) - 1 = null [per(size, commits) = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]]',
-    ],
-    ['5 % commits', '5 % commits = null (a division by zero) [commits = 0]'],
-    ['1e300 * 1e300', '1e300 * 1e300 = null (it is too large)'],
-    ['1e300 / 1e-300', '1e300 / 1e-300 = null (it is too large)'],
-    [
-      'additions - hours_to_first_review',
-      'additions - hours_to_first_review = null [additions = 40; hours_to_first_review = null (nobody else has reviewed it)]',
-    ],
-    ['0 * (1 / 0)', '0 * (1 / 0) = null (it has no result) [1 / 0 = null (a division by zero)]'],
-    ['1e300 * 1e300 * 0', '1e300 * 1e300 * 0 = null (it has no result) [1e300 * 1e300 = null (it is too large)]'],
-    [
-      '-hours_to_first_review',
-      '-hours_to_first_review = null [hours_to_first_review = null (nobody else has reviewed it)]',
-    ],
-  ])('an explanation shows the parts of the value %s', (source, expected) => {
-    expect(explained(source, 'number')).toBe(expected);
-  });
+test.each([
+  [
+    'merged ? additions * 2 : commits',
+    'merged ? additions * 2 : commits = 80 [merged = true; additions * 2 = 80 [additions = 40]; not chosen: commits = 0]',
+  ],
+  [
+    '(additions + deletions) / 20',
+    '(additions + deletions) / 20 = 2.6 [additions + deletions = 52 [additions = 40; deletions = 12]]',
+  ],
+  [
+    'size / commits',
+    'size / commits = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]',
+  ],
+  [
+    'per(size, commits) - 1',
+    'per(size, commits) - 1 = null [per(size, commits) = null (a division by zero) [size = 52 (additions 40 + deletions 12); commits = 0]]',
+  ],
+  ['5 % commits', '5 % commits = null (a division by zero) [commits = 0]'],
+  ['1e300 * 1e300', '1e300 * 1e300 = null (it is too large)'],
+  ['1e300 / 1e-300', '1e300 / 1e-300 = null (it is too large)'],
+  [
+    'additions - hours_to_first_review',
+    'additions - hours_to_first_review = null [additions = 40; hours_to_first_review = null (nobody else has reviewed it)]',
+  ],
+  ['0 * (1 / 0)', '0 * (1 / 0) = null (it has no result) [1 / 0 = null (a division by zero)]'],
+  ['1e300 * 1e300 * 0', '1e300 * 1e300 * 0 = null (it has no result) [1e300 * 1e300 = null (it is too large)]'],
+  [
+    '-hours_to_first_review',
+    '-hours_to_first_review = null [hours_to_first_review = null (nobody else has reviewed it)]',
+  ],
+])('the parts of the value %s are shown', (source, expected) => {
+  expect(explained(source, 'number')).toBe(expected);
+});
 
-  test.each([
-    ['any_file("src/**")', 'true (2 of 5 files, the first of 240: src/a.ts, src/b.ts)'],
-    ['any_file("**/*.sql")', 'false (none of 5 files, the first of 240)'],
-    [
-      'count_files("**") > 9',
-      'false [count_files("**") = 5 (5 of 5 files, the first of 240: src/a.ts, src/b.ts, test/a.test.ts and 2 more)]',
-    ],
-    ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
-    ['all_files("**")', 'true (all of 5 files, the first of 240)'],
-  ])('an explanation names the files that match in %s', (source, expected) => {
-    expect(explained(source)).toBe(`${source} = ${expected}`);
-  });
+test.each([
+  ['any_file("src/**")', 'true (2 of 5 files, the first of 240: src/a.ts, src/b.ts)'],
+  ['any_file("**/*.sql")', 'false (none of 5 files, the first of 240)'],
+  [
+    'count_files("**") > 9',
+    'false [count_files("**") = 5 (5 of 5 files, the first of 240: src/a.ts, src/b.ts, test/a.test.ts and 2 more)]',
+  ],
+  ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
+  ['all_files("**")', 'true (all of 5 files, the first of 240)'],
+])('the files that match in %s are named', (source, expected) => {
+  expect(explained(source)).toBe(`${source} = ${expected}`);
+});
 
-  test.each([
-    ['lines("src/**")', '33 (2 of 4 files: src/a.ts +10 −1, src/b.ts +20 −2)'],
-    ['lines_except("src/**")', '440 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
-    ['added("docs/**")', '40 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
-    ['removed("**/*.sql")', '0 (none of 4 files)'],
-  ])('an explanation shows the lines of the files that %s counts', (source, expected) => {
-    const given = factsWith({
-      files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
-      file_changes: [10, 1, 20, 2, 0, 400, 40, 0],
-    });
-    expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(`${source} = ${expected}`);
+test.each([
+  ['lines("src/**")', '33 (2 of 4 files: src/a.ts +10 −1, src/b.ts +20 −2)'],
+  ['lines_except("src/**")', '440 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
+  ['added("docs/**")', '40 (2 of 4 files: docs/a +0 −400, docs/b +40 −0)'],
+  ['removed("**/*.sql")', '0 (none of 4 files)'],
+])('the lines of the files that %s counts are shown', (source, expected) => {
+  const given = factsWith({
+    files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
+    file_changes: [10, 1, 20, 2, 0, 400, 40, 0],
   });
+  expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(`${source} = ${expected}`);
+});
 
-  test.each([
-    [false, 'it is not merged'],
-    [true, 'it is not known until the next fetch'],
-  ])('an explanation says why merged_by is absent if merged is %s', (merged, reason) => {
-    const source = 'merged_by == "ada"';
-    const given = factsWith({ merged, merged_by: null });
-    expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(
-      `${source} = false [merged_by = null (${reason})]`,
-    );
-  });
+test.each([
+  [false, 'it is not merged'],
+  [true, 'it is not known until the next fetch'],
+])('the reason why merged_by is absent is told if merged is %s', (merged, reason) => {
+  const source = 'merged_by == "ada"';
+  const given = factsWith({ merged, merged_by: null });
+  expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(
+    `${source} = false [merged_by = null (${reason})]`,
+  );
+});
 
-  test('an explanation says that lines are not known yet', () => {
-    const source = '2 * lines("src/**")';
-    const given = factsWith({ files: ['src/a.ts'], file_changes: null });
-    expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
-      `${source} = null [lines("src/**") = null (it is not known until the next fetch)]`,
-    );
-  });
+test('lines that are not known yet are called so', () => {
+  const source = '2 * lines("src/**")';
+  const given = factsWith({ files: ['src/a.ts'], file_changes: null });
+  expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
+    `${source} = null [lines("src/**") = null (it is not known until the next fetch)]`,
+  );
+});
 
-  test.each([
-    [['a'], 1, 'true (1 of 1 file: a)'],
-    [['a', 'b'], 2, 'true (1 of 2 files: a)'],
-    [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
-    [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
-  ])('an explanation describes the files %j of %d as %s', (files, changedFiles, expected) => {
-    const source = 'any_file("a*", "c")';
-    const given = factsWith({ files, changed_files: changedFiles });
-    expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
-  });
+test.each([
+  [['a'], 1, 'true (1 of 1 file: a)'],
+  [['a', 'b'], 2, 'true (1 of 2 files: a)'],
+  [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
+  [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
+])('the files %j of %d are described as %s', (files, changedFiles, expected) => {
+  const source = 'any_file("a*", "c")';
+  const given = factsWith({ files, changed_files: changedFiles });
+  expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
+});
 
-  test.each([
-    ['{ merged: true, size: 50 }', 'size', 50, ''],
-    ['{ additions: 40, size: 50, deletions: 10 }', 'size', 50, 'additions 40 + deletions 10'],
-    ['{}', 'hours_to_merge', null, 'it is not merged'],
-    ['{ state: closed }', 'merged_at', null, 'it is not merged'],
-    ['{ state: draft }', 'closed_at', null, 'it is still open'],
-    ['{ merged: true }', 'hours_to_merge', null, 'no time is given'],
-    ['{ merged: true }', 'merged_at', null, 'no time is given'],
-    ['{ state: closed }', 'hours_to_close', null, 'no time is given'],
-    ['{ reviews: 1 }', 'hours_to_first_review', null, 'no time is given'],
-  ])('the explanation of the test %s says only what is true of %s', (given, fact, value, note) => {
-    const [{ facts } = { facts: factsWith() }] = parseRulesFile(
-      `rules: []\ntests: [{ name: t, pull_request: ${given}, score: 0 }]`,
-    ).tests;
-    expect(explainExpression(fact, parseExpression(fact, 'number'), facts)).toMatchObject({ value, note });
-  });
+test.each([
+  ['{ merged: true, size: 50 }', 'size', 50, ''],
+  ['{ additions: 40, size: 50, deletions: 10 }', 'size', 50, 'additions 40 + deletions 10'],
+  ['{}', 'hours_to_merge', null, 'it is not merged'],
+  ['{ state: closed }', 'merged_at', null, 'it is not merged'],
+  ['{ state: draft }', 'closed_at', null, 'it is still open'],
+  ['{ merged: true }', 'hours_to_merge', null, 'no time is given'],
+  ['{ merged: true }', 'merged_at', null, 'no time is given'],
+  ['{ state: closed }', 'hours_to_close', null, 'no time is given'],
+  ['{ reviews: 1 }', 'hours_to_first_review', null, 'no time is given'],
+])('the explanation of the test %s says only what is true of %s', (given, fact, value, note) => {
+  const [{ facts } = { facts: factsWith() }] = parseRulesFile(
+    `rules: []\ntests: [{ name: t, pull_request: ${given}, score: 0 }]`,
+  ).tests;
+  expect(explainExpression(fact, parseExpression(fact, 'number'), facts)).toMatchObject({ value, note });
+});
 
-  test('an explanation distinguishes facts, constants and operations', () => {
-    const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
-    expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
-    expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
-  });
+test('facts, constants and operations are distinguished', () => {
+  const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
+  expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
+  expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
+});
 
-  test('an explanation says if there are no files', () => {
-    const tree = parseExpression('all_files("**")', 'boolean');
-    expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
-      'all_files("**") = false (there are no files)',
-    );
+test('a glob without files is explained by their absence', () => {
+  const tree = parseExpression('all_files("**")', 'boolean');
+  expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
+    'all_files("**") = false (there are no files)',
+  );
+});
+
+test.each([
+  ['merged', '5', 'counted', 5, 'it adds 5'],
+  ['merged', '(additions + deletions) / 20', 'counted', 3, 'it adds 3, rounded from 2.6'],
+  ['draft', '5', 'condition_false', 0, 'its condition is false'],
+  ['merged', '-2147483648', 'counted', -2147483648, 'it adds -2147483648'],
+  ['merged', '2147483647', 'counted', 2147483647, 'it adds 2147483647'],
+  ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 is outside -2147483648 to 2147483647'],
+  ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 is outside -2147483648 to 2147483647'],
+  ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
+  ['merged', 'commits', 'zero', 0, 'its value is 0'],
+  ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
+  ['merged', 'size / 3', 'counted', 17, 'it adds 17, rounded from 17.33'],
+  ['merged', '2.4999', 'counted', 2, 'it adds 2, rounded from 2.4999'],
+  ['merged', '2.9999', 'counted', 3, 'it adds 3, rounded from 2.9999'],
+  ['merged', '0.001', 'zero', 0, 'its value is 0, rounded from 0.001'],
+  ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
+  [
+    'merged',
+    'min(5, 24 - hours_to_first_review)',
+    'absent',
+    0,
+    'its value is absent, as `hours_to_first_review` is absent: nobody else has reviewed it',
+  ],
+  ['merged', '0 / commits', 'absent', 0, 'its value is absent: a division by zero'],
+  [
+    'merged',
+    'merged ? 1 + length(milestone) : hours_to_first_review',
+    'absent',
+    0,
+    'its value is absent, as `milestone` is absent: it has no milestone',
+  ],
+  [
+    'merged',
+    '1 + size / commits',
+    'not_finite',
+    0,
+    'its value is infinite, as `size / commits` is infinite: a division by zero',
+  ],
+  ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
+])('the condition %s and the value %s have the outcome %s', (expression, value, outcome, effect, reason) => {
+  const { rules, score } = explainScore(rulesetOf([rule('R', entry(expression, value))]), facts);
+  expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
+  expect(score).toBe(effect);
+});
+
+test('an entry of a disabled or invalid rule is not evaluated and does not count', () => {
+  const { rules, score } = explainScore(
+    rulesetOf([
+      { ...rule('Off', entry('true', '1')), is_enabled: false },
+      rule('Old', entry('true', '2'), entry('weather', '3')),
+      rule('Empty', entry('true', '4', 'MULTIPLY' as RuleAction)),
+      rule('Good', entry('true', '8', 'SUBTRACT')),
+    ]),
+    facts,
+  );
+  expect(score).toBe(-8);
+  expect(rules.map(({ entries }) => entries.map(({ outcome }) => outcome))).toEqual([
+    ['disabled'],
+    ['invalid', 'invalid'],
+    ['invalid'],
+    ['counted'],
+  ]);
+  expect(rules.map(({ problems }) => problems)).toEqual([
+    [],
+    ['Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts'],
+    ['Rule "Empty", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT'],
+    [],
+  ]);
+  expect(rules[0]?.entries[0]?.reason).toBe('its rule is disabled');
+  expect(rules[3]?.entries[0]).toMatchObject({ effect: 8, reason: 'it subtracts 8' });
+  expect(rules[1]?.entries[0]).toMatchObject({
+    condition: null,
+    amount: null,
+    reason: 'its rule is no longer valid',
   });
 });
 
-describe('an entry', () => {
-  test.each([
-    ['merged', '5', 'counted', 5, 'it adds 5'],
-    ['merged', '(additions + deletions) / 20', 'counted', 3, 'it adds 3, rounded from 2.6'],
-    ['draft', '5', 'condition_false', 0, 'its condition is false'],
-    ['merged', '-2147483648', 'counted', -2147483648, 'it adds -2147483648'],
-    ['merged', '2147483647', 'counted', 2147483647, 'it adds 2147483647'],
-    ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 is outside -2147483648 to 2147483647'],
-    ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 is outside -2147483648 to 2147483647'],
-    ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
-    ['merged', 'commits', 'zero', 0, 'its value is 0'],
-    ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
-    ['merged', 'size / 3', 'counted', 17, 'it adds 17, rounded from 17.33'],
-    ['merged', '2.4999', 'counted', 2, 'it adds 2, rounded from 2.4999'],
-    ['merged', '2.9999', 'counted', 3, 'it adds 3, rounded from 2.9999'],
-    ['merged', '0.001', 'zero', 0, 'its value is 0, rounded from 0.001'],
-    ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
-    [
-      'merged',
-      'min(5, 24 - hours_to_first_review)',
-      'absent',
-      0,
-      'its value is absent, as `hours_to_first_review` is absent: nobody else has reviewed it',
-    ],
-    ['merged', '0 / commits', 'absent', 0, 'its value is absent: a division by zero'],
-    [
-      'merged',
-      'merged ? 1 + length(milestone) : hours_to_first_review',
-      'absent',
-      0,
-      'its value is absent, as `milestone` is absent: it has no milestone',
-    ],
-    [
-      'merged',
-      '1 + size / commits',
-      'not_finite',
-      0,
-      'its value is infinite, as `size / commits` is infinite: a division by zero',
-    ],
-    ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
-  ])('an entry with condition %s and value %s has outcome %s', (expression, value, outcome, effect, reason) => {
-    const { rules, score } = explainScore(rulesetOf([rule('R', entry(expression, value))]), facts);
-    expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
-    expect(score).toBe(effect);
-  });
-
-  test('an entry of a disabled or invalid rule is not evaluated and does not count', () => {
-    const { rules, score } = explainScore(
-      rulesetOf([
-        { ...rule('Off', entry('true', '1')), is_enabled: false },
-        rule('Old', entry('true', '2'), entry('weather', '3')),
-        rule('Empty', entry('true', '4', 'MULTIPLY' as RuleAction)),
-        rule('Good', entry('true', '8', 'SUBTRACT')),
-      ]),
-      facts,
-    );
-    expect(score).toBe(-8);
-    expect(rules.map(({ entries }) => entries.map(({ outcome }) => outcome))).toEqual([
-      ['disabled'],
-      ['invalid', 'invalid'],
-      ['invalid'],
-      ['counted'],
-    ]);
-    expect(rules.map(({ problems }) => problems)).toEqual([
-      [],
-      ['Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts'],
-      ['Rule "Empty", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT'],
-      [],
-    ]);
-    expect(rules[0]?.entries[0]?.reason).toBe('its rule is disabled');
-    expect(rules[3]?.entries[0]).toMatchObject({ effect: 8, reason: 'it subtracts 8' });
-    expect(rules[1]?.entries[0]).toMatchObject({
-      condition: null,
-      amount: null,
-      reason: 'its rule is no longer valid',
-    });
-  });
-
-  test('an explanation has the exact sum, and the score limited to 32 bits', () => {
-    const max = rule('R', entry('true', '2147483647'));
-    expect(explainScore(rulesetOf([max, { ...max, name: 'S' }]), facts)).toMatchObject({
-      sum: 4294967294,
-      score: 2147483647,
-    });
+test('an explanation has the exact sum, and the score limited to 32 bits', () => {
+  const max = rule('R', entry('true', '2147483647'));
+  expect(explainScore(rulesetOf([max, { ...max, name: 'S' }]), facts)).toMatchObject({
+    sum: 4294967294,
+    score: 2147483647,
   });
 });

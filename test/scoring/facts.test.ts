@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { PullRequestRecord } from '../../src/pull-request.ts';
 import { factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
@@ -100,41 +100,39 @@ test('an open pull request has no hours to review, merge or close', () => {
   });
 });
 
-describe('the facts that a ruleset reads', () => {
-  const factsRead = (expression: string, value = '1') => [
-    ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,
+const factsRead = (expression: string, value = '1') => [
+  ...compileRuleset(rulesetOf([rule('R', entry(expression, value))])).facts,
+];
+
+test.each<[kind: string, expression: string, facts: SourceName[]]>([
+  ['a constant', 'true', []],
+  ['a fact', 'merged', ['merged']],
+  ['not', '!merged', ['merged']],
+  ['a negation', '-size == 1', ['size']],
+  ['arithmetic', 'additions + deletions == 1', ['additions', 'deletions']],
+  ['a comparison', 'base != head', ['base', 'head']],
+  ['a logical operator', 'merged && draft', ['draft', 'merged']],
+  ['a choice', 'merged ? draft : from_fork', ['draft', 'from_fork', 'merged']],
+  ['a list of constants', 'title in ["state", "body"]', ['title']],
+  ['a fact that is a list', 'author in assignees', ['assignees', 'author']],
+  ['a call', 'contains(title, "body")', ['title']],
+  ['a call that reads a fact without naming it', 'has_label(lower(milestone))', ['labels', 'milestone']],
+  ['a call that reads what rules can’t name', 'lines("src/**") > 0', ['file_changes', 'files']],
+  ['a fact that is named twice', 'size > 1 || size < 0', ['size']],
+  ['all of them', '!(min(-commits, reviews + 1) > comments)', ['comments', 'commits', 'reviews']],
+])('a ruleset with %s reads only the facts that it needs: %s', (_, expression, facts) => {
+  expect(factsRead(expression).sort()).toEqual(facts);
+});
+
+test('a ruleset reads the facts of its conditions and of its values', () => {
+  expect(factsRead('merged', 'size').sort()).toEqual(['merged', 'size']);
+});
+
+test('a ruleset reads only the facts of rules that are enabled and valid', () => {
+  const rules = [
+    { ...rule('Disabled', entry('merged', '1')), is_enabled: false },
+    rule('Invalid', entry('draft', '1'), entry('weather', '1')),
+    rule('Valid', entry('from_fork', '1')),
   ];
-
-  test.each<[kind: string, expression: string, facts: SourceName[]]>([
-    ['a constant', 'true', []],
-    ['a fact', 'merged', ['merged']],
-    ['not', '!merged', ['merged']],
-    ['a negation', '-size == 1', ['size']],
-    ['arithmetic', 'additions + deletions == 1', ['additions', 'deletions']],
-    ['a comparison', 'base != head', ['base', 'head']],
-    ['a logical operator', 'merged && draft', ['draft', 'merged']],
-    ['a choice', 'merged ? draft : from_fork', ['draft', 'from_fork', 'merged']],
-    ['a list of constants', 'title in ["state", "body"]', ['title']],
-    ['a fact that is a list', 'author in assignees', ['assignees', 'author']],
-    ['a call', 'contains(title, "body")', ['title']],
-    ['a call that reads a fact without naming it', 'has_label(lower(milestone))', ['labels', 'milestone']],
-    ['a call that reads what rules can’t name', 'lines("src/**") > 0', ['file_changes', 'files']],
-    ['a fact that is named twice', 'size > 1 || size < 0', ['size']],
-    ['all of them', '!(min(-commits, reviews + 1) > comments)', ['comments', 'commits', 'reviews']],
-  ])('a ruleset with %s reads only the facts that it needs: %s', (_, expression, facts) => {
-    expect(factsRead(expression).sort()).toEqual(facts);
-  });
-
-  test('a ruleset reads the facts of its conditions and of its values', () => {
-    expect(factsRead('merged', 'size').sort()).toEqual(['merged', 'size']);
-  });
-
-  test('a ruleset reads only the facts of rules that are enabled and valid', () => {
-    const rules = [
-      { ...rule('Disabled', entry('merged', '1')), is_enabled: false },
-      rule('Invalid', entry('draft', '1'), entry('weather', '1')),
-      rule('Valid', entry('from_fork', '1')),
-    ];
-    expect([...compileRuleset(rulesetOf(rules)).facts]).toEqual(['from_fork']);
-  });
+  expect([...compileRuleset(rulesetOf(rules)).facts]).toEqual(['from_fork']);
 });

@@ -17,7 +17,7 @@ describe('the nearest name', () => {
     ['X', 'x'],
     ['ab', 'a'],
     ['ba', 'ab'],
-  ])('the nearest name to %s is %s', (name, nearest) => {
+  ])('to %s is %s', (name, nearest) => {
     expect(nearestName(name, ['changed_files', 'merged', nearest])).toBe(nearest);
   });
 
@@ -36,15 +36,12 @@ describe('the nearest name', () => {
     ['ab', 'cd', undefined],
     ['', 'a', 1],
     ['', 'ab', undefined],
-  ])(
-    'the nearest name may differ in a third of its characters, or in one: %j and %j differ by %s',
-    (name, candidate, distance) => {
-      expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
-      // A candidate with one more difference loses, even if it comes first.
-      const farther = `_${candidate}`;
-      expect(nearestName(name, [farther, candidate])).toBe(distance === undefined ? undefined : candidate);
-    },
-  );
+  ])('may differ in a third of its characters, or in one: %j and %j differ by %s', (name, candidate, distance) => {
+    expect(nearestName(name, [candidate])).toBe(distance === undefined ? undefined : candidate);
+    // A candidate with one more difference loses, even if it comes first.
+    const farther = `_${candidate}`;
+    expect(nearestName(name, [farther, candidate])).toBe(distance === undefined ? undefined : candidate);
+  });
 
   test.each([
     ['is_bot', 'author_is_bot'],
@@ -54,7 +51,7 @@ describe('the nearest name', () => {
     ['review', undefined],
     ['ho', undefined],
     ['s_bot', undefined],
-  ])('the nearest name to %s is the only one with words that begin so: %s', (name, nearest) => {
+  ])('to %s is the only one with words that begin so: %s', (name, nearest) => {
     const candidates = ['author_is_bot', 'length', 'bot_reviews', 'hours_to_first_review'];
     expect(nearestName(name, candidates.values())).toBe(nearest);
   });
@@ -70,12 +67,12 @@ describe('the nearest name', () => {
     expect(nearestName(name, [changed(7)])).toBeUndefined();
   });
 
-  test('a name of more than sixty characters has no nearest name', () => {
+  test('is not looked for if a name has more than sixty characters', () => {
     expect(nearestName('a'.repeat(60), ['a'.repeat(60)])).toBe('a'.repeat(60));
     expect(nearestName('a'.repeat(61), ['a'.repeat(61)])).toBeUndefined();
   });
 
-  test('a name is nearest to another if that one is nearest to it', () => {
+  test('to a name has that name as its own nearest one', () => {
     const name = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 6, maxLength: 8 });
     fc.assert(
       fc.property(name, name, (one, two) => {

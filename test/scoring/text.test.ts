@@ -75,19 +75,10 @@ test('a day has one form and starts at midnight UTC', () => {
   expect(['1970-01-01', '1970-01-02', '2024-02-29', '1969-12-31'].map(startOfDay)).toEqual([
     0, 86_400, 1_709_164_800, -86_400,
   ]);
-  for (const text of [
-    '2026-02-29',
-    '2026-13-01',
-    '2026-00-10',
-    '2026-1-1',
-    ' 2026-01-01',
-    '2026-01-01 ',
-    '12026-01-01',
-  ]) {
+  const others = '2026-02-29|2026-13-01|2026-00-10|2026-1-1| 2026-01-01|2026-01-01 |12026-01-01|+002026-01-01|today|';
+  for (const text of [...others.split('|'), '2026-01-01T00:00:00Z', '+012026-01-01']) {
     expect(startOfDay(text)).toBeUndefined();
   }
-  for (const text of ['2026-01-01T00:00:00Z', '+002026-01-01', '+012026-01-01', '', 'today'])
-    expect(startOfDay(text)).toBeUndefined();
 });
 
 test('a time has one form, in UTC', () => {
