@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { rescoreRanges } from '../src/database/schema.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
-import { scorersOf } from '../test/support/scorer.ts';
+import { memoryOf } from '../test/support/scorer.ts';
 import { withClient } from './database.ts';
 import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
@@ -100,9 +99,6 @@ interface Measured {
   peakMegabytes: number;
 }
 
-const peakMegabytesOf = (id: number | undefined) =>
-  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]) / 1024;
-
 /** From the moment that the rules are applied to the last score, by a worker that has started before. */
 async function rescore(
   database: Database,
@@ -118,9 +114,7 @@ async function rescore(
     );
     while (!(await isRescored(database))) await delay(20);
     const seconds = (performance.now() - begin) / 1000;
-    // Of the worker, and of the processes in which it runs rules.
-    const peaks = [worker.id, ...scorersOf(worker.id)].map(peakMegabytesOf);
-    return { seconds, peakMegabytes: Math.round(peaks.reduce((sum, peak) => sum + peak)) };
+    return { seconds, peakMegabytes: Math.round(memoryOf(worker.id ?? 0, 'VmHWM')) };
   } finally {
     await worker.stop();
   }

@@ -10,7 +10,7 @@ import type { RuleDefinition } from '../src/scoring/rule.ts';
 import { insertMembers, insertPullRequests } from '../test/support/tenants.ts';
 import { attacks } from './attacker.ts';
 import { type Installation, print, startInstallation } from './installation.ts';
-import { startReads } from './reads.ts';
+import { type Measured, startUnseenReads } from './reads.ts';
 
 const readsPerSecond = 50;
 const members = 20_000;
@@ -56,7 +56,7 @@ export async function soakAttacks(operands: readonly string[]): Promise<boolean>
     clean = true;
     const judge = (what: string, { p99, failures }: Measured) => {
       const slowdown = p99 / rest.p99;
-      const isGood = slowdown <= maxSlowdown && failures.size === 0;
+      const isGood = slowdown <= maxSlowdown && failures.length === 0;
       print(
         `${isGood ? 'ok    ' : 'MISSED'} ${what}: p99 ${p99.toFixed(1)} ms, ${slowdown.toFixed(1)} times that at rest`,
       );
@@ -98,25 +98,10 @@ async function fill(database: Database, { organisation }: Installation): Promise
   await insertMembers({ database }, { organisation }, members);
 }
 
-interface Measured {
-  /** Milliseconds. */
-  p99: number;
-  failures: ReadonlyMap<string, number>;
-}
-
-let addresses = 0;
-
 async function measure({ token }: Installation, origin: string, seconds: number): Promise<Measured> {
-  const nextUrl = () => {
-    addresses += 1;
-    // Each address is new, so that no page comes from memory.
-    return `${origin}/2025-04/pull-requests?unseen=${addresses}`;
-  };
-  const reads = startReads({ nextUrl, token, rate: readsPerSecond });
+  const stop = await startUnseenReads({ url: `${origin}/2025-04/pull-requests?unseen=`, token, rate: readsPerSecond });
   await delay(seconds * 1000);
-  await reads.stop();
-  const sorted = [...reads.latencies].sort((a, b) => a - b);
-  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, failures: reads.failures };
+  return stop();
 }
 
 async function underAttack(

@@ -68,7 +68,7 @@ async function floodTokens(rate: number): Promise<void> {
 }
 
 /** Opens connections, sends each one's beginning, and a byte now and then. Closed ones are opened again. */
-async function trickle(count: number, begin: string): Promise<void> {
+async function trickle(count: number, begin: string, pauseMs = 2): Promise<void> {
   const { hostname, port } = new URL(origin);
   const sockets = new Set<Socket>();
   for (;;) {
@@ -77,7 +77,7 @@ async function trickle(count: number, begin: string): Promise<void> {
       sockets.add(socket);
       socket.on('error', () => undefined);
       socket.on('close', () => sockets.delete(socket));
-      await delay(2);
+      await delay(pauseMs);
     }
     for (const socket of sockets) socket.write('a');
     await delay(1_000);
@@ -151,7 +151,7 @@ const unfinished =
 
 /** With rules files: see neighbours.ts. */
 const fileAttacks: Record<string, () => Promise<void>> = {
-  'unfinished files': () => trickle(590, unfinished),
+  'unfinished files': () => trickle(590, unfinished, 20),
   plans: () => repeat(1, 0, () => plan()),
   'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
 };

@@ -16,7 +16,7 @@ import { login } from './traffic.ts';
 export const webhookSecret = 'a secret of the soak';
 
 /** How long the stand-in takes to answer, about like GitHub. */
-const githubDelayMs = 150;
+export const githubDelayMs = 150;
 
 /** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
 export interface Installation {

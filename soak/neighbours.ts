@@ -1,19 +1,20 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
+import { listAuditEvents } from '../src/database/audit-log.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import type { Organisation } from '../src/database/organisations.ts';
 import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { memoryOf } from '../test/support/scorer.ts';
 import { createTenant, insertPullRequests } from '../test/support/tenants.ts';
-import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';
-import { startReads } from './reads.ts';
+import { githubDelayMs, type Installation, print, startInstallation, webhookSecret } from './installation.ts';
+import { type Measured as MeasuredReads, startUnseenReads } from './reads.ts';
 import { login } from './traffic.ts';
 
 const readsPerSecond = 50;
@@ -74,7 +75,10 @@ interface Neighbours {
  *
  * @returns what resolves once it is over, with what else went wrong for the other one
  */
-type Attack = (neighbours: Neighbours, signal: AbortSignal) => Promise<() => Promise<string | undefined>>;
+type Attack = (
+  neighbours: Neighbours,
+  signal: AbortSignal,
+) => Promise<(measured: Measured) => Promise<string | undefined>>;
 
 const attacks: Record<string, Attack> = {
   ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
@@ -82,6 +86,7 @@ const attacks: Record<string, Attack> = {
   'rules files whose last byte never comes': inProcess('unfinished files'),
   'plans whose client leaves': inProcess('left plans'),
   'two organisations that plan all the time': planAllTheTime,
+  "reports that ask for the server's files": readServerFiles,
   'pages that are read slowly': inProcess('slow pages'),
   'seven pages of maximum size a second': inProcess('large pages'),
   'eight PUT syncs a second': syncWithoutEnd,
@@ -124,7 +129,7 @@ export async function soakNeighbours(operands: readonly string[]): Promise<boole
       const finish = await attack(neighbours, ending.signal);
       const measured = await measure(neighbours, seconds);
       ending.abort();
-      const problem = await finish();
+      const problem = await finish(measured);
       isClean = judge(name, measured, rest, problem) && isClean;
     }
     for (const end of installation.replicas.flatMap(replica => replica.ends)) {
@@ -149,7 +154,7 @@ function judge(name: string, measured: Measured, rest: Measured, problem: string
     measured.health <= limits.healthMs &&
     problem === undefined &&
     measured.stored <= limits.secondsUntilStored * 1_000 &&
-    measured.failures.size === 0;
+    measured.failures.length === 0;
   print(
     `${isGood ? 'ok    ' : 'MISSED'} ${name}: p99 ${measured.p99.toFixed(1)} ms, ${slowdown.toFixed(1)} times that at rest ` +
       `(at most ${limits.slowdown}); /healthz within ${show(measured.health)} (at most ${limits.healthMs}); ${grown.toFixed(0)} MB more (at most ${limits.megabytes}); ` +
@@ -199,36 +204,30 @@ async function fill(
 
 const oneLine = { additions: 1, deletions: 0 };
 
-interface Measured {
-  /** Milliseconds. */
-  p99: number;
-  /** The most that the service had resident, without the processes that run rules: these have bounds of their own. */
+interface Measured extends MeasuredReads {
+  /** The most that the service had resident, with the processes that run rules. */
   megabytes: number;
   /** The longest that `/healthz` took, in milliseconds. */
   health: number;
   /** The longest time from a webhook of the victim until its change was stored, in milliseconds; infinite if one was lost. */
   stored: number;
-  failures: ReadonlyMap<string, number>;
 }
 
-let addresses = 0;
 let titles = 0;
 
 async function measure({ installation, database, origin, victim }: Neighbours, seconds: number): Promise<Measured> {
-  const nextUrl = () => {
-    addresses += 1;
-    // Each address is new, so that no page comes from memory.
-    return `${origin}/2025-04/pull-requests?unseen=${addresses}`;
-  };
-  const reads = startReads({ nextUrl, token: victim.token, rate: readsPerSecond });
+  const stopReading = await startUnseenReads({
+    url: `${origin}/2025-04/pull-requests?unseen=`,
+    token: victim.token,
+    rate: readsPerSecond,
+  });
   const end = performance.now() + seconds * 1_000;
-  const statusFile = `/proc/${installation.replicas[0]?.processId}/status`;
+  const service = installation.replicas[0]?.processId ?? 0;
   let megabytes = 0;
   let health = 0;
   const sampling = (async () => {
     for (; performance.now() < end; await delay(200)) {
-      const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(statusFile, 'utf8'))?.[1]);
-      megabytes = Math.max(megabytes, kilobytes / 1024);
+      megabytes = Math.max(megabytes, memoryOf(service, 'VmRSS'));
       const begin = performance.now();
       const isWell = await fetch(`${origin}/healthz`).then(
         reply => reply.ok,
@@ -240,9 +239,7 @@ async function measure({ installation, database, origin, victim }: Neighbours, s
   let stored = 0;
   for (; performance.now() < end; await delay(500)) stored = Math.max(stored, await timeWebhook());
   await sampling;
-  await reads.stop();
-  const sorted = [...reads.latencies].sort((a, b) => a - b);
-  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, megabytes, health, stored, failures: reads.failures };
+  return { ...(await stopReading()), megabytes, health, stored };
 
   async function timeWebhook(): Promise<number> {
     titles += 1;
@@ -289,7 +286,10 @@ function applyRules(file: (entries: number) => string): Attack {
   };
 }
 
-async function editLargePullRequest({ installation, origin, attacker }: Neighbours, signal: AbortSignal) {
+/** In an hour of so few points that it could use them up. The other one's changes then wait for GitHub alone. */
+async function editLargePullRequest(neighbours: Neighbours, signal: AbortSignal) {
+  const { installation, origin, attacker } = neighbours;
+  const restore = await limitPoints(neighbours);
   const editing = (async () => {
     for (let edits = 0; !signal.aborted; edits += 1) {
       const event = attacker.pullRequests[0]?.edit({ title: `Edit ${edits}` });
@@ -297,7 +297,43 @@ async function editLargePullRequest({ installation, origin, attacker }: Neighbou
       await delay(2_000);
     }
   })();
-  return () => editing.then(() => undefined);
+  return async ({ stored }: Measured) => {
+    await editing;
+    await restore();
+    return stored <= 3 * githubDelayMs
+      ? undefined
+      : `the other one waited longer than three of GitHub's response times`;
+  };
+}
+
+/** In a new hour with few points for all. @returns ends it */
+async function limitPoints({ installation: { github }, database }: Neighbours): Promise<() => Promise<void>> {
+  const before = github.limit && { ...github.limit };
+  if (github.limit) Object.assign(github.limit, { limit: 200, remaining: 200 });
+  await database.executor.execute(sql`update organisations set points_used = 0`);
+  await database.executor.execute(sql`delete from github_limits`);
+  return async () => {
+    if (github.limit) Object.assign(github.limit, before);
+    await database.executor.execute(sql`delete from github_limits`);
+  };
+}
+
+async function readServerFiles({ origin, attacker }: Neighbours, signal: AbortSignal) {
+  const headers = { authorization: `Bearer ${attacker.token}` };
+  const replies = new Set<string>();
+  const reading = (async () => {
+    for (; !signal.aborted; await delay(20)) {
+      const reply = await fetch(`${origin}/operator/standings?rules=/etc/shadow`, { headers });
+      replies.add(`${reply.status} ${await reply.text()}`);
+    }
+  })();
+  return async () => {
+    await reading;
+    const [answer, ...others] = replies;
+    return others.length === 0 && answer?.startsWith('400 ') && !answer.includes('root')
+      ? undefined
+      : [...replies].join();
+  };
 }
 
 /** Meanwhile the other one plans once. */
@@ -314,9 +350,9 @@ async function planAllTheTime(neighbours: Neighbours, signal: AbortSignal) {
     victim.token,
     rulesFile(1, () => ({ expression: 'merged', value: 1 })),
   );
-  return async () => {
+  return async (measured: Measured) => {
     const { status } = await planned;
-    await Promise.all(planning.map(finish => finish()));
+    await Promise.all(planning.map(finish => finish(measured)));
     return status === 200 ? undefined : `a plan of the other one got ${status}`;
   };
 }
@@ -353,20 +389,18 @@ function inProcess(name: string): Attack {
   };
 }
 
-/** In a new hour with so few points that the attacker could use them up within the time. */
-async function syncWithoutEnd({ installation, database, origin, attacker }: Neighbours, signal: AbortSignal) {
-  const { github } = installation;
+/** Each of the same pull request, in an hour of so few points that the attacker could use them up. */
+async function syncWithoutEnd(neighbours: Neighbours, signal: AbortSignal) {
+  const { database, origin, attacker } = neighbours;
   const [stored] = await database.executor
     .select({ id: pullRequestsTable.id })
     .from(pullRequestsTable)
     .where(eq(pullRequestsTable.organisationId, attacker.organisation.id))
     .limit(1);
   const url = `${origin}/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`;
-  const before = github.limit && { ...github.limit };
-  if (github.limit) Object.assign(github.limit, { limit: 200, remaining: 200 });
-  await database.executor.execute(sql`update organisations set points_used = 0`);
-  await database.executor.execute(sql`delete from github_limits`);
+  const restore = await limitPoints(neighbours);
   const headers = { authorization: `Bearer ${attacker.token}` };
+  const begin = performance.now();
   const attacking = (async () => {
     const pending: Promise<unknown>[] = [];
     for (; !signal.aborted; await delay(125)) {
@@ -376,9 +410,11 @@ async function syncWithoutEnd({ installation, database, origin, attacker }: Neig
   })();
   return async () => {
     await attacking;
-    if (github.limit) Object.assign(github.limit, before);
-    await database.executor.execute(sql`delete from github_limits`);
-    return undefined;
+    await restore();
+    const events = await listAuditEvents(database.executor, { login });
+    const syncs = (events ?? []).filter(({ action }) => action === 'pull_request.sync').length;
+    const minutes = Math.ceil((performance.now() - begin) / 60_000) + 1;
+    return syncs <= minutes ? undefined : `${syncs} rows in the audit log`;
   };
 }
 

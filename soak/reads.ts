@@ -1,4 +1,7 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 
 export interface Reads {
   /** Milliseconds of each request, in order. */
@@ -55,6 +58,47 @@ export function startReads({ nextUrl, token, rate }: ReadsOptions): Reads {
       await Promise.all(underWay);
     },
   };
+}
+
+export interface Measured {
+  /** Milliseconds. */
+  p99: number;
+  failures: readonly (readonly [reason: string, count: number])[];
+}
+
+interface UnseenReads extends Omit<ReadsOptions, 'nextUrl'> {
+  /** Ends with what a number makes unique, so that no page comes from memory. */
+  url: string;
+}
+
+const script = fileURLToPath(import.meta.url);
+
+/**
+ * Reads in a process of its own: what else this one does delays no measurement.
+ *
+ * @returns ends the reading, and gives what was measured
+ */
+export async function startUnseenReads(options: UnseenReads): Promise<() => Promise<Measured>> {
+  const child = fork(script, [JSON.stringify(options)]);
+  await once(child, 'message');
+  return async () => {
+    child.send('stop');
+    const [{ latencies, failures }] = await once(child, 'message');
+    return { p99: latencies.sort((a: number, b: number) => a - b)[Math.floor(latencies.length * 0.99)], failures };
+  };
+}
+
+if (process.argv[1] === script) {
+  const { url, ...options }: UnseenReads = JSON.parse(process.argv[2] ?? '');
+  // Numbers of processes before this one are lower.
+  let unseen = Date.now();
+  const reads = startReads({ ...options, nextUrl: () => `${url}${unseen++}` });
+  process.send?.('reading');
+  process.once('message', async () => {
+    await reads.stop();
+    process.send?.({ latencies: reads.latencies, failures: [...reads.failures] });
+    process.disconnect();
+  });
 }
 
 /** A load balancer's list: the replicas whose `/readyz` answered 200 lately. */

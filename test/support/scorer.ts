@@ -23,6 +23,12 @@ export const scorersOf = (parent = process.pid): number[] =>
 // See proc(5): the fourth field, the second after the name. The list of children that a process has can lack some.
 const parentOf = (pid: number) => Number(read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ')[1]);
 
+/** Of a service's process and those that run its rules: resident now (VmRSS), or at most so far (VmHWM). */
+export const memoryOf = (processId: number, field: 'VmRSS' | 'VmHWM'): number =>
+  [processId, ...scorersOf(processId)]
+    .map(id => Number(new RegExp(`${field}:\\s+(\\d+)`).exec(read(`/proc/${id}/status`))?.[1] ?? 0) / 1024)
+    .reduce((sum, megabytes) => sum + megabytes);
+
 /** Empty if the process has ended meanwhile. */
 function read(path: string): string {
   try {
