@@ -13,7 +13,7 @@ import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
 import { askGithub, followIdentity } from '../sync/ask-github.ts';
 import { counted } from '../text/numbers.ts';
-import { table } from '../text/terminal.ts';
+import { shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import {
@@ -123,7 +123,7 @@ export function organisationCommands(program: PullscoreCommand, context: Context
         return {
           json: organisations.map(represent),
           text: table(
-            ['LOGIN', 'NAME', 'GITHUB', 'WEBHOOKS', 'RULESET'],
+            ['LOGIN', shrinking('NAME'), shrinking('GITHUB'), 'WEBHOOKS', 'RULESET'],
             organisations.map(organisation => [
               organisation.login,
               organisation.removedAt === null
@@ -134,6 +134,7 @@ export function organisationCommands(program: PullscoreCommand, context: Context
               organisation.rulesetVersion === 0 ? 'none' : `version ${organisation.rulesetVersion}`,
             ]),
             `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
+            { width: context.columns },
           ),
         };
       }),

@@ -3,7 +3,7 @@ import type { Organisation } from '../database/organisations.ts';
 import { getRuleset, listRulesets } from '../database/rules.ts';
 import { formatRulesFile } from '../scoring/file/rules-file.ts';
 import { compareRules, type DefinitionChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
-import { plain, right, table } from '../text/terminal.ts';
+import { plain, right, shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, showTime, UsageError } from './context.ts';
@@ -71,9 +71,9 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
         })),
         text: table(
           [
-            ...['VERSION', 'APPLIED (UTC)', { heading: 'BY', shrinks: true }],
+            ...['VERSION', 'APPLIED (UTC)', shrinking('BY')],
             ...(isWide ? [right('RULES')] : []),
-            ...[right('ADDED'), right('CHANGED'), right('REMOVED'), { heading: 'DEFINITIONS', shrinks: true }],
+            ...[right('ADDED'), right('CHANGED'), right('REMOVED'), shrinking('DEFINITIONS')],
           ],
           versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes }) => [
             `${version}${version === rulesetVersion ? ' (in force)' : ''}${suspendedAt === null ? '' : ' (suspended)'}`,

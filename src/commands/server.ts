@@ -15,6 +15,8 @@ export interface ServerRequest {
 /** How long a command waits for its turn. */
 const maxWaitMs = 10 * 60_000;
 
+const busyAction = `A command waits for ${maxWaitMs / 60_000} minutes at most. Run it again later.`;
+
 /** What proxies and services in trouble answer, too. */
 const maxReasonLength = 300;
 
@@ -49,10 +51,11 @@ export async function askServer(context: Context, server: string, request: Serve
     });
     const text = await reply.text();
     if (reply.ok) return parse(url, text);
-    const failure = failureOf(context, url, reply.status, text);
     const seconds = Number(reply.headers.get('retry-after'));
-    const mayRetry = reply.status === 429 || reply.status === 503;
-    if (!(mayRetry && seconds > 0 && performance.now() + seconds * 1_000 < giveUpAt)) throw failure;
+    const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;
+    const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
+    const failure = failureOf(context, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
+    if (!mayRetry) throw failure;
     context.stderr.write(`Waiting ${seconds} s: ${failure.message}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
   }
@@ -89,20 +92,20 @@ function parse({ origin }: URL, text: string): unknown {
  * The service's error as it is beside the database. Codes are not sent, but most statuses have one. Proxies and services
  * in trouble answer anything.
  */
-function failureOf(context: Context, { origin }: URL, status: number, text: string): Error {
+function failureOf(context: Context, { origin }: URL, status: number, text: string, action?: string): Error {
   const message = messageOf(text);
   const codes = Object.entries(errorStatuses).flatMap(([code, of]) => (of === status ? [code as ErrorCode] : []));
   const [code] = codes;
   if (message === undefined || code === undefined || codes.length > 1) {
     const reason = message ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
-    return new CommandError(`${origin} answers ${status}: ${reason}`);
+    return new CommandError(`${origin} answers ${status}: ${reason}`, action);
   }
   const actions: { [code in ErrorCode]?: string | undefined } = {
     unauthenticated: `Set PULLSCORE_TOKEN to a token of the service: ${tokenCommand(context.program)}`,
     // Of what commands ask for, only a pull request can be missing.
     not_found: message.includes('pull request') ? undefined : 'Check --server.',
   };
-  return new ServiceError(code, message, { action: actions[code] });
+  return new ServiceError(code, message, { action: action ?? actions[code] });
 }
 
 const tokenCommand = (program: string) => `${program} token create --user EMAIL --scopes rules:read`;

@@ -9,7 +9,7 @@ import {
 import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
-import { type Column, shellWord, table } from '../text/terminal.ts';
+import { type Column, shellWord, shrinking, table } from '../text/terminal.ts';
 import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
@@ -121,9 +121,9 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
         type Listed = (typeof tokens)[number];
         const all: [heading: string | Column, cell: (token: Listed) => string, isNarrow: boolean][] = [
           ['ID', ({ id }) => formatId('tok', id), true],
-          [{ heading: 'ORGANISATION', shrinks: true }, ({ organisation }) => organisation, true],
-          [{ heading: 'USER', shrinks: true }, ({ email }) => email, true],
-          [{ heading: 'NAME', shrinks: true }, ({ name }) => name, false],
+          [shrinking('ORGANISATION'), ({ organisation }) => organisation, true],
+          [shrinking('USER'), ({ email }) => email, true],
+          [shrinking('NAME'), ({ name }) => name, false],
           ['SCOPES', ({ scopes }) => scopes.join(','), false],
           ['STATE', ({ state }) => state, true],
           ['EXPIRES (UTC)', ({ expiresAt }) => (expiresAt === null ? 'never' : showTime(expiresAt)), true],

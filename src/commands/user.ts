@@ -2,7 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { addUser, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { shellWord, table } from '../text/terminal.ts';
+import { shellWord, shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
@@ -95,9 +95,10 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
         return {
           json: users.map(user => represent(user, user.organisation)),
           text: table(
-            ['EMAIL', 'NAME', 'ORGANISATION'],
+            ['EMAIL', shrinking('NAME'), shrinking('ORGANISATION')],
             users.map(user => [user.email, user.name, user.organisation]),
             `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
+            { width: context.columns },
           ),
         };
       }),

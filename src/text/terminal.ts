@@ -60,12 +60,14 @@ export function bar(value: number, max: number, columns: number): string {
 export interface Column {
   heading: string;
   align?: 'right';
-  /** Gets narrower if the lines would be too long. */
   shrinks?: boolean;
 }
 
 /** A column of numbers. */
 export const right = (heading: string): Column => ({ heading, align: 'right' });
+
+/** A column that gets narrower if the lines would be too long. */
+export const shrinking = (heading: string): Column => ({ heading, shrinks: true });
 
 const gap = '  ';
 const minShrunkWidth = 8;

@@ -719,6 +719,27 @@ test('the status of webhooks has as many deliveries as --limit says', async () =
   expect((await runHere(environment, 'webhooks', 'status', ...acme, '--limit', 'all')).code).toBe(2);
 });
 
+test('webhooks status and audit-log show the newest last', async () => {
+  await addAcme();
+  await query(
+    environment.DATABASE_URL ?? '',
+    `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
+      select id, 'guid ' || number, 'ping', '', 'applied', number, now() + number * interval '1 minute'
+      from organisations, generate_series(1, 3) as number`,
+  );
+  for (const name of ['disable', 'enable']) await runJson(environment, 'webhooks', name, ...acme);
+  const [status, log] = await Promise.all([
+    runHere(environment, 'webhooks', 'status', ...acme),
+    runHere(environment, 'audit-log'),
+  ]);
+  expect(status.stdout.match(/guid \d/g)).toEqual(['guid 1', 'guid 2', 'guid 3']);
+  expect(log.stdout.match(/\w+\.(?:add|\w+able)/g)).toEqual([
+    'organisation.add',
+    'webhooks.disable',
+    'webhooks.enable',
+  ]);
+});
+
 test('a migrated database has nothing to migrate', async () => {
   expect(await runJson(environment, 'migrate')).toEqual({ applied: 0 });
   expect((await runHere(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');

@@ -370,7 +370,7 @@ describe('--server', () => {
     }
   });
 
-  test('a command with --server waits for its turn, but not for ever', async () => {
+  test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
     let asked = 0;
     let lateBy = 0;
     const now = performance.now.bind(performance);
@@ -389,11 +389,12 @@ describe('--server', () => {
       ...['rules', 'plan', rules, '--json', '--server', `http://127.0.0.1:${port}`],
     );
     expect([code, asked]).toEqual([1, 2]);
-    expect(stderr).toBe('Waiting 1 s: Other files come first.\npullscore: Other files come first.\n');
+    const action = 'A command waits for 10 minutes at most. Run it again later.';
+    expect(stderr).toBe(`Waiting 1 s: Other files come first.\npullscore: Other files come first. ${action}\n`);
     expect(JSON.parse(stdout).error).toEqual({
       code: 'rate_limited',
       message: 'Other files come first.',
-      action: null,
+      action,
     });
   });
 });

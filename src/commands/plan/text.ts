@@ -5,7 +5,17 @@ import type { PlanDocument, PlannedMember, PlannedMove } from '../../reports/pla
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
 import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/numbers.ts';
-import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';
+import {
+  bar,
+  type Column,
+  grid,
+  labelled,
+  maxProseWidth,
+  plain,
+  right,
+  shrinking,
+  truncate,
+} from '../../text/terminal.ts';
 import { descriptions } from '../rules-audit.ts';
 import {
   bucketLabel,
@@ -140,7 +150,7 @@ function rules(plan: PlanDocument, layout: Layout): string[] {
     ];
   };
   return tableOf(layout, rows, [
-    [{ heading: 'RULE', shrinks: true }, ({ label }) => label],
+    [shrinking('RULE'), ({ label }) => label],
     ...(total === 0 || layout.first ? [] : counts('before', 'BEFORE')),
     ...(total === 0 ? [] : counts('after', layout.first ? 'COUNTS' : 'AFTER')),
   ]);
@@ -154,7 +164,7 @@ function members(plan: PlanDocument, layout: Layout): string[] {
   const lines = tableOf(layout, plan.members.slice(0, shown.members), [
     [right('RANK'), member => formatInteger(member.rank_after)],
     !first && ['MOVE', rankChange],
-    [{ heading: 'MEMBER', shrinks: true }, ({ name, login }) => name || login],
+    [shrinking('MEMBER'), ({ name, login }) => name || login],
     width >= wideColumns && [right('PULL REQUESTS'), member => formatInteger(member.pull_requests)],
     !first && [right('BEFORE'), ({ before }) => formatInteger(before)],
     [right(first ? 'TOTAL' : 'AFTER'), ({ after }) => formatInteger(after)],
