@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { pageSizesOf } from '../src/sync/page-sizes.ts';
 import type { GithubStandInRequest } from '../test/support/github/faults.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Arena } from './arena.ts';
@@ -110,8 +109,6 @@ export function createProbes(parts: {
       const victim = poison && flood[Math.floor(size / 2)];
       if (victim !== undefined && poison !== undefined) troubles.poison(victim, poison);
       const isOfFlood = naming(sources);
-      // Something that timed out on a busy machine may have made pages smaller.
-      pageSizesOf(large).pullRequests.restore();
       const before = github.requests.length;
       await request(large, sources);
       const webhook = webhookOf(side.openSmall(model), [small]);

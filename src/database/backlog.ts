@@ -206,7 +206,9 @@ export async function retrySyncRequests(
       dueAt: sql`now()`,
       attempts: 0,
       lastError: null,
+      isCandidate: false,
       isIsolated: false,
+      failedAt: null,
       ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
     })
     .where(hasGithubId(syncRequests, organisationId, githubIds));

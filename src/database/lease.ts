@@ -49,7 +49,7 @@ export async function moveLease(
   executor: Executor,
   lease: Lease,
   until: SQL = secondsFromNow(leaseSeconds),
-  changes: { comparisonRequested?: SQL; checksVersion?: string } = {},
+  changes: { comparisonRequested?: SQL; checksVersion?: string; shownAt?: SQL } = {},
 ): Promise<void> {
   const isHeld = sql`${organisations[lease.column]} = ${lease.until}::timestamptz`;
   const [moved] = await executor

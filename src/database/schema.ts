@@ -89,6 +89,8 @@ export const organisations = pgTable(
     pointsResetAt: seconds('points_reset_at'),
     /** When its sync requests last had a turn: the organisation served longest ago comes next. */
     syncServedAt: now('sync_served_at'),
+    /** When the last turn began in which GitHub showed one of its pull requests. */
+    shownAt: moment('shown_at'),
     /** Until then only the replica with the turn fetches for it. */
     syncLeasedUntil: now('sync_leased_until'),
     /** When it is next compared with GitHub; while a replica compares it, the end of the lease. */
@@ -525,6 +527,10 @@ export const syncRequests = pgTable(
     behindSince: moment('behind_since'),
     /** That answer's `updated_at`; null if GitHub did not show the pull request. */
     behindSourceUpdatedAt: seconds('behind_source_updated_at'),
+    /** When GitHub last failed on it, alone or with others. */
+    failedAt: moment('failed_at'),
+    /** It failed with others, and is fetched with half of them until the one is found that makes them fail. */
+    isCandidate: boolean('is_candidate').notNull().default(false),
     /** GitHub failed on it alone: it is fetched alone, so that it harms no others. */
     isIsolated: boolean('is_isolated').notNull().default(false),
     /** Nobody waits for it: it only fills requests that have room, and does not use the reserve of points. */

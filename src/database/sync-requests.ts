@@ -1,11 +1,10 @@
-import { and, desc, eq, inArray, isNull, lte, not, notExists, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, lte, not, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
-import { type Lease, takeLease } from './lease.ts';
+import { type Lease, moveLease, takeLease } from './lease.ts';
 import { areRulesSuspended } from './organisations.ts';
-import { isInPresentRepository } from './pull-requests.ts';
-import { organisations, pullRequests, syncRequests, webhookDeliveries } from './schema.ts';
-import { hasGithubId, isOneOf } from './statement.ts';
+import { organisations, syncRequests, webhookDeliveries } from './schema.ts';
+import { hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
 
 /**
  * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
@@ -34,6 +33,20 @@ export async function claimSyncTurn(executor: Executor, organisationId?: string)
   }
 }
 
+/** @param turn `hasShown`: GitHub has shown a pull request of the organisation in it */
+export const endSyncTurn = (
+  executor: Executor,
+  lease: Lease,
+  { pauseSeconds, hasShown }: { pauseSeconds: number; hasShown: boolean },
+): Promise<void> =>
+  moveLease(
+    executor,
+    lease,
+    secondsFromNow(pauseSeconds),
+    // Not the present: what failed in the same turn has failed after that.
+    hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {},
+  );
+
 /** The lowest floor: any state settles the request, but GitHub is asked for a while before the pull request counts as gone. */
 export const anyTime = sql`to_timestamp(0)`;
 
@@ -51,40 +64,48 @@ export type SyncRequest = {
   /** If GitHub's last answer was below the floor: its `updated_at`, and how long that has stayed the same. */
   behindSourceUpdatedAt: number | null;
   behindSeconds: number | null;
+  /** It failed with others, and may be the one that made them fail. */
+  isCandidate: boolean;
+  /** It failed with others, and has been due since: another one made them fail, or GitHub serves none. */
+  isSetAside: boolean;
   isIsolated: boolean;
+  /** GitHub has shown another pull request since this one last failed. */
+  hasShownOthers: boolean;
   isBackground: boolean;
 };
 
 /**
- * Up to `limit` requests for one call to GitHub, for the holder of the organisation's turn. If there is room, requests
- * that wait for GitHub to catch up ride along. An isolated one comes alone, and lets others go first for half a minute:
- * neither side waits for ever.
+ * The requests that come next, for the holder of the organisation's turn: candidates, then what is due, then what waits
+ * for GitHub to catch up. An isolated one lets others go first for a while: neither side waits for ever.
  */
 export async function findDueSyncRequests(
   executor: Executor,
   organisationId: string,
-  limit: number,
+  { limit, isolatedAfterSeconds }: { limit: number; isolatedAfterSeconds: number },
 ): Promise<SyncRequest[]> {
   // Each part follows an index and stops at its limit: what a turn costs does not grow with the backlog.
-  const part = (place: number, turnAt: SQL, condition: SQL, count: number) => sql`
+  const part = (place: number, condition: SQL, count = limit, turnAt = sql`due_at`) => sql`
     (select *, ${sql.raw(String(place))} as place, ${turnAt} as turn_at from sync_requests
       where organisation_id = ${organisationId} and ${condition} order by due_at limit ${count})`;
-  const { rows: requests } = await executor.execute<SyncRequest>(sql`
+  const later = sql`due_at + make_interval(secs => ${isolatedAfterSeconds})`;
+  const { rows } = await executor.execute<SyncRequest>(sql`
     with found as (
-      ${part(1, sql`due_at`, sql`not is_isolated and not is_background and due_at <= now()`, limit)} union all
-      ${part(1, sql`due_at`, sql`not is_isolated and is_background and due_at <= now()`, limit)} union all
-      ${part(1, sql`due_at + interval '30 seconds'`, sql`is_isolated and not is_background and due_at <= now()`, 1)} union all
-      ${part(1, sql`due_at + interval '30 seconds'`, sql`is_isolated and is_background and due_at <= now()`, 1)} union all
-      ${part(2, sql`due_at`, sql`behind_since is not null and last_error is null and not is_isolated and due_at > now()`, limit)}
+      ${part(1, sql`not is_isolated and not is_background and due_at <= now()`)} union all
+      ${part(1, sql`not is_isolated and is_background and due_at <= now()`)} union all
+      ${part(1, sql`is_isolated and not is_background and due_at <= now()`, 1, later)} union all
+      ${part(1, sql`is_isolated and is_background and due_at <= now()`, 1, later)} union all
+      ${part(2, sql`behind_since is not null and last_error is null and not is_isolated and due_at > now()`)}
     )
     select github_id::float8 as "githubId", node_id as "nodeId", ticket::float8, attempts,
       extract(epoch from min_source_updated_at)::float8 as "minSourceUpdatedAt",
       extract(epoch from now() - requested_at)::float8 as age,
       extract(epoch from behind_source_updated_at)::float8 as "behindSourceUpdatedAt",
       extract(epoch from now() - behind_since)::float8 as "behindSeconds",
-      is_isolated as "isIsolated", is_background as "isBackground"
-    from found order by place, is_background, turn_at limit ${limit}`);
-  return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
+      is_candidate as "isCandidate", not is_candidate and coalesce(due_at <= failed_at, false) as "isSetAside",
+      is_isolated as "isIsolated", is_background as "isBackground", coalesce(
+        (select shown_at from organisations where id = ${organisationId}) > failed_at, false) as "hasShownOthers"
+    from found order by is_candidate desc, place, is_background, turn_at limit ${limit}`);
+  return rows;
 }
 
 /**
@@ -195,10 +216,12 @@ export type Decision =
   | { kind: 'gone' }
   /** GitHub has not caught up with a webhook. `sourceUpdatedAt`: of its answer; null if it showed nothing. */
   | { kind: 'wait'; seconds: number; sourceUpdatedAt: number | null }
+  /** One of those that failed together makes all of them fail: smaller batches find it, from the next turn on. */
+  | { kind: 'split' }
   /** `attempts`: failures in a row, as far as they count. `reason`: for the operator; null if nothing failed. */
-  | { kind: 'retry'; seconds: number; attempts: number; reason: string | null; isAlone: boolean }
+  | { kind: 'retry'; seconds: number; attempts: number; reason: string | null; isIsolated: boolean }
   /** A new delivery, a sweep or an operator starts another try. */
-  | { kind: 'parked'; seconds: null; attempts: number; reason: string; isAlone: boolean };
+  | { kind: 'parked'; seconds: null; attempts: number; reason: string; isIsolated: boolean };
 
 export interface Decided {
   request: SyncRequest;
@@ -223,13 +246,36 @@ export async function writeDecisions(
     await endSyncRequests(executor, organisationId, idsOf('stale'));
     await endGoneRequests(executor, organisationId, idsOf('gone'));
     await postponeUntilCaughtUp(executor, organisationId, open);
+    await saveFailures(executor, organisationId, decided);
     await postponeRetries(executor, organisationId, open);
-    // Also if it has been made again.
-    const alone = decided.filter(({ decision }) => 'isAlone' in decision && decision.isAlone);
-    if (alone.length === 0) return;
-    const isIt = hasGithubId(syncRequests, organisationId, githubIdsOf(alone.map(({ request }) => request)));
-    await executor.update(syncRequests).set({ isIsolated: true }).where(isIt);
   });
+}
+
+/** Also of requests that have been made again. */
+async function saveFailures(executor: Executor, organisationId: string, decided: readonly Decided[]): Promise<void> {
+  const { isCandidate, githubId } = syncRequests;
+  const failed = decided.filter(({ decision: { kind } }) => kind === 'split' || kind === 'retry' || kind === 'parked');
+  const idsOf = (some: readonly Decided[]) => githubIdsOf(some.map(({ request }) => request));
+  const save = async (some: readonly Decided[], values: { isCandidate: boolean; isIsolated: boolean }) => {
+    if (some.length === 0) return;
+    const isIt = hasGithubId(syncRequests, organisationId, idsOf(some));
+    await executor
+      .update(syncRequests)
+      .set({ ...values, failedAt: sql`now()` })
+      .where(isIt);
+  };
+  const split = failed.filter(({ decision }) => decision.kind === 'split');
+  const isolated = failed.filter(({ decision }) => 'isIsolated' in decision && decision.isIsolated);
+  await save(split, { isCandidate: true, isIsolated: false });
+  await save(isolated, { isCandidate: false, isIsolated: true });
+  await save(
+    failed.filter(each => !split.includes(each) && !isolated.includes(each)),
+    { isCandidate: false, isIsolated: false },
+  );
+  if (split.length + isolated.length === 0) return;
+  // One of these makes the others fail, so it is none of the rest.
+  const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, not(isOneOf(githubId, idsOf(failed))));
+  await executor.update(syncRequests).set({ isCandidate: false }).where(rest);
 }
 
 async function postponeUntilCaughtUp(
@@ -253,7 +299,7 @@ async function postponeUntilCaughtUp(
       behind_since = case when behind_since is not null
         and behind_source_updated_at is not distinct from waiting.behind then behind_since else waiting.begun_at end,
       behind_source_updated_at = waiting.behind,
-      attempts = 0, last_error = null, is_isolated = false
+      attempts = 0, last_error = null, failed_at = null, is_candidate = false, is_isolated = false
     from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
 }
 
@@ -273,22 +319,4 @@ async function postponeRetries(executor: Executor, organisationId: string, decid
     )
     update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts, last_error = deferred.reason
     from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
-}
-
-/** Node ids of stored pull requests of present repositories, without a sync request, latest first. */
-export async function findSettledPullRequests(
-  executor: Executor,
-  organisationId: string,
-  limit: number,
-): Promise<string[]> {
-  const { organisationId: organisation, nodeId, githubId, id } = pullRequests;
-  const isRequested = and(eq(syncRequests.organisationId, organisationId), eq(syncRequests.githubId, githubId));
-  const requests = executor.select({ githubId: syncRequests.githubId }).from(syncRequests).where(isRequested);
-  const rows = await executor
-    .select({ nodeId })
-    .from(pullRequests)
-    .where(and(eq(organisation, organisationId), isInPresentRepository(organisationId), notExists(requests)))
-    .orderBy(desc(id))
-    .limit(limit);
-  return rows.map(row => row.nodeId);
 }

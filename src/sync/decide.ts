@@ -21,7 +21,7 @@ const maxAgeSeconds = 3_600;
 const waitSeconds = [5, 30, 120, 600, 3600];
 
 /** Failures that are not a request's own count only up to this: a long outage of GitHub does not use up its tries. */
-export const maxSharedFailures = waitSeconds.length;
+const maxSharedFailures = waitSeconds.length;
 
 /** Failures in a row that park a request; they take three hours or more. */
 const maxFailures = 8;
@@ -30,8 +30,31 @@ const maxFailures = 8;
 export type Answer =
   | { readonly status: 'found'; readonly githubId: number; readonly sourceUpdatedAt: number }
   | { readonly status: 'gone' }
-  /** `isOwn`: the pull request itself causes the failure. `isAlone`: it harms others, and is to be fetched alone. */
-  | { readonly status: 'failed'; readonly error: unknown; readonly isOwn: boolean; readonly isAlone?: boolean };
+  | Failure;
+
+export interface Failure {
+  readonly status: 'failed';
+  readonly error: Error;
+  /**
+   * `entry`: GitHub named the pull request in its reply. `batch`: one of those fetched together, or their number, made
+   * the request fail. `service`: none of them did, but a limit, a refusal, or a database that is gone.
+   */
+  readonly cause: 'entry' | 'batch' | 'service';
+  /** How many were fetched together, and whether GitHub showed any of them. */
+  readonly batchSize: number;
+  readonly hasShownOthers: boolean;
+}
+
+/** Whether others that were fetched with it, or their number, may have caused its failure. */
+export const isShared = (answer: Answer | undefined): boolean =>
+  answer?.status === 'failed' && answer.cause === 'batch' && answer.batchSize > 1;
+
+/** What is fetched together next: half of the candidates, an isolated request, or all others. */
+export function chooseBatch(requests: readonly SyncRequest[]): readonly SyncRequest[] {
+  const candidates = requests.filter(({ isCandidate }) => isCandidate);
+  if (candidates.length > 0) return candidates.slice(0, Math.ceil(candidates.length / 2));
+  return requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated);
+}
 
 /**
  * What becomes of a request after an answer.
@@ -39,14 +62,7 @@ export type Answer =
  * @param chance from 0 to 1, at random: so that replicas and requests do not come back all at once
  */
 export function decide(request: SyncRequest, answer: Answer, chance: number): Decision {
-  if (answer.status === 'failed') {
-    const { error, isOwn, isAlone = false } = answer;
-    const { seconds, attempts } = nextTry(request, error, { isOwn }, chance);
-    if (seconds === null) return { kind: 'parked', seconds, attempts, reason: reasonOf(error), isAlone };
-    // Background work that stops at the reserve of points has not failed.
-    const isReserve = isRateLimited(error) && request.isBackground;
-    return { kind: 'retry', seconds, attempts, reason: isReserve ? null : reasonOf(error), isAlone };
-  }
+  if (answer.status === 'failed') return decideFailure(request, answer, chance);
   // The webhook gave the node id of another pull request.
   if (answer.status === 'found' && answer.githubId !== request.githubId) return { kind: 'gone' };
   const sourceUpdatedAt = answer.status === 'found' ? answer.sourceUpdatedAt : null;
@@ -54,6 +70,21 @@ export function decide(request: SyncRequest, answer: Answer, chance: number): De
   const seconds = secondsToWait(request, sourceUpdatedAt);
   if (seconds !== undefined) return { kind: 'wait', seconds, sourceUpdatedAt };
   return { kind: sourceUpdatedAt === null ? 'gone' : 'stale' };
+}
+
+function decideFailure(request: SyncRequest, failure: Failure, chance: number): Decision {
+  const { error, cause } = failure;
+  const hasShownOthers = failure.hasShownOthers || request.hasShownOthers;
+  // If GitHub serves none at all, smaller batches find nothing.
+  if (isShared(failure) && (hasShownOthers || !request.isSetAside)) return { kind: 'split' };
+  const isOwn = hasShownOthers && cause !== 'service';
+  // While GitHub serves none, one that failed alone joins the others again: each may be the one.
+  const isIsolated = cause === 'batch' ? isOwn || request.isCandidate : request.isIsolated;
+  const { seconds, attempts } = nextTry(request, error, { isOwn }, chance);
+  if (seconds === null) return { kind: 'parked', seconds, attempts, reason: reasonOf(error), isIsolated };
+  // Background work that stops at the reserve of points has not failed.
+  const isReserve = isRateLimited(error) && request.isBackground;
+  return { kind: 'retry', seconds, attempts, reason: isReserve ? null : reasonOf(error), isIsolated };
 }
 
 /** How long to wait for an answer above the floor; undefined if this one is believed. */

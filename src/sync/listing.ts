@@ -3,7 +3,7 @@ import type { ListedPullRequest } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { notFound, type ServiceError } from '../errors.ts';
 import { askGithub } from './ask-github.ts';
-import { pageSizesOf, withPageSize } from './page-sizes.ts';
+import { shrinkPage } from './shrink-page.ts';
 
 /** A page of a repository's list. */
 export interface ListedPage {
@@ -30,7 +30,7 @@ export async function listPage(
   { since, after }: { since: number | undefined; after: string | null },
 ): Promise<ListedPage> {
   const order = since === undefined ? 'created' : 'updated';
-  const page = await withPageSize(pageSizesOf(organisation).listed, async pageSize => {
+  const page = await shrinkPage(`pull requests ${organisation.id}`, async pageSize => {
     const list = (github: Deps['github']) =>
       github.listPullRequests(organisation, repository.nodeId, { order, after, pageSize });
     const { reply } = await askGithub(deps, organisation, list, { urgency: 'background' });

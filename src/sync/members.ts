@@ -4,11 +4,10 @@ import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfi
 import { lockOrganisation, type Organisation } from '../database/organisations.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
-import { maxPageSize } from '../github/client.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './organisation.ts';
-import { createPageSize, withPageSize } from './page-sizes.ts';
+import { shrinkPage } from './shrink-page.ts';
 
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */
 const maxLists = 3;
@@ -68,9 +67,8 @@ class MembersWouldLeave extends Error {}
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
-  const pageSize = createPageSize(maxPageSize);
   const readPage = (after: string | null) =>
-    withPageSize(pageSize, size =>
+    shrinkPage(`members ${organisation.id}`, size =>
       askGithub(
         deps,
         organisation,

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts';
 import { notFound, ServiceError } from '../errors.ts';
 import { GithubError } from '../github/errors.ts';
 import { askGithub } from './ask-github.ts';
-import { pageSizesOf, withPageSize } from './page-sizes.ts';
+import { shrinkPage } from './shrink-page.ts';
 
 /**
  * Asks GitHub for the ids of an organisation that are not known yet. From then on the ids identify it: a login can be
@@ -40,13 +40,12 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
  */
 export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
   const { log } = deps;
-  const sizes = pageSizesOf(organisation).repositories;
   const ask = (pageSize: number, facts = true) =>
     askGithub(deps, organisation, github => github.pageRepositories(organisation, { after, pageSize, facts }), {
       urgency: 'background',
       identityIn: page => page.organisation,
     });
-  const { reply: page, ticket } = await withPageSize(sizes, async pageSize => {
+  const { reply: page, ticket } = await shrinkPage(`repositories ${organisation.id}`, async pageSize => {
     const asked = await ask(pageSize);
     const tooMuch = asked.reply.failed.find(error => error.tooMuch);
     if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
@@ -55,7 +54,6 @@ export async function pageRepositories(deps: Deps, organisation: IdentifiedOrgan
     if (!(error instanceof GithubError && error.tooMuch)) throw error;
     // One repository alone is too much: read what comes after it.
     const next = await ask(1, false);
-    sizes.restore();
     return { ...next, reply: { ...next.reply, failed: [error] } };
   });
   for (const { text: reason } of page.failed) {

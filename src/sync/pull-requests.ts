@@ -27,6 +27,7 @@ import type { FetchResult } from '../github/replies.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import { askGithub, type Urgency } from './ask-github.ts';
+import type { Answer, Failure } from './decide.ts';
 import { saveAuthors } from './members.ts';
 
 /** What happened to a fetched pull request. */
@@ -66,23 +67,27 @@ export async function syncPullRequests<Reply extends { readonly pullRequests: re
   return { reply, outcomes };
 }
 
-/** GitHub's answer, or why there is none. */
-export type SyncResult = FetchResult | { readonly status: 'failed'; readonly error: Error };
+export type SyncAnswer = Answer & { outcome?: SyncOutcome | undefined };
 
 /**
  * Syncs pull requests that are known by their node ids, in one request.
  *
  * @param options `deadline`: for GitHub's replies, by `performance.now()`
- * @returns `results` by node id; if the whole request fails, each of them has failed. `candidates`: those whose failure
- * others in the request may have caused, or their number
- * @throws errors that {@link canBeOnePullRequest} excludes
+ * @returns answers by node id; if the whole request fails, each of them has failed
  */
 export async function syncByNodeIds(
   deps: Deps,
   organisation: Organisation,
   nodeIds: readonly string[],
   { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
-): Promise<{ results: Map<string, SyncResult>; outcomes: Map<number, SyncOutcome>; candidates: Set<string> }> {
+): Promise<Map<string, SyncAnswer>> {
+  const failed = (error: Error, cause: Failure['cause'], hasShownOthers: boolean): Failure => ({
+    status: 'failed',
+    error,
+    cause,
+    batchSize: nodeIds.length,
+    hasShownOthers,
+  });
   const fetch = async (github: Deps['github']) => {
     const results = await github.fetchPullRequests(organisation, nodeIds, deadline);
     const pullRequests = [...results.values()].flatMap(result =>
@@ -92,21 +97,25 @@ export async function syncByNodeIds(
   };
   try {
     const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
-    const { results } = reply;
-    const candidates = nodeIds.filter(id => {
-      const result = results.get(id);
-      return result?.status === 'failed' && result.error instanceof GithubError && result.error.tooMuch;
-    });
-    return { results, outcomes, candidates: new Set(candidates) };
+    const hasShownOthers = reply.pullRequests.length > 0;
+    const answerOf = (result: FetchResult): SyncAnswer => {
+      if (result.status === 'gone') return result;
+      if (result.status === 'found') {
+        const { githubId, sourceUpdatedAt } = result.pullRequest;
+        return { status: result.status, githubId, sourceUpdatedAt, outcome: outcomes.get(githubId) };
+      }
+      const isTooMuch = result.error instanceof GithubError && result.error.tooMuch;
+      return failed(result.error, isTooMuch ? 'batch' : 'entry', hasShownOthers);
+    };
+    return new Map([...reply.results].map(([nodeId, result]) => [nodeId, answerOf(result)]));
   } catch (error) {
-    if (!canBeOnePullRequest(error)) throw error;
-    const results = new Map(nodeIds.map(id => [id, { status: 'failed' as const, error }]));
-    return { results, outcomes: new Map(), candidates: new Set(nodeIds) };
+    const failure = failed(error as Error, canBeOnePullRequest(error) ? 'batch' : 'service', false);
+    return new Map(nodeIds.map(nodeId => [nodeId, failure]));
   }
 }
 
 /** Whether one pull request may have made a whole request fail. Others: a limit, a refusal, a database that is gone. */
-export const canBeOnePullRequest = (error: unknown): error is Error =>
+const canBeOnePullRequest = (error: unknown): boolean =>
   error instanceof ServiceError ? isTransientFailure(error) : error instanceof Error && !isDatabaseUnavailable(error);
 
 async function save(

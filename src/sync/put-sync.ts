@@ -5,7 +5,8 @@ import { findPullRequestReferences, type PullRequestReference } from '../databas
 import type { Deps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
-import { type SyncOutcome, type SyncResult, syncByNodeIds } from './pull-requests.ts';
+import { isShared } from './decide.ts';
+import { type SyncAnswer, syncByNodeIds } from './pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };
 
@@ -57,41 +58,33 @@ async function refreshTogether(
   ]);
   const absent = notFound('There is no pull request with this id.');
   if (references.length === 0) throw absent;
-  /** Why they were not refreshed, by id. */
-  const failures = new Map(references.map(({ id }): [string, Error | undefined] => [id, undefined]));
-  const refresh = async (some: readonly PullRequestReference[], timeoutMs: number) => {
+  const refresh = (some: readonly PullRequestReference[], timeoutMs: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
     const deadline = performance.now() + timeoutMs;
-    const { results, outcomes, candidates } = await syncByNodeIds(deps, organisation, nodeIds, {
-      urgency: 'put',
-      deadline,
-    });
-    for (const { id, nodeId, githubId } of some) {
-      failures.set(id, failureOf(results.get(nodeId), outcomes.get(githubId)));
-    }
-    return some.filter(({ nodeId }) => candidates.has(nodeId));
+    return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline });
   };
-  if (references.length === 1) await refresh(references, aloneTimeoutMs);
-  else {
-    // Each alone, at once: there is no time to look for the one that harms the others.
-    const candidates = await refresh(references, sharedTimeoutMs);
-    await Promise.all(
-      candidates.map(reference =>
-        refresh([reference], sharedTimeoutMs).catch((error: Error) => failures.set(reference.id, error)),
-      ),
-    );
-  }
+  const answers = await refresh(references, references.length === 1 ? aloneTimeoutMs : sharedTimeoutMs);
+  const failures = new Map<string, Error | undefined>();
+  const settle = async (reference: PullRequestReference) => {
+    const { id, nodeId } = reference;
+    const answer = answers.get(nodeId);
+    // Each alone, at once: there is no time to look for the one that makes the others fail.
+    const last = isShared(answer) ? (await refresh([reference], sharedTimeoutMs)).get(nodeId) : answer;
+    failures.set(id, failureOf(last));
+  };
+  await Promise.all(references.map(settle));
   return ids.map(id => (failures.has(id) ? failures.get(id) : absent));
 }
 
-function failureOf(result: SyncResult | undefined, outcome: SyncOutcome | undefined): Error | undefined {
-  if (result?.status === 'failed') return result.error;
-  if (result?.status !== 'found') {
+function failureOf(answer: SyncAnswer | undefined): Error | undefined {
+  if (answer?.status === 'failed') return answer.error;
+  if (answer?.status !== 'found') {
     return notFound(
       'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged.',
       'If the pull request still exists on GitHub, give the credentials access to its repository.',
     );
   }
+  const { outcome } = answer;
   if (outcome === 'deleted') return notFound('The pull request was deleted during the sync.');
   if (outcome === 'untracked') {
     return notFound(

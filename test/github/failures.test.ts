@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { createPageSize, withPageSize } from '../../src/sync/page-sizes.ts';
+import { shrinkPage } from '../../src/sync/shrink-page.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { clientOf, errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 
@@ -275,35 +275,39 @@ describe('a failed connection', () => {
   });
 });
 
-describe('the page size', () => {
-  test('halves until GitHub manages, and grows again after some successes', async () => {
+describe('a page', () => {
+  /** The first page of a list, with the sizes that were asked for. */
+  const pages = async (name: string) => {
     const { github, web, client } = await start();
     for (let index = 0; index < 60; index++) web.openPullRequest();
-    github.fault(htmlError(502), { times: 2 });
-    github.fault(queryTimeout());
-    const pageSize = createPageSize(50);
-    const page = () =>
-      withPageSize(pageSize, size =>
+    const read = () =>
+      shrinkPage(name, size =>
         client.listPullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
       );
-    expect((await page())?.items).toHaveLength(6);
-    expect(github.requests.map(each => each.variables.first)).toEqual([50, 25, 12, 6]);
-    for (let index = 0; index < 40; index++) await page();
-    expect(pageSize.current).toBe(50);
+    return { github, read, sizes: () => github.requests.map(each => each.variables.first) };
+  };
+
+  test('halves until GitHub manages it, and so do the next ones', async () => {
+    const { github, read, sizes } = await pages('halves');
+    github.fault(htmlError(502), { times: 2 });
+    github.fault(queryTimeout());
+    expect((await read())?.items).toHaveLength(12);
+    await read();
+    expect(sizes()).toEqual([100, 50, 25, 12, 12]);
   });
 
-  test('a failed page of one entry passes its error on, and a rate limit does so at once', async () => {
-    const { github, web, client } = await start();
-    const opened = [web.openPullRequest(), web.openPullRequest()].map(each => each.nodeId);
-    github.fault(htmlError(502), { times: 3 });
-    const pageSize = createPageSize(opened.length);
-    const fetchSome = () =>
-      withPageSize(pageSize, size => client.fetchPullRequests({ login: 'acme' }, opened.slice(0, size)));
-    expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_failed', tooMuch: true });
-    expect(github.count()).toBe(2);
-    github.clearFaults();
+  test('fails if even one entry is too much, and is as large as possible after that', async () => {
+    const { github, read, sizes } = await pages('one');
+    github.fault(htmlError(502), { times: 7 });
+    expect(await errorOf(read())).toMatchObject({ code: 'github_failed', tooMuch: true });
+    await read();
+    expect(sizes()).toEqual([100, 50, 25, 12, 6, 3, 1, 100]);
+  });
+
+  test('fails at once at a rate limit', async () => {
+    const { github, read, sizes } = await pages('limit');
     github.fault(secondaryLimit('5'));
-    expect(await errorOf(fetchSome())).toMatchObject({ code: 'github_rate_limited' });
-    expect(github.count()).toBe(3);
+    expect(await errorOf(read())).toMatchObject({ code: 'github_rate_limited' });
+    expect(sizes()).toEqual([100]);
   });
 });

@@ -45,7 +45,7 @@ export const changes: readonly Change[] = [
     ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
     ['sql`behind_since is not null and', 'sql`false and'],
     [".set({ state: 'gone', appliedAt", ".set({ state: 'applied', appliedAt"],
-    ['order by place, is_background, turn_at', 'order by is_background, turn_at'],
+    ['is_candidate desc, place, is_background', 'is_candidate desc, is_background'],
     [' and last_error is null and', ' and'],
   ]),
   ...of(
@@ -124,8 +124,12 @@ export const changes: readonly Change[] = [
     ['place, is_background, turn_at limit', 'place, is_background, due_at limit'],
     ['place, is_background, turn_at limit', 'place, turn_at limit'],
     ['place, is_background, turn_at limit', 'place limit'],
-    ["'30 seconds'`, sql`is_isolated and not", "'1 day'`, sql`is_isolated and not"],
-    ['requests[0]?.isIsolated ? requests.slice(0, 1) : requests.filter(({ isIsolated }) => !isIsolated)', 'requests'],
+    ['is_candidate desc, place', 'place'],
+    ['coalesce(due_at <= failed_at, false)', 'false'],
+    ['not is_candidate and coalesce(due_at', 'coalesce(due_at'],
+    ['> failed_at, false)', 'is not null, false)'],
+    ['hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {}', '{}'],
+    ['await executor.update(syncRequests).set({ isCandidate: false }).where(rest);', ''],
   ]),
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
     ['.orderBy(comparisonDueAt)', '.orderBy(id)'],

@@ -4,7 +4,7 @@ export default {
     'src/scoring/**/*.ts',
     'src/api/{errors,pagination}.ts',
     'src/github/{decode,errors,further-pages,organisation,pages,pull-request,replies}.ts',
-    'src/sync/page-sizes.ts',
+    'src/sync/decide.ts',
     'src/config.ts',
     'src/webhooks/events.ts',
   ],

@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'test/scoring/**/*.test.ts',
       'test/github/{decode,errors,further-pages,pull-request,replies}.test.ts',
-      'test/sync/page-sizes.test.ts',
+      'test/sync/decide.test.ts',
       'test/api/{errors,paginate}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Decision, SyncRequest } from '../../src/database/sync-requests.ts';
 import { databaseUnavailable } from '../../src/errors.ts';
 import { GithubError } from '../../src/github/errors.ts';
-import { type Answer, decide, nextTry } from '../../src/sync/decide.ts';
+import { type Answer, chooseBatch, decide, type Failure, nextTry } from '../../src/sync/decide.ts';
 
 /** A webhook named the time 100, and nothing has been answered yet. */
 const fresh: SyncRequest = {
@@ -14,13 +14,23 @@ const fresh: SyncRequest = {
   age: 0,
   behindSourceUpdatedAt: null,
   behindSeconds: null,
+  isCandidate: false,
+  isSetAside: false,
   isIsolated: false,
+  hasShownOthers: false,
   isBackground: false,
 };
 const sweep = { minSourceUpdatedAt: null, isBackground: true };
 const found = (sourceUpdatedAt: number): Answer => ({ status: 'found', githubId: 7, sourceUpdatedAt });
 const gone: Answer = { status: 'gone' };
-const failed = (error: unknown, isOwn = true, isAlone = false): Answer => ({ status: 'failed', error, isOwn, isAlone });
+const failed = (error: Error, failure: Partial<Failure> = {}): Answer => ({
+  ...({ status: 'failed', error, cause: 'entry', batchSize: 50, hasShownOthers: true } as const),
+  ...failure,
+});
+const nothingShown = { hasShownOthers: false };
+const together = { cause: 'batch', batchSize: 2, hasShownOthers: false } as const;
+const alone = { ...together, batchSize: 1 };
+const service = { ...together, cause: 'service' } as const;
 const down = new GithubError('github_failed', 'Down.');
 const limited = new GithubError('github_rate_limited', 'Limited.', { retryAfter: 90 });
 
@@ -54,7 +64,12 @@ const cases: [string, Partial<SyncRequest>, Answer, Partial<Decision>][] = [
   ['nothing, now and then, for longer', { age: 3_601 }, gone, { kind: 'gone' }],
   ['nothing about what a sweep asked for', sweep, gone, { kind: 'gone' }],
 
-  ['its first failure', {}, failed(down), { kind: 'retry', seconds: 5, attempts: 1, reason: 'Down.', isAlone: false }],
+  [
+    'its first failure',
+    {},
+    failed(down),
+    { kind: 'retry', seconds: 5, attempts: 1, reason: 'Down.', isIsolated: false },
+  ],
   ['its second failure', { attempts: 1 }, failed(down), { kind: 'retry', seconds: 30, attempts: 2 }],
   ['its third failure', { attempts: 2 }, failed(down), { kind: 'retry', seconds: 120, attempts: 3 }],
   ['its fourth failure', { attempts: 3 }, failed(down), { kind: 'retry', seconds: 600, attempts: 4 }],
@@ -67,16 +82,73 @@ const cases: [string, Partial<SyncRequest>, Answer, Partial<Decision>][] = [
     { kind: 'parked', seconds: null, attempts: 8, reason: 'Down.' },
   ],
   ['a failure after it was parked', { attempts: 8 }, failed(down), { kind: 'parked', attempts: 9 }],
-  ['a failure that harms others', {}, failed(down, true, true), { kind: 'retry', isAlone: true }],
-  ['a fifth failure of all', { attempts: 4 }, failed(down, false), { kind: 'retry', seconds: 3_600, attempts: 5 }],
-  ['an eighth failure of all', { attempts: 5 }, failed(down, false), { kind: 'retry', seconds: 3_600, attempts: 5 }],
-  ['a rate limit', { attempts: 7 }, failed(limited), { kind: 'retry', attempts: 7, reason: 'Limited.' }],
-  ['a rate limit for a sweep', sweep, failed(limited), { kind: 'retry', attempts: 0, reason: null }],
+
+  ['a first failure with others', {}, failed(down, together), { kind: 'split' }],
+  ['a failure with others of the candidates', { isCandidate: true }, failed(down, together), { kind: 'split' }],
+  [
+    'a failure with others after it was set aside, and nothing was shown',
+    { isSetAside: true },
+    failed(down, together),
+    { kind: 'retry', attempts: 1, isIsolated: false },
+  ],
+  [
+    'a failure with others after it was set aside, and others were shown',
+    { isSetAside: true, hasShownOthers: true },
+    failed(down, together),
+    { kind: 'split' },
+  ],
+  [
+    'an entry that is too large together with the others',
+    { isSetAside: true },
+    failed(down, { ...together, hasShownOthers: true }),
+    { kind: 'split' },
+  ],
+  ['a failure of the last candidate', { isCandidate: true }, failed(down, alone), { kind: 'retry', isIsolated: true }],
+  ['a failure of the only one', {}, failed(down, alone), { kind: 'retry', isIsolated: false }],
+  [
+    'a failure alone while others are shown',
+    { isIsolated: true, hasShownOthers: true },
+    failed(down, alone),
+    { kind: 'retry', isIsolated: true },
+  ],
+  [
+    'a failure alone while nothing is shown',
+    { isIsolated: true },
+    failed(down, alone),
+    { kind: 'retry', isIsolated: false },
+  ],
+  [
+    'an eighth failure alone while others are shown',
+    { isIsolated: true, hasShownOthers: true, attempts: 7 },
+    failed(down, alone),
+    { kind: 'parked', attempts: 8 },
+  ],
+  [
+    'a limit on one that is isolated',
+    { isIsolated: true },
+    failed(limited, service),
+    { kind: 'retry', isIsolated: true },
+  ],
+
+  [
+    'a fifth failure of all',
+    { attempts: 4 },
+    failed(down, nothingShown),
+    { kind: 'retry', seconds: 3_600, attempts: 5 },
+  ],
+  [
+    'an eighth failure of all',
+    { attempts: 5 },
+    failed(down, nothingShown),
+    { kind: 'retry', seconds: 3_600, attempts: 5 },
+  ],
+  ['a rate limit', { attempts: 7 }, failed(limited, service), { kind: 'retry', attempts: 7, reason: 'Limited.' }],
+  ['a rate limit for a sweep', sweep, failed(limited, service), { kind: 'retry', attempts: 0, reason: null }],
   ['a failure for a sweep', sweep, failed(down), { kind: 'retry', attempts: 1, reason: 'Down.' }],
   [
     'a database that is gone',
     { attempts: 7 },
-    failed(databaseUnavailable('Gone.')),
+    failed(databaseUnavailable('Gone.'), service),
     { kind: 'retry', seconds: 1, attempts: 7 },
   ],
   [
@@ -87,12 +159,30 @@ const cases: [string, Partial<SyncRequest>, Answer, Partial<Decision>][] = [
   ],
 ];
 
-test.each(cases)('what becomes of a request after %s', (_, request, answer, expected) => {
+test.each(cases)('decides what becomes of a request after %s', (_, request, answer, expected) => {
   expect(decide({ ...fresh, ...request }, answer, 0.5)).toMatchObject(expected);
 });
 
+describe('a batch', () => {
+  const batchOf = (...requests: Partial<SyncRequest>[]) =>
+    chooseBatch(requests.map((request, index) => ({ ...fresh, ...request, githubId: index }))).map(
+      ({ githubId }) => githubId,
+    );
+
+  test.each<[string, Partial<SyncRequest>[], number[]]>([
+    ['is all that is due', [{}, {}, {}], [0, 1, 2]],
+    ['leaves out isolated requests', [{}, { isIsolated: true }, {}], [0, 2]],
+    ['is the isolated request that comes first', [{ isIsolated: true }, {}, { isIsolated: true }], [0]],
+    ['is half of the candidates, and nothing else', [...Array(5).fill({ isCandidate: true }), {}], [0, 1, 2]],
+    ['is the last candidate', [{ isCandidate: true }, {}], [0]],
+    ['is empty if nothing is due', [], []],
+  ])('%s', (_, requests, expected) => {
+    expect(batchOf(...requests)).toEqual(expected);
+  });
+});
+
 describe('chance', () => {
-  const seconds = (error: unknown) => [0, 1].map(chance => nextTry(fresh, error, { isOwn: true }, chance).seconds);
+  const seconds = (error: Error) => [0, 1].map(chance => nextTry(fresh, error, { isOwn: true }, chance).seconds);
 
   test('spreads tries by a fifth to each side', () => {
     expect(seconds(down)).toEqual([4, expect.closeTo(6)]);

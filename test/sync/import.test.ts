@@ -10,9 +10,15 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
 import { syncMembers } from '../../src/sync/members.ts';
-import { pageSizesOf } from '../../src/sync/page-sizes.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
-import { createLatch, htmlError, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import {
+  createLatch,
+  type GithubStandInRequest,
+  htmlError,
+  naming,
+  queryTimeout,
+  secondaryLimit,
+} from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, pageExceeded, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
@@ -534,9 +540,26 @@ describe('a repository that GitHub does not serve', () => {
   test('an import reports the repositories that GitHub does not serve from every page of the list', async () => {
     const home = await world.newTenant();
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
-    pageSizesOf(home.organisation).repositories.shrink(2);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
-    world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) }, { times: 2 });
+    const asks = (some: (size: number) => boolean) => ({
+      times: Number.POSITIVE_INFINITY,
+      when: ({ operation, variables }: GithubStandInRequest) =>
+        operation === 'Repositories' && variables.after === null && some(Number(variables.first)),
+    });
+    world.github.fault(
+      queryTimeout(),
+      asks(size => size > 1),
+    );
+    world.github.fault(
+      { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
+      asks(size => size === 1),
+    );
+    world.github.fault(
+      { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
+      {
+        when: ({ variables }) => variables.after !== null,
+      },
+    );
     const { repositories: read, failedRepositories } = await run(home);
     expect([read, failedRepositories.length]).toEqual([1, 2]);
   });
@@ -718,15 +741,12 @@ describe('trouble at GitHub during an import', () => {
     expect(world.github.count()).toBe(5);
   });
 
-  test('pages of repositories shrink until everything came, and then grow again', async () => {
+  test('pages of repositories shrink until everything came', async () => {
     const home = await world.newTenant();
     for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
     expect((await estimateImport(world.service, home.organisation)).repositories).toHaveLength(160);
-    const sizes = () => world.github.requests.map(({ variables }) => variables.first);
-    expect(sizes()).toEqual([100, 50, 25, 25, 25, 25, 25, 25, 25]);
-    await estimateImport(world.service, home.organisation);
-    expect(sizes().slice(9)).toEqual([25, 50, 50, 50]);
+    expect(world.github.requests.map(({ variables }) => variables.first)).toEqual([100, 50, ...Array(7).fill(25)]);
   });
 
   test.each([

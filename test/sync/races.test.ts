@@ -7,7 +7,7 @@ import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescoring.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { type Decision, findDueSyncRequests, writeDecisions } from '../../src/database/sync-requests.ts';
+import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -15,6 +15,7 @@ import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
+  dueRequests,
   fetchedSync,
   lockWaits,
   openSession,
@@ -102,7 +103,7 @@ describe('a retry by the operator during a fetch', () => {
     expect(await retryFailed(world.service, home)).toEqual({ retried: 1, parked: 0 });
   const isNew = async (home: TenantOnGithub) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
-    expect(await findDueSyncRequests(world.service.database.executor, home.organisation.id, 10)).toHaveLength(1);
+    expect(await dueRequests(world.service, home, 10)).toHaveLength(1);
   };
 
   test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
@@ -120,12 +121,11 @@ describe('a retry by the operator during a fetch', () => {
 
   test('a fetch that fails or finds GitHub behind does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
-    const { executor } = world.service.database;
-    const requests = await findDueSyncRequests(executor, home.organisation.id, 10);
+    const requests = await dueRequests(world.service, home, 10);
     await retry(home);
     const decisions: Decision[] = [
-      { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isAlone: false },
-      { kind: 'parked', seconds: null, attempts: 4, reason: 'It failed again.', isAlone: false },
+      { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isIsolated: false },
+      { kind: 'parked', seconds: null, attempts: 4, reason: 'It failed again.', isIsolated: false },
       { kind: 'wait', seconds: 600, sourceUpdatedAt: null },
       { kind: 'stale' },
       { kind: 'gone' },
@@ -180,7 +180,7 @@ test('if more sync requests are due than fit into a fetch, the oldest go first',
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
     select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100)
     from generate_series(1, 300) as number`);
-  const due = await findDueSyncRequests(executor, home.organisation.id, 6);
+  const due = await dueRequests(world.service, home, 6);
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
@@ -192,7 +192,7 @@ test('sync requests that wait for GitHub to catch up make room for those that ar
     select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, number <= 2,
       now() + case when number <= 2 then interval '-1 s' else interval '10 s' end, case when number > 2 then now() end
     from generate_series(1, 5) as number`);
-  const due = await findDueSyncRequests(executor, home.organisation.id, 2);
+  const due = await dueRequests(world.service, home, 2);
   expect(due.map(({ githubId }) => githubId).toSorted()).toEqual([1, 2]);
 });
 

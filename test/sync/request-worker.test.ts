@@ -5,7 +5,7 @@ import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
-import { claimSyncTurn, findDueSyncRequests, writeDecisions } from '../../src/database/sync-requests.ts';
+import { claimSyncTurn, writeDecisions } from '../../src/database/sync-requests.ts';
 import { createRequestWorker } from '../../src/sync/request-worker.ts';
 import {
   createLatch,
@@ -21,7 +21,7 @@ import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { refetch, retryFailed, stored, storedPullRequests, sync, waitUntil } from './support.ts';
+import { dueRequests, refetch, retryFailed, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const world = await startWorld();
 let work: () => Promise<boolean>;
@@ -94,6 +94,9 @@ async function deliveryStates({ organisation }: TenantOnGithub): Promise<string[
   return rows.map(({ state }) => state).toSorted();
 }
 
+/** How many pull requests each request asked for. */
+const batchSizes = () => world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+
 async function untilIdle(worker = work): Promise<void> {
   while (await worker());
 }
@@ -117,7 +120,7 @@ describe('pending pull requests', () => {
     await request(home, ...opened);
     await untilIdle();
     expect(world.github.count('PullRequests')).toBe(3);
-    expect(world.github.requests.map(({ variables }) => (variables.ids as string[]).length)).toEqual([50, 50, 20]);
+    expect(batchSizes()).toEqual([50, 50, 20]);
     expect(await storedPullRequests(world.service, home)).toHaveLength(120);
     expect(await waiting(home)).toEqual([]);
   });
@@ -214,8 +217,7 @@ describe('a fetch that fails', () => {
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     const waits: number[] = [];
     for (let turn = 1; turn <= 7; turn += 1) {
-      await makeRequestsDue();
-      expect(await work()).toBe(true);
+      await fail(1);
       const rows = await waiting(home);
       // GitHub's failures count up to the longest wait, and no further.
       expect(rows.map(({ attempts }) => attempts)).toEqual(Array(3).fill(Math.min(turn, 5)));
@@ -242,7 +244,7 @@ describe('a fetch that fails', () => {
     await world.service.database.executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
-    await work();
+    await untilIdle();
     const rows = await waiting(home);
     expect(rows.map(({ attempts }) => attempts)).toEqual([6, 1]);
     expect(rows[0]?.seconds).toBeGreaterThan(2_000);
@@ -265,7 +267,7 @@ describe('a fetch that fails', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('a fetch that asks for too much is halved without a wait until it succeeds, and grows again', async () => {
+  test('a fetch that asks for too much is split without a wait until all of it is stored', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 50));
     world.github.fault(queryTimeout(), {
@@ -274,18 +276,8 @@ describe('a fetch that fails', () => {
     });
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    world.github.clearFaults();
-    world.github.requests.length = 0;
-    await request(home, ...open(home, 150));
-    await untilIdle();
-    const grown = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-    expect(grown[0]).toBeLessThanOrEqual(12);
-    expect(Math.max(...grown)).toBeGreaterThan(12);
-    const other = await world.newTenant();
-    world.github.requests.length = 0;
-    await request(other, ...open(other, 50));
-    await untilIdle();
-    expect(world.github.count()).toBe(1);
+    expect(await storedPullRequests(world.service, home)).toHaveLength(50);
+    expect(world.github.count()).toBeLessThan(25);
   });
 
   test('a fetch that fails because of one pull request saves the others, and defers that one', async () => {
@@ -409,8 +401,7 @@ describe('a pull request that makes every request for it fail', () => {
       await request(home, poisoned, ...open(home, 99));
       await makeRequestsDue();
       await untilIdle();
-      const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-      expect(sizes).toEqual([50, 49, 1]);
+      expect(batchSizes()).toEqual([50, 49, 1]);
     }
     expect(await storedPullRequests(world.service, home)).toHaveLength(49 + 3 * 99);
     heal();
@@ -419,25 +410,24 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('a failing pull request is fetched alone even if a webhook asks for it during the search', async () => {
+  test('a pull request that a webhook asks for during its last failure is isolated all the same', async () => {
     const home = await world.newTenant();
-    const opened = open(home, 50);
-    const poisoned = opened[17];
+    const opened = open(home, 2);
+    const [poisoned] = opened;
     if (poisoned === undefined) throw new Error('nothing opened');
-    poison(poisoned);
     const latch = createLatch();
-    world.github.fault({ kind: 'late', until: latch.released }, { when: request => !naming(poisoned)(request) });
+    world.github.fault(
+      { kind: 'hold', until: latch.released },
+      { when: each => naming(poisoned)(each) && world.github.count() === 2 },
+    );
+    poison(poisoned);
     await request(home, ...opened);
-    const working = work();
-    await waitUntil(async () => world.github.count() === 3);
+    const working = untilIdle();
+    await waitUntil(async () => world.github.count() === 2);
     await request(home, poisoned);
     latch.release();
     await working;
-    world.github.requests.length = 0;
-    await untilIdle();
-    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-    expect(sizes).toEqual([32, 1]);
-    expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
+    expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, isIsolated: true }]);
   });
 
   test('a pull request that is fetched alone does not wait for ever in a busy organisation', async () => {
@@ -473,27 +463,26 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await storedPullRequests(world.service, home)).toHaveLength(48);
   });
 
-  test('the search for a failing pull request ends once the service is told to stop; nothing is lost', async () => {
-    const home = await world.newTenant();
+  test('others have their turns during the search for a failing pull request', async () => {
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const opened = open(home, 50);
     const [poisoned] = opened;
     if (poisoned === undefined) throw new Error('nothing opened');
-    const stopping = new AbortController();
-    const stop = () => {
-      stopping.abort();
-      return false;
-    };
-    world.github.fault({ kind: 'reset' }, { when: stop });
     poison(poisoned);
     await request(home, ...opened);
-    await createRequestWorker(world.service)(stopping.signal);
-    expect(world.github.count()).toBe(1);
-    expect(await waiting(home)).toHaveLength(50);
-    // Nor is a first request sent once the service is told to stop.
-    await createRequestWorker(world.service)(stopping.signal);
-    expect(world.github.count()).toBe(1);
-    await untilIdle();
-    expect(await storedPullRequests(world.service, home)).toHaveLength(49);
+    await work();
+    await request(other, ...open(other, 1));
+    await work();
+    expect(batchSizes()).toEqual([50, 1]);
+    expect(await waiting(other)).toEqual([]);
+  });
+
+  test('nothing is fetched once the service is told to stop, and nothing is lost', async () => {
+    const home = await world.newTenant();
+    await request(home, ...open(home, 3));
+    await createRequestWorker(world.service)(AbortSignal.abort());
+    expect(world.github.count()).toBe(0);
+    expect(await waiting(home)).toHaveLength(3);
   });
 
   test('a pull request that is too expensive inside a reply does not make others wait', async () => {
@@ -507,12 +496,11 @@ describe('a pull request that makes every request for it fail', () => {
     );
     await request(home, ...opened);
     await untilIdle();
-    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-    expect(sizes).toEqual([50, 1]);
+    expect(batchSizes()).toEqual([50, 1]);
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
 
-  test('no pull request is blamed if only their number is too expensive: the page shrinks', async () => {
+  test('no pull request is blamed if only their number is too expensive', async () => {
     const home = await world.newTenant();
     const opened = open(home, 50);
     const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
@@ -523,11 +511,23 @@ describe('a pull request that makes every request for it fail', () => {
     await request(home, ...opened);
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    world.github.requests.length = 0;
-    await request(home, ...open(home, 60));
+    expect(batchSizes()).toEqual([50, 10, 5, 3, 1, 1]);
+  });
+
+  test('two that fail every batch from its first half on are found in two rounds, and the rest is stored', async () => {
+    const home = await world.newTenant();
+    const opened = open(home, 50);
+    for (const index of [0, 30]) poison(opened[index] as PullRequest);
+    await request(home, ...opened);
+    const { executor } = world.service.database;
+    await executor.execute(sql`update sync_requests set due_at = now() - interval '1 s' * (3000000000 - github_id)`);
     await untilIdle();
-    const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-    expect(sizes).toEqual([25, 25, 10]);
+    // GitHub has shown nothing so far: it may serve none at all.
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    await makeRequestsDue();
+    await untilIdle();
+    expect(await storedPullRequests(world.service, home)).toHaveLength(48);
+    expect(world.github.count()).toBeLessThanOrEqual(17);
   });
 });
 
@@ -544,19 +544,29 @@ describe('a pull request that keeps failing', () => {
     return { home, broken, sound };
   }
 
+  /** GitHub shows another one after each failure. */
+  async function failAlone({ home, sound }: Awaited<ReturnType<typeof startFailing>>, times: number): Promise<void> {
+    for (let turn = 0; turn < times; turn += 1) {
+      await fail(1);
+      await request(home, sound);
+      await untilIdle();
+    }
+  }
+
   const park = async () => {
     const failing = await startFailing();
-    await fail(8);
+    await failAlone(failing, 8);
     return failing;
   };
   const parked = { attempts: 8, seconds: null };
 
   test('the eighth failure parks a pull request: logged once, kept with its reason, not fetched again', async () => {
-    const { home, broken } = await startFailing();
+    const failing = await startFailing();
+    const { home, broken } = failing;
     world.service.complaints.length = 0;
-    await fail(7);
+    await failAlone(failing, 7);
     expect(await waiting(home)).toMatchObject([{ attempts: 7, seconds: expect.any(Number) }]);
-    await fail(1);
+    await failAlone(failing, 1);
     expect(await waiting(home)).toMatchObject([
       { ...parked, githubId: broken.id, lastError: expect.stringContaining(broken.nodeId) },
     ]);
@@ -566,7 +576,6 @@ describe('a pull request that keeps failing', () => {
     expect(world.service.complaints.filter(({ msg }) => msg.includes('is parked'))).toMatchObject([
       { level: 50, organisation: home.acme.login, nodeId: broken.nodeId, attempts: 8 },
     ]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
     expect(await countSyncRequests(world.service.database.executor, home.organisation.id)).toEqual({
       total: 1,
       behind: 0,
@@ -577,15 +586,16 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('a parked pull request is tried after its next delivery, and parked again at once if it fails', async () => {
-    const { home, broken } = await park();
+    const failing = await park();
+    const { home, broken } = failing;
     await request(home, broken);
     expect(await waiting(home)).toMatchObject([{ attempts: 8, seconds: expect.any(Number) }]);
-    await fail(1);
+    await failAlone(failing, 1);
     expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
     await request(home, broken);
     world.github.clearFaults();
     await fail(1);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied']);
+    expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
   });
 
   test('a retry tries parked pull requests again, like all that failed, but not in other organisations', async () => {
@@ -614,12 +624,13 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('each sweep tries a parked pull request once more if it is stored', async () => {
-    const { home, broken } = await startFailing();
+    const failing = await startFailing();
+    const { home, broken } = failing;
     world.github.clearFaults();
     await untilIdle();
     await request(home, broken);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
-    await fail(8);
+    await failAlone(failing, 8);
     expect(await waiting(home)).toMatchObject([parked]);
     const { executor } = world.service.database;
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
@@ -640,29 +651,18 @@ describe('a pull request that keeps failing', () => {
     expect(await sync(world.service, home, broken)).toEqual(['saved']);
     expect(await idle()).toBe(false);
     expect(await waiting(home)).toEqual([]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+    expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
   });
 
   test('a pull request that times out alone is parked, too, because others succeed', async () => {
-    const { home, broken } = await startFailing();
+    const failing = await startFailing();
+    const { home, broken } = failing;
     world.github.clearFaults();
     world.github.fault(queryTimeout(), {
       times: Number.POSITIVE_INFINITY,
       when: ({ variables }) => (variables.ids as string[]).includes(broken.nodeId),
     });
-    await fail(8);
-    expect(await waiting(home)).toMatchObject([parked]);
-  });
-
-  test('the only pull request is parked, too, if it keeps failing and GitHub shows its organisation', async () => {
-    const home = await world.newTenant();
-    const [only] = open(home, 1);
-    if (only === undefined) throw new Error('nothing opened');
-    await request(home, only);
-    world.github.fault({ kind: 'broken', nodeIds: [only.nodeId] }, { times: Number.POSITIVE_INFINITY });
-    await fail(7);
-    expect(await waiting(home)).toMatchObject([{ attempts: 7, seconds: expect.any(Number) }]);
-    await fail(1);
+    await failAlone(failing, 8);
     expect(await waiting(home)).toMatchObject([parked]);
   });
 
@@ -688,20 +688,14 @@ describe('a pull request that keeps failing', () => {
   });
 });
 
-test('pull requests that all fail cost one request more, however many there are', async () => {
+test('pull requests that all fail cost one request at a time, however many there are', async () => {
   const home = await world.newTenant();
-  const stored = open(home, 3);
-  await request(home, ...stored);
-  await untilIdle();
   const failing = open(home, 20);
-  const nodeIds = [...stored, ...failing].map(({ nodeId }) => nodeId);
+  const nodeIds = failing.map(({ nodeId }) => nodeId);
   world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Number.POSITIVE_INFINITY });
   await request(home, ...failing);
-  await fail(5);
-  world.github.requests.length = 0;
-  await fail(1);
-  const sizes = world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
-  expect(sizes).toEqual([20, 3]);
+  await fail(6);
+  expect(batchSizes()).toEqual(Array(6).fill(20));
 });
 
 describe('failures that park no pull request', () => {
@@ -726,26 +720,14 @@ describe('failures that park no pull request', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('no pull request is parked if GitHub shows the organisation but none of its few pull requests', async () => {
-    const home = await world.newTenant();
-    await request(home, ...open(home, 2));
-    world.github.fault(htmlError(502), {
-      times: Number.POSITIVE_INFINITY,
-      when: ({ operation }) => operation === 'PullRequests',
-    });
-    await fail(12);
-    expect(await waiting(home)).toMatchObject([
-      { attempts: 5, seconds: expect.any(Number) },
-      { attempts: 5, seconds: expect.any(Number) },
-    ]);
-  });
-
-  test('the only pull request is not parked if GitHub does not show its organisation either', async () => {
+  test('the only pull request is tried every hour, however often it fails', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
     await fail(12);
-    expect(await waiting(home)).toMatchObject([{ attempts: 5, seconds: expect.any(Number) }]);
+    const [only] = await waiting(home);
+    expect(only).toMatchObject({ attempts: 5, isIsolated: false });
+    expect(only?.seconds).toBeGreaterThan(2_800);
   });
 });
 
@@ -848,10 +830,15 @@ describe('a turn', () => {
   test('text that PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
-    const { executor } = world.service.database;
-    const [due] = await findDueSyncRequests(executor, home.organisation.id, 1);
+    const [due] = await dueRequests(world.service, home, 1);
     if (due === undefined) throw new Error('none is due');
-    const decision = { kind: 'retry', seconds: 5, attempts: 1, reason: 'nul \0, lone \ud800', isAlone: false } as const;
+    const decision = {
+      kind: 'retry',
+      seconds: 5,
+      attempts: 1,
+      reason: 'nul \0, lone \ud800',
+      isIsolated: false,
+    } as const;
     await writeDecisions(world.service.database, home.organisation.id, [{ request: due, decision }]);
     expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
   });

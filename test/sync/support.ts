@@ -6,6 +6,7 @@ import { retrySyncRequests } from '../../src/database/backlog.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import { requestRefetches } from '../../src/database/sweep.ts';
+import { findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
@@ -40,6 +41,10 @@ export async function waitingSyncs({ database }: Deps, { organisation }: TenantO
     .orderBy(asc(syncRequests.githubId));
 }
 
+/** The requests that come next, up to `limit`. */
+export const dueRequests = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number) =>
+  findDueSyncRequests(database.executor, organisation.id, { limit, isolatedAfterSeconds: 30 });
+
 /** Requests refetches, as a sweep does. @returns how many */
 export const refetch = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number): Promise<number> =>
   database.transaction(executor => requestRefetches(executor, organisation.id, limit));
@@ -65,8 +70,12 @@ export async function sync(
   ...wanted: PullRequest[]
 ): Promise<(SyncOutcome | undefined)[]> {
   const nodeIds = wanted.map(({ nodeId }) => nodeId);
-  const { outcomes } = await syncByNodeIds(deps, home.organisation, nodeIds);
-  return wanted.map(({ id }) => outcomes.get(id));
+  const answers = await syncByNodeIds(deps, home.organisation, nodeIds);
+  return wanted.map(({ nodeId }) => {
+    const answer = answers.get(nodeId);
+    if (answer?.status === 'failed') throw answer.error;
+    return answer?.status === 'found' ? answer.outcome : undefined;
+  });
 }
 
 /** GitHub returns the frame of a list of pull requests, and says that the entries were too much. */

@@ -2,7 +2,6 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
-import { findSettledPullRequests } from '../../src/database/sync-requests.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/comparison.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -121,7 +120,6 @@ describe('a repository that has left the organisation', () => {
     const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
     await age(home);
-    expect(await findSettledPullRequests(executor, home.organisation.id, 3)).toEqual([inLib.nodeId]);
     await compareOnly(world, home);
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
     while (await createRequestWorker(world.service)());
