@@ -41,10 +41,10 @@ export function startScorerProcess({
   });
   /** Since its last report; the processor time is that of the first look after it. */
   let quiet: { since: number; cpuMs: number | undefined };
-  const listen = () => {
+  const resetClock = () => {
     quiet = { since: performance.now(), cpuMs: undefined };
   };
-  listen();
+  resetClock();
   const ended = new Promise<void>(resolve => {
     child.on('exit', (code, signal) => {
       onEnd(signal ?? `exit code ${code}`);
@@ -58,21 +58,21 @@ export function startScorerProcess({
     });
   });
   child.on('message', report => {
-    listen();
+    resetClock();
     onReport(report as Report);
   });
   return {
     /** If it is gone, its end is reported. */
-    tell: (order: Order) => void child.send(order, () => undefined),
+    send: (order: Order) => void child.send(order, () => undefined),
     /** Its time begins now. */
-    listen,
-    /** Whether a pull request, or an entry of a check, takes too long. */
-    isOverdue(): boolean {
+    resetClock,
+    /** Whether a pull request, or an entry of a check, takes too long. @param isReady before that, no rules run */
+    isOverdue(isReady: boolean): boolean {
       const cpuMs = cpuTimeMs(child.pid);
       quiet.cpuMs ??= cpuMs;
       const silentMs = performance.now() - quiet.since;
       const usedMs = cpuMs === undefined ? silentMs : cpuMs - (quiet.cpuMs ?? 0);
-      return silentMs > maxSilenceMs || usedMs > maxPullRequestMs;
+      return silentMs > maxSilenceMs || (isReady && usedMs > maxPullRequestMs);
     },
     /** Whatever it does. @returns once it is gone */
     async kill(): Promise<void> {

@@ -31,8 +31,8 @@ const watchIntervalMs = 250;
 /** Of one job, by whatever ends processes: then it fails. */
 const maxEnds = 3;
 
-const maxFailedStarts = 3;
-const maxStartPauseMs = 5_000;
+/** After a process that ended before it was ready. */
+const startPauseMs = 500;
 
 interface Job {
   id: number;
@@ -42,7 +42,6 @@ interface Job {
   isCareful: boolean;
   /** Processes that ended while they ran it. */
   ends: number;
-  waitsSince: number;
   place: Place | undefined;
   /** Why nobody waits for it any more. */
   cancelled: { reason: unknown } | undefined;
@@ -57,7 +56,7 @@ interface Place {
   isReady: boolean;
   /** What it said last. */
   current: { job: number; entry: RuleEntry | null } | undefined;
-  endedFor: 'time' | 'cancelled' | undefined;
+  endReason: 'time' | 'cancelled' | undefined;
 }
 
 const isLong = ({ kind }: Job): boolean => kind === 'check' || kind === 'plan' || kind === 'audit';
@@ -77,11 +76,11 @@ export function createScorer(
   }: Omit<ScorerProcessOptions, 'onReport' | 'onEnd'> & { maxQueueMs?: number },
 ): Scorer {
   const places = new Set<Place>();
-  const waiting: Job[] = [];
+  /** With the time since when. */
+  const waiting = new Map<Job, number>();
   const servedAt = new LRUCache<string, number>({ max: maxServed });
   let lastId = 0;
   let isClosed = false;
-  let failedStarts = 0;
   let mayStartAt = 0;
   let watchedAt = performance.now();
 
@@ -91,12 +90,13 @@ export function createScorer(
     const wasBlocked = now - watchedAt > 2 * watchIntervalMs;
     watchedAt = now;
     for (const place of places) {
-      if (place.jobs.size === 0 || wasBlocked) place.process.listen();
-      else if (place.process.isOverdue()) end(place, 'time');
+      if (place.jobs.size === 0 || wasBlocked) place.process.resetClock();
+      else if (place.process.isOverdue(place.isReady)) end(place, 'time');
     }
-    for (const job of waiting.filter(each => isLong(each) && now - each.waitsSince > maxQueueMs)) {
+    for (const [job, since] of waiting) {
+      if (!isLong(job) || now - since <= maxQueueMs) continue;
+      waiting.delete(job);
       const error = rateLimited('Other rules files are being worked on.', 'Try again later.', { retryAfter: 30 });
-      remove(job);
       job.settle({ error });
     }
     dispatch();
@@ -104,30 +104,30 @@ export function createScorer(
 
   function dispatch(): void {
     // Those to be tried again come first.
-    waiting.sort(
+    const inOrder = [...waiting.keys()].sort(
       (a, b) =>
         b.ends - a.ends ||
         priorities[a.kind] - priorities[b.kind] ||
         (servedAt.get(a.organisationId) ?? 0) - (servedAt.get(b.organisationId) ?? 0) ||
         a.id - b.id,
     );
-    for (const job of [...waiting]) {
+    for (const job of inOrder) {
       const place = placeFor(job);
       if (place === undefined) continue;
       const { id, kind, organisationId, isCareful, input } = job;
-      remove(job);
+      waiting.delete(job);
       job.place = place;
       place.jobs.set(id, job);
-      if (place.jobs.size === 1) place.process.listen();
+      if (place.jobs.size === 1) place.process.resetClock();
       servedAt.set(organisationId, performance.now());
-      place.process.tell({ job: id, kind, organisationId, priority: priorities[kind], isCareful, input });
+      place.process.send({ job: id, kind, organisationId, priority: priorities[kind], isCareful, input });
     }
   }
 
   /** The one with the fewest jobs, or a new one. */
   function placeFor(job: Job): Place | undefined {
-    const hasRoom = ({ jobs, endedFor }: Place) => {
-      if (endedFor !== undefined) return false;
+    const hasRoom = ({ jobs, endReason }: Place) => {
+      if (endReason !== undefined) return false;
       const others = [...jobs.values()];
       if (isLong(job)) return !others.some(isLong);
       return (
@@ -150,25 +150,18 @@ export function createScorer(
       jobs: new Map(),
       isReady: false,
       current: undefined,
-      endedFor: undefined,
+      endReason: undefined,
     };
     places.add(place);
     return place;
   }
 
   function receive(place: Place, report: Report): void {
-    if (report.is === 'ready') {
-      place.isReady = true;
-      failedStarts = 0;
-    } else if (report.is === 'at') {
-      place.current = report;
-    } else if (report.is !== 'alive') {
-      const job = place.jobs.get(report.job);
-      if (job === undefined) return;
-      if (report.is === 'progress') {
-        job.onProgress?.(report.done);
-        return;
-      }
+    const job = 'job' in report ? place.jobs.get(report.job) : undefined;
+    if (report.is === 'ready') place.isReady = true;
+    else if (report.is === 'at') place.current = report;
+    else if (report.is === 'progress') job?.onProgress?.(report.done);
+    else if (report.is !== 'alive' && job !== undefined) {
       place.jobs.delete(job.id);
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
       else if (report.is === 'done') job.settle(report);
@@ -179,14 +172,12 @@ export function createScorer(
 
   function fail(job: Job, error: JobError): void {
     if (error.is === 'bound') void suspend(job, error.entry);
-    else if (error.is === 'service') {
-      const { code, message, ...options } = error;
-      job.settle({ error: new ServiceError(code, message, options) });
-    } else job.settle({ error: Object.assign(new Error(error.message), { stack: error.stack }) });
+    else if (error.is === 'service') job.settle({ error: new ServiceError(error.code, error.message, error) });
+    else job.settle({ error: Object.assign(new Error(error.message), { stack: error.stack }) });
   }
 
   function end(place: Place, reason: 'time' | 'cancelled'): void {
-    place.endedFor ??= reason;
+    place.endReason ??= reason;
     void place.process.kill();
   }
 
@@ -194,28 +185,22 @@ export function createScorer(
   function recover(place: Place, how: string): void {
     places.delete(place);
     if (isClosed) return;
-    const { jobs, current, endedFor, isReady } = place;
-    const atIt = endedFor === 'cancelled' || !isReady ? undefined : jobs.get(current?.job ?? 0);
+    const { jobs, current, endReason, isReady } = place;
+    const isFault = endReason !== 'cancelled';
+    const running = isFault && isReady ? jobs.get(current?.job ?? 0) : undefined;
     for (const job of jobs.values()) {
       job.place = undefined;
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
-      else if (job === atIt) tryAgain(job, endedFor ?? how, current?.entry ?? undefined);
-      else queue(job);
+      else if (job === running) tryAgain(job, endReason ?? how, current?.entry ?? undefined);
+      else if (isFault && !isReady && ++job.ends === maxEnds) job.settle({ error: outOfOrder("can't be started") });
+      else waiting.set(job, performance.now());
     }
-    if (endedFor !== 'cancelled') {
-      const { kind, organisationId } = atIt ?? {};
-      log.error({ reason: endedFor ?? how, kind, organisationId }, 'a process that runs rules ended');
+    if (isFault) {
+      const { kind, organisationId } = running ?? {};
+      log.error({ reason: endReason ?? how, kind, organisationId }, 'a process that runs rules ended');
     }
-    if (!isReady && endedFor === undefined) pauseStarts();
+    if (isFault && !isReady) mayStartAt = performance.now() + startPauseMs;
     dispatch();
-  }
-
-  function pauseStarts(): void {
-    failedStarts += 1;
-    const pauseMs = Math.min(maxStartPauseMs, 100 * 2 ** failedStarts);
-    mayStartAt = performance.now() + pauseMs;
-    if (failedStarts < maxFailedStarts || places.size > 0) setTimeout(dispatch, pauseMs).unref();
-    else for (const job of waiting.splice(0)) job.settle({ error: outOfOrder("can't be started") });
   }
 
   /** @param entry in which the process ended, if it is known */
@@ -225,7 +210,7 @@ export function createScorer(
     const isOwnFault = how === 'time' || how === 'SIGABRT' || how === 'exit code 134';
     if (job.isCareful && isOwnFault && entry !== undefined) void suspend(job, entry);
     else if (job.ends === maxEnds || (job.isCareful && isOwnFault)) {
-      // Only with a file of the caller's own is it the caller who can do something.
+      // Only rules that came with the job can be changed by its caller.
       const error =
         isOwnFault && isLong(job)
           ? badRequest('These rules take too much time or memory.', 'Use fewer or simpler ones.')
@@ -233,7 +218,7 @@ export function createScorer(
       job.settle({ error });
     } else {
       job.isCareful = true;
-      queue(job);
+      waiting.set(job, performance.now());
     }
   }
 
@@ -249,25 +234,15 @@ export function createScorer(
     }
   }
 
-  function queue(job: Job): void {
-    job.waitsSince = performance.now();
-    waiting.push(job);
-  }
-
-  function remove(job: Job): void {
-    const index = waiting.indexOf(job);
-    if (index !== -1) waiting.splice(index, 1);
-  }
-
   function cancel(job: Job, reason: unknown): void {
     job.cancelled ??= { reason };
     const { place } = job;
     if (place === undefined) {
-      remove(job);
+      waiting.delete(job);
       job.settle({ error: reason });
       return;
     }
-    place.process.tell({ cancel: job.id });
+    place.process.send({ cancel: job.id });
     setTimeout(() => place.jobs.has(job.id) && end(place, 'cancelled'), maxCancellingMs).unref();
   }
 
@@ -286,7 +261,6 @@ export function createScorer(
         input: JSON.stringify(input),
         isCareful: false,
         ends: 0,
-        waitsSince: 0,
         place: undefined,
         cancelled: undefined,
         settle,
@@ -295,7 +269,7 @@ export function createScorer(
       const abort = () => cancel(job, signal?.reason);
       signal?.addEventListener('abort', abort);
       const limit = setTimeout(() => cancel(job, overloaded('The rules took too long.', 'Try again later.')), maxJobMs);
-      queue(job);
+      waiting.set(job, performance.now());
       dispatch();
       try {
         return await outcome;
@@ -307,7 +281,7 @@ export function createScorer(
     async close() {
       isClosed = true;
       clearInterval(watch);
-      for (const job of [...waiting, ...[...places].flatMap(({ jobs }) => [...jobs.values()])]) {
+      for (const job of [...waiting.keys(), ...[...places].flatMap(({ jobs }) => [...jobs.values()])]) {
         job.settle({ error: stopping() });
       }
       await Promise.all(Array.from(places, ({ process }) => process.kill()));

@@ -10,6 +10,7 @@ import { rulesets } from '../../src/database/schema.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
+import { requireBuild } from '../commands/support.ts';
 import { hostileScorer, scorersOf } from '../support/scorer.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -100,7 +101,7 @@ test('a rules file that takes too long is refused as such', async () => {
   });
 });
 
-test('rules in force that break a bound are suspended, with the entry, and said so in the audit log', async () => {
+test('rules in force that break a bound are suspended, and the audit log names the entry', async () => {
   const { organisation } = await newTenant();
   const { executor } = service.database;
   await executor.insert(rulesets).values({
@@ -123,7 +124,7 @@ test('rules in force that break a bound are suspended, with the entry, and said 
   ]);
 });
 
-test('a process that something else ends is replaced, and blames no rules', async () => {
+test('a process that something else ends is replaced, and no rules are blamed', async () => {
   const scorer = newScorer();
   await expect(score(scorer, 'a', 'crash of entry 1')).rejects.toMatchObject({ code: 'overloaded' });
   const jobs = Array.from({ length: 20 }, (_, index) => score(scorer, 'b', `x${index}`));
@@ -131,7 +132,7 @@ test('a process that something else ends is replaced, and blames no rules', asyn
   await expect(Promise.all(jobs)).resolves.toHaveLength(20);
 });
 
-test('a client that leaves ends its job at once, also one that does not give way', async () => {
+test('a client that leaves ends its job at once, even one that does not give way', async () => {
   const scorer = newScorer();
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -155,7 +156,7 @@ test('a client that leaves ends its job at once, also one that does not give way
   expect(willing.pids.some(hasEnded)).toBe(false);
 });
 
-test('of two organisations in the queue for long jobs the one served longest ago is next', async () => {
+test('the organisation served longest ago is next in the queue for long jobs', async () => {
   const scorer = newScorer();
   const leaving = new AbortController();
   const places = [audit(scorer, 'a', leaving.signal), audit(scorer, 'b')];
@@ -165,13 +166,22 @@ test('of two organisations in the queue for long jobs the one served longest ago
   expect(await Promise.race([again.begun.then(() => 'a'), third.begun.then(() => 'c')])).toBe('c');
 });
 
-test('a long job that finds no place in time is refused, with the time for another try', async () => {
+test('a long job that waits too long is refused, with the time for another try', async () => {
   const scorer = newScorer({ maxQueueMs: 500 });
   await Promise.all([audit(scorer, 'a').begun, audit(scorer, 'b').begun]);
   await expect(audit(scorer, 'c').ended).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 30 });
 });
 
-test('a scorer that can not be started fails its jobs with 503, and is tried again', async () => {
+test('a process may take longer to start than rules may for a pull request', async () => {
+  requireBuild();
+  const busy = 'data:text/javascript,for(let end=2400;process.cpuUsage().user/1e3<end;)for(let i=0;i<1e7;i++);';
+  const scorer = createScorer(service.database, service.log, { environment: {}, execArgv: ['--import', busy] });
+  onTestFinished(() => scorer.close());
+  const checked = await scorer.run('check', { organisationId: 'a', file: 'rules: []' });
+  expect(checked.problems).toEqual([]);
+});
+
+test('jobs fail with 503 if no process can be started, and the next job tries again', async () => {
   const scorer = createScorer(service.database, service.log, { environment: {}, script: '/nonexistent.js' });
   onTestFinished(() => scorer.close());
   await expect(score(scorer, 'a', 'x')).rejects.toMatchObject({ code: 'overloaded', retryAfter: 5 });
@@ -188,7 +198,7 @@ test('closing ends the processes, whatever they do, and their jobs fail', async 
   expect(pids.every(hasEnded)).toBe(true);
 });
 
-test('no process outlives a service that is killed, also one that is in a job that never ends', async () => {
+test('no process outlives a service that is killed, even one whose job never ends', async () => {
   const script = fileURLToPath(new URL('../support/scorer-parent.ts', import.meta.url));
   const parent = spawn(process.execPath, ['--import', 'tsx', script, service.database.url], { stdio: 'ignore' });
   onTestFinished(() => void parent.kill('SIGKILL'));

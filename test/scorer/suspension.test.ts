@@ -42,7 +42,7 @@ test('suspended rules are shown by doctor, webhooks status, rules history, the a
   expect(body).toContain('pullscore_suspended_rules 1');
 });
 
-test('suspending rules of before leaves those that are in force suspended', async () => {
+test('suspending earlier rules leaves those in force suspended', async () => {
   const { organisation, service, ...world } = await startSuspended();
   await world.applyRules([rule('2', 'true', 'Quick')]);
   const suspend = (version: number) =>
@@ -58,7 +58,7 @@ test('suspending rules of before leaves those that are in force suspended', asyn
   });
 });
 
-test('while rules are suspended stored scores stay and nothing is scored; other rules go on with what waits', async () => {
+test('suspended rules score nothing and stored scores stay, until new rules score what waits', async () => {
   const world = await startSuspended();
   const { client, organisation, service, token } = world;
   const list = async () =>

@@ -10,7 +10,7 @@ function startJobs() {
   return { begun, job };
 }
 
-test('the most urgent kind of job goes first, and of one kind the organisation served longest ago', async () => {
+test('the most urgent kind of job goes first, then the organisation served longest ago', async () => {
   const { begun, job } = startJobs();
   const [a, b, urgent] = [job('a', 3), job('b', 3), job('c', 0)];
   await Promise.all([b(), a(), urgent()]);
@@ -20,7 +20,7 @@ test('the most urgent kind of job goes first, and of one kind the organisation s
   expect(begun).toEqual(['c0', 'b3', 'a3']);
 });
 
-test('a job goes on until it has had its 100 ms, and then gives way to others', async () => {
+test('a job gives way to others after 100 ms', async () => {
   const { begun, job } = startJobs();
   const [long, other] = [job('a', 3), job('b', 3)];
   await long();
