@@ -124,7 +124,7 @@ export function createScorer(
     }
   }
 
-  /** The one with the fewest jobs, or a new one. */
+  /** The one with the organisation's other jobs, that with the fewest, or a new one. */
   function placeFor(job: Job): Place | undefined {
     const hasRoom = ({ jobs, endReason }: Place) => {
       if (endReason !== undefined) return false;
@@ -134,6 +134,11 @@ export function createScorer(
         jobs.size === 0 || others.reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters
       );
     };
+    // An organisation has one process at a time: the other one is for others, and its compiled rules are in memory once.
+    const own = [...places].find(({ jobs }) =>
+      [...jobs.values()].some(({ organisationId }) => organisationId === job.organisationId),
+    );
+    if (own !== undefined) return hasRoom(own) ? own : undefined;
     const [least] = [...places].filter(hasRoom).sort((a, b) => a.jobs.size - b.jobs.size);
     const canStart = places.size < maxProcesses && performance.now() >= mayStartAt;
     return canStart && (least === undefined || least.jobs.size > 0) ? start() : least;

@@ -60,6 +60,16 @@ test('jobs are done, each in its organisation and in order', async () => {
   expect(scorersOf()).toHaveLength(2);
 });
 
+test('jobs of one organisation share a process, so that the other one is for others', async () => {
+  const scorer = newScorer();
+  const busy = audit(scorer, 'a');
+  await busy.begun;
+  await score(scorer, 'a', 'x');
+  expect(scorersOf()).toHaveLength(1);
+  await score(scorer, 'b', 'y');
+  expect(scorersOf()).toHaveLength(2);
+});
+
 test('a process has a lower priority than the service, goes first if memory runs out, and has no secrets', async () => {
   const { scorerEnvironment: environment } = loadConfig({ PGPASSFILE: '/passwords', GITHUB_TOKEN: 'ghp_secret' });
   const scorer = hostileScorer(service.database, service.log, { environment });
