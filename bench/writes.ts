@@ -5,7 +5,7 @@ import { findOrganisation } from '../src/database/organisations.ts';
 import { contentVersions } from '../src/database/schema.ts';
 import { connectDeps, type Deps } from '../src/deps.ts';
 import type { FetchedPullRequest } from '../src/github/pull-request.ts';
-import { syncPullRequests } from '../src/sync/pull-requests.ts';
+import { syncPullRequests } from '../src/sync/sync-pull-requests.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { joinEmptied } from './database.ts';
 import { median, type Row } from './report.ts';

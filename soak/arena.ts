@@ -6,7 +6,7 @@ import { loadConfig } from '../src/config.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { connectDeps, type Deps } from '../src/deps.ts';
-import { startLoops } from '../src/sync/loops.ts';
+import { startLoops } from '../src/sync/start-loops.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
 import { startProxy } from '../test/support/proxy.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { organisations } from '../src/database/schema.ts';
-import { publishCheckRuns } from '../src/sync/check-runs.ts';
+import { publishCheckRuns } from '../src/sync/publish-check-runs.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import { createTenant } from '../test/support/tenants.ts';
 import type { Arena } from './arena.ts';

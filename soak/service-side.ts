@@ -6,7 +6,7 @@ import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { importPullRequests } from '../src/sync/import.ts';
-import { syncMembers } from '../src/sync/members.ts';
+import { syncMembers } from '../src/sync/sync-members.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { Announcement } from './github-side.ts';

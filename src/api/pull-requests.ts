@@ -12,8 +12,8 @@ import {
   readPullRequestPage,
 } from '../database/pull-requests.ts';
 import { formatId, parseId } from '../ids.ts';
-import { removePullRequest } from '../sync/deletion.ts';
-import { createRefresh } from '../sync/put-sync.ts';
+import { createRefresh } from '../sync/refresh.ts';
+import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './errors.ts';

@@ -1,7 +1,7 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
+import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/estimate-import.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/import-estimate.ts';
 import { counted, duration, formatInteger } from '../text/numbers.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

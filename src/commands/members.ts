@@ -9,7 +9,7 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId, type IdPrefix } from '../ids.ts';
-import { readMemberList, syncMembers } from '../sync/members.ts';
+import { readMemberList, syncMembers } from '../sync/sync-members.ts';
 import { counted, formatInteger } from '../text/numbers.ts';
 import { table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';

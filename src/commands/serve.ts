@@ -7,7 +7,7 @@ import type { App } from '../app.ts';
 import type { Config } from '../config.ts';
 import { reportIntervalMs, reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
 import { createDeps, type Deps } from '../deps.ts';
-import { startLoops } from '../sync/loops.ts';
+import { startLoops } from '../sync/start-loops.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { sharedSettings } from './doctor/service-checks.ts';

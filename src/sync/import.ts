@@ -10,7 +10,6 @@ import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { requireLimits } from './ask-github.ts';
-import { estimateOf, type ImportEstimate } from './import-estimate.ts';
 import {
   chooseRepositories,
   type FailedRepository,
@@ -18,10 +17,11 @@ import {
   type ImportScope,
   isContinuable,
   parseNames,
-} from './import-scope.ts';
-import { listPage } from './listing.ts';
-import { identifyOrganisation, reasonOfRepository } from './organisation.ts';
-import { createRequestWorker } from './request-worker.ts';
+} from './choose-repositories.ts';
+import { estimateOf, type ImportEstimate } from './estimate-import.ts';
+import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
+import { listPage } from './list-page.ts';
+import { createRequestWorker } from './serve-requests.ts';
 
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; the next import continues there. */

@@ -10,7 +10,7 @@ import { buildApp } from '../../src/app.ts';
 import { requestRescoring } from '../../src/database/rescoring.ts';
 import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { fingerprintOf } from '../../src/sync/ask-github.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import { syncMembers } from '../../src/sync/members.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { MemberBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { listen } from '../support/raw-http.ts';

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { compareOrganisation } from '../../src/sync/comparison.ts';
+import { compareOrganisation } from '../../src/sync/compare.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';

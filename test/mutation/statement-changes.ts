@@ -68,7 +68,7 @@ export const changes: readonly Change[] = [
     ['(sourceUpdatedAt !== null && seconds >= maxStaleSeconds)', 'seconds >= maxStaleSeconds'],
   ]),
 
-  ...of('Deletion', 'sync/pull-requests.ts', sync('deletion', 'order'), [
+  ...of('Deletion', 'sync/sync-pull-requests.ts', sync('deletion', 'order'), [
     ['tombstone.ticket < ticket && ', ''],
     [' && tombstone.sourceUpdatedAt < sourceUpdatedAt)', ')'],
     ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
@@ -105,7 +105,7 @@ export const changes: readonly Change[] = [
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
   ...of('Membership', 'database/sweep.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
-  ...of('Membership', 'sync/members.ts', sync('members', 'order'), [
+  ...of('Membership', 'sync/sync-members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
 

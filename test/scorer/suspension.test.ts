@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
 import { suspendRules } from '../../src/database/rules.ts';
 import { rulesets } from '../../src/database/schema.ts';
-import { publishCheckRuns } from '../../src/sync/check-runs.ts';
+import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { runHere, runJson } from '../commands/support.ts';
 import { startWorld, type World } from '../support/world.ts';

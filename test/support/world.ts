@@ -5,7 +5,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
 import { closing, startReplica, startService } from './service.ts';

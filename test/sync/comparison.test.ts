@@ -7,7 +7,7 @@ import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { sweepPullRequests } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
-import { compareOrganisation } from '../../src/sync/comparison.ts';
+import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';

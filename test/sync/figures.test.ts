@@ -7,7 +7,7 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { saveProgress, saveRepositories } from '../../src/database/repositories.ts';
 import { organisations } from '../../src/database/schema.ts';
-import { startLoops } from '../../src/sync/loops.ts';
+import { startLoops } from '../../src/sync/start-loops.ts';
 import { startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { compare, storedPullRequests, waitingSyncs } from './support.ts';

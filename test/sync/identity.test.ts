@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { members, repositories } from '../../src/database/schema.ts';
-import { syncMembers } from '../../src/sync/members.ts';
-import { syncPullRequests } from '../../src/sync/pull-requests.ts';
-import { createRefresh } from '../../src/sync/put-sync.ts';
+import { createRefresh } from '../../src/sync/refresh.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
+import { syncPullRequests } from '../../src/sync/sync-pull-requests.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, fetchOf, rule, stored, storedPullRequests, sync } from './support.ts';
 

@@ -7,10 +7,10 @@ import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
+import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/estimate-import.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
-import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/import-estimate.ts';
-import { syncMembers } from '../../src/sync/members.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import {
   createLatch,
   type GithubStandInRequest,

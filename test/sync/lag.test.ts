@@ -4,7 +4,7 @@ import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { requestListed } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { earlier } from '../support/citus.ts';
 import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';

@@ -9,7 +9,7 @@ import { readRange, saveScores } from '../../src/database/rescoring.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
-import { createRequestWorker } from '../../src/sync/request-worker.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startLoops } from '../../src/sync/loops.ts';
+import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';

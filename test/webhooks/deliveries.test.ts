@@ -3,7 +3,7 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { members, organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
-import { compareOrganisation } from '../../src/sync/comparison.ts';
+import { compareOrganisation } from '../../src/sync/compare.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';

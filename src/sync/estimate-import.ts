@@ -12,8 +12,8 @@ import {
   type ImportScope,
   isContinuable,
   parseNames,
-} from './import-scope.ts';
-import { identifyOrganisation } from './organisation.ts';
+} from './choose-repositories.ts';
+import { identifyOrganisation } from './identify-organisation.ts';
 
 /**
  * Seconds that GitHub takes for fifty pull requests with every fact, as an estimate: GitHub times out after ten, this

@@ -4,7 +4,7 @@ import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 import { askGithub } from './ask-github.ts';
-import { pageRepositories } from './organisation.ts';
+import { pageRepositories } from './identify-organisation.ts';
 
 /** Which pull requests an import brings in. */
 export interface ImportScope {

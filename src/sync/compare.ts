@@ -22,11 +22,11 @@ import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/client.ts';
 import { isTransientFailure } from '../github/errors.ts';
 import { askGithub, countOrganisationsOnCredential } from './ask-github.ts';
+import { fullName } from './choose-repositories.ts';
 import { reasonOf } from './decide.ts';
-import { fullName } from './import-scope.ts';
-import { listPage } from './listing.ts';
-import { syncMembers } from './members.ts';
-import { identifyOrganisation, pageRepositories, reasonOfRepository } from './organisation.ts';
+import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
+import { listPage } from './list-page.ts';
+import { syncMembers } from './sync-members.ts';
 
 /** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */
 const retrySeconds = 60;

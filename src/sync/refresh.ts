@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { isShared } from './decide.ts';
-import { type SyncAnswer, syncByNodeIds } from './pull-requests.ts';
+import { type SyncAnswer, syncByNodeIds } from './sync-pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };
 

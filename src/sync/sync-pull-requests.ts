@@ -28,7 +28,7 @@ import { factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import { askGithub, type Urgency } from './ask-github.ts';
 import type { Answer, Failure } from './decide.ts';
-import { saveAuthors } from './members.ts';
+import { saveAuthors } from './sync-members.ts';
 
 /** What happened to a fetched pull request. */
 export type SyncOutcome =

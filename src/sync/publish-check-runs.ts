@@ -16,8 +16,8 @@ import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { askGithub } from './ask-github.ts';
-import { checkRunSummary, checkRunTitle } from './check-run-text.ts';
 import { nextTry, reasonOf } from './decide.ts';
+import { checkRunSummary, checkRunTitle } from './write-check-run.ts';
 
 /** Check runs in one request. */
 const maxCheckRuns = 20;

@@ -6,7 +6,7 @@ import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.t
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { askGithub } from './ask-github.ts';
-import { identifyOrganisation } from './organisation.ts';
+import { identifyOrganisation } from './identify-organisation.ts';
 import { shrinkPage } from './shrink-page.ts';
 
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */

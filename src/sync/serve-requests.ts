@@ -13,7 +13,7 @@ import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';
 import { credentialOf, pointsLeft } from './ask-github.ts';
 import { type Answer, chooseBatch, decide } from './decide.ts';
-import { syncByNodeIds } from './pull-requests.ts';
+import { syncByNodeIds } from './sync-pull-requests.ts';
 
 /** How long a request that is fetched alone lets others go first. */
 const isolatedAfterSeconds = 30;

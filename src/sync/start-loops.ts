@@ -3,11 +3,11 @@ import pg from 'pg';
 import { clientOptions, openSession } from '../database/connection.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { Deps } from '../deps.ts';
-import { publishCheckRuns } from './check-runs.ts';
-import { compareOrganisation } from './comparison.ts';
+import { compareOrganisation } from './compare.ts';
 import { pruneOrganisation } from './prune.ts';
-import { createRequestWorker } from './request-worker.ts';
+import { publishCheckRuns } from './publish-check-runs.ts';
 import { rescoreBatch } from './rescore.ts';
+import { createRequestWorker } from './serve-requests.ts';
 
 /** How often a loop looks for work that became due, or whose notification was lost. */
 const defaultPollMs = 1_000;
