@@ -35,7 +35,7 @@ export type SendPage = (
  * A page is kept the second time that it is built: most are asked for once, and keeping them would take a seventh of
  * the processor time of a page. Of others, the tag is remembered. Neither is believed for longer than a minute.
  */
-export function createPageCache(maxAgeMs = defaultMaxAgeMs): SendPage {
+export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version } = {}): SendPage {
   const built = new LRUCache<string, { tag: string; page: Buffer | undefined }>({
     ttl: maxAgeMs,
     maxSize: maxCacheBytes,
@@ -48,7 +48,10 @@ export function createPageCache(maxAgeMs = defaultMaxAgeMs): SendPage {
     const { contentVersion } = request.caller;
     reply.type('application/json; charset=utf-8');
     if (contentVersion === null) return build();
-    const key = keyOf(contentVersion, baseUrl(request) + request.url);
+    // The content version is the organisation's own, so no other organisation has the same key. Another release may show
+    // the same content in another way.
+    const content = `${release} ${contentVersion} ${baseUrl(request)}${request.url}`;
+    const key = createHash('sha256').update(content).digest('base64url');
     const sent = request.headers['if-none-match'];
     const known = built.get(key);
     let { tag, page } = known ?? {};
@@ -63,14 +66,6 @@ export function createPageCache(maxAgeMs = defaultMaxAgeMs): SendPage {
     reply.code(304);
     return undefined;
   };
-}
-
-/**
- * The content version is the organisation's own, so no other organisation has the same key. Another release may show
- * the same content in another way.
- */
-function keyOf(contentVersion: string, url: string): string {
-  return createHash('sha256').update(`${version} ${contentVersion} ${url}`).digest('base64url');
 }
 
 /** @param header `If-None-Match`: tags, which proxies mark as weak or as compressed, as Apache does; or `*` for any */

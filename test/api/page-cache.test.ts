@@ -1,16 +1,11 @@
-import { createHash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { hashAccessToken } from '../../src/access-token.ts';
-import { createPageCache } from '../../src/api/page-cache.ts';
-import { findCallers } from '../../src/database/access-tokens.ts';
+import { createPageCache, type SendPage } from '../../src/api/page-cache.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import { pullRequests } from '../../src/database/schema.ts';
-import { version } from '../../src/package.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -56,6 +51,27 @@ const listOf = async () => `${new URL((await find()).links.member).pathname}/pul
 const setTitle = (title: string) =>
   world.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
+/** Asks a page cache for a page that would be built like this. */
+function askOf(send: SendPage) {
+  const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
+  return async (built: Buffer, sent = '', url = '/') => {
+    let [status, tag] = [200, ''];
+    const reply = {
+      type() {},
+      headers: ({ etag }: { etag: string }) => {
+        tag = etag;
+      },
+      code: (code: number) => {
+        status = code;
+      },
+    } as unknown as FastifyReply;
+    const headers = { 'if-none-match': sent };
+    const request = { server, url, headers, caller: { contentVersion: '1' } } as unknown as FastifyRequest;
+    const page = await send(request, reply, async () => built);
+    return { status, tag, page };
+  };
+}
+
 test('an error has no ETag, even if it comes after the page had one', async () => {
   const { executor } = world.service.database;
   await setTitle('Not in the cache');
@@ -97,34 +113,13 @@ describe('a page of pull requests', () => {
   });
 
   test('a page is built again after a while even without a known change, with another tag if it differs', async () => {
-    const send = createPageCache(20);
-    const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
-    let status = 200;
-    let tag = '';
-    const reply = {
-      type() {},
-      headers: ({ etag }: { etag: string }) => {
-        tag = etag;
-      },
-      code: (code: number) => {
-        status = code;
-      },
-    } as unknown as FastifyReply;
-    let content = 'before';
-    const ask = async (given: string) => {
-      status = 200;
-      const headers = { 'if-none-match': given };
-      const request = { server, url: '/', headers, caller: { contentVersion: '1' } } as unknown as FastifyRequest;
-      const page = await send(request, reply, async () => Buffer.from(content));
-      return [status, page?.toString(), tag];
-    };
-    await ask('');
-    const [, , first = ''] = await ask('');
-    expect(await ask(String(first))).toEqual([304, undefined, first]);
-    content = 'after';
-    await expect.poll(async () => (await ask(String(first))).slice(0, 2)).toEqual([200, 'after']);
-    content = 'before';
-    await expect.poll(async () => (await ask(String(first))).slice(0, 2)).toEqual([304, undefined]);
+    const ask = askOf(createPageCache({ maxAgeMs: 20 }));
+    const [before, after] = [Buffer.from('before'), Buffer.from('after')];
+    await ask(before);
+    const { tag } = await ask(before);
+    expect(await ask(before, tag)).toEqual({ status: 304, tag, page: undefined });
+    await expect.poll(async () => (await ask(after, tag)).page).toBe(after);
+    await expect.poll(async () => (await ask(before, tag)).status).toBe(304);
   });
 
   test('a page has a tag of its own for each address and host', async () => {
@@ -160,33 +155,23 @@ describe('a page of pull requests', () => {
   });
 
   test('a page has another tag in another release, which may show the same content in another way', async () => {
-    const hash = hashAccessToken(world.token);
-    const caller = (await findCallers(world.service.database, [hash])).get(hash);
-    const identity = `${version} ${caller?.contentVersion} http://localhost:80${all}`;
-    const { tag, body } = await read();
-    expect(tag).toBe(`"${createHash('sha256').update(identity).digest('base64url')}.${crc32(body).toString(36)}"`);
+    const tagOf = async (release: string) => (await askOf(createPageCache({ release }))(Buffer.from('page'))).tag;
+    expect(await tagOf('1.0.0')).toBe(await tagOf('1.0.0'));
+    expect(await tagOf('1.1.0')).not.toBe(await tagOf('1.0.0'));
   });
 
   test('a page is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {
-    const send = createPageCache();
-    const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
-    const reply = { type() {}, headers() {} } as unknown as FastifyReply;
-    const large = Buffer.alloc(1024 * 1024 - 500);
-    let builds = 0;
-    const isKept = async (url: string, page: Buffer = large) => {
-      const request = { server, url, headers: {}, caller: { contentVersion: '1' } } as unknown as FastifyRequest;
-      const before = builds;
-      await send(request, reply, async () => {
-        builds += 1;
-        return page;
-      });
-      return builds === before;
+    const ask = askOf(createPageCache());
+    const maxBytes = 1024 * 1024 - 500;
+    const isKept = async (url: string, bytes = maxBytes) => {
+      const built = Buffer.alloc(bytes);
+      return (await ask(built, '', url)).page !== built;
     };
-    const thrice = async (url: string, page?: Buffer) => {
-      for (let turn = 0; turn < 2; turn += 1) expect(await isKept(url, page)).toBe(false);
-      return isKept(url, page);
+    const thrice = async (url: string, bytes?: number) => {
+      for (let turn = 0; turn < 2; turn += 1) expect(await isKept(url, bytes)).toBe(false);
+      return isKept(url, bytes);
     };
-    expect(await thrice('/over', Buffer.alloc(large.length + 1))).toBe(false);
+    expect(await thrice('/over', maxBytes + 1)).toBe(false);
     for (let index = 0; index < 65; index += 1) expect(await thrice(`/${index}`)).toBe(true);
     expect([await isKept('/1'), await isKept('/0')]).toEqual([true, false]);
   });

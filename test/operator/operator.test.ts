@@ -4,9 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { findOrganisation } from '../../src/database/organisations.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild, runHere } from '../commands/support.ts';
 import { createLatch } from '../support/github/faults.ts';
@@ -14,6 +16,7 @@ import { hostileScorer } from '../support/scorer.ts';
 import { closing } from '../support/service.ts';
 import { createTenant, createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
+import { lockWaits, waitUntil } from '../sync/support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -99,6 +102,26 @@ describe('rules over HTTP', () => {
     const applied = await there('rules', 'apply', rules, '--if-version', String(planned));
     expect([applied.code, applied.stderr]).toEqual([1, expect.stringMatching(/: Version .* Plan the file again\.\n$/)]);
     expect((await there('rules', 'apply', rules, '--if-version', String(Number(planned) + 1))).code).toBe(0);
+  });
+
+  test('the ETag of rules is the version of the document beside it, even if others are applied meanwhile', async () => {
+    const { database } = world.service;
+    const before = await inForce();
+    const { source } = (await (await send('rules')).json()) as { source: string };
+    const reply = await database.transaction(async executor => {
+      await executor.execute(sql`lock table rulesets in access exclusive mode`);
+      const asked = send('rules');
+      await waitUntil(async () => (await lockWaits(world.service)) === 1);
+      const rules = { definitions: [], rules: [], source: '# applied meanwhile' };
+      await applyRuleset(executor, world.organisation.id, rules);
+      return { asked };
+    });
+    const shown = await reply.asked;
+    expect([shown.headers.get('etag'), await shown.json()]).toEqual([
+      `"${before}"`,
+      expect.objectContaining({ version: before, source }),
+    ]);
+    expect(await inForce()).toBe(Number(before) + 1);
   });
 
   test('applying rules over HTTP needs If-Match', async () => {
