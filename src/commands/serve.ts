@@ -10,7 +10,7 @@ import { createDeps, type Deps } from '../deps.ts';
 import { startLoops } from '../sync/start-loops.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
-import { sharedSettings } from './doctor/service-checks.ts';
+import { sharedSettings } from './doctor/configuration-checks.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
 
 /** Time for load balancers to notice that the service is stopping. */

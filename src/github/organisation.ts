@@ -190,8 +190,6 @@ export function readMembers(answer: unknown, after: string | null) {
   };
 }
 
-export type GithubOrganisation = ReturnType<typeof readOrganisation>;
-
 export function readOrganisation(answer: unknown) {
   const organisation = decode(Organisation, answer);
   return {

@@ -1,25 +1,17 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { processes as checkedProcesses } from '../../src/commands/doctor/configuration-checks.ts';
+import { server as checkedServer } from '../../src/commands/doctor/database-checks.ts';
 import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
+import type { CurrentScope } from '../../src/commands/doctor/github-checks.ts';
+import * as remote from '../../src/commands/doctor/github-checks.ts';
 import {
-  checkHook,
-  checkInstallation,
-  checkPoints,
-  checkProfile,
-  checkPullRequests,
-  checkReach,
-  checkRepositories,
-  findLostRepositories,
-  readHook,
-} from '../../src/commands/doctor/github-checks.ts';
-import {
-  checkComparison,
-  checkOrganisations,
-  checkRules,
-  checkServer,
-  type OrganisationScope,
-} from '../../src/commands/doctor/local-checks.ts';
-import { checkService } from '../../src/commands/doctor/service-checks.ts';
+  organisations as checkedOrganisations,
+  comparison,
+  rules,
+} from '../../src/commands/doctor/organisation-checks.ts';
+import type { StoredScope } from '../../src/commands/doctor/scope.ts';
+import { hook as checkedHook, readHook } from '../../src/commands/doctor/webhook-checks.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';
 import type { ServiceReport } from '../../src/database/service-reports.ts';
@@ -30,16 +22,20 @@ import type { GithubInspection } from '../../src/github/rest.ts';
 
 const settings = 'https://github.com/organizations/acme/settings/hooks';
 
-const scopeWith = (environment: Record<string, string> = {}, organisation = {}): OrganisationScope => ({
-  program: 'pullscore',
-  config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
-  workers: 1,
-  organisation: {
-    ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
-    ...{ comparedAt: new Date(0), comparisonFailedAt: null, comparisonFailure: null },
-    ...organisation,
-  } as never,
-});
+/** What any check is given, but for what only its questions need. */
+type AnyScope = StoredScope & CurrentScope & Parameters<typeof checkedServer.judge>[1];
+
+const scopeWith = (environment: Record<string, string> = {}, organisation = {}) =>
+  ({
+    program: 'pullscore',
+    config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
+    workers: 1,
+    organisation: {
+      ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
+      ...{ comparedAt: new Date(0), comparisonFailedAt: null, comparisonFailure: null },
+      ...organisation,
+    } as never,
+  }) as unknown as AnyScope;
 
 /** `status: message → action` of each. */
 const linesOf = (verdicts: Verdicts) =>
@@ -51,17 +47,19 @@ const linesOf = (verdicts: Verdicts) =>
 
 test('a query that fails is reported without its parameters, which may be private', async () => {
   const report = createReport();
-  await report.check(['database', 'server', () => [], 'See the log.'], {}, async () => {
+  const ask = async () => {
     throw new DrizzleQueryError('select $1', ['a secret'], new Error('no such table'));
-  });
+  };
+  await report.check({ area: 'database', name: 'server', remedy: 'See the log.', ask, judge: () => [] }, {});
   expect(report.findings).toMatchObject([{ status: 'problem', message: 'Unexpected error: no such table' }]);
 });
 
 test('a database that fails during a check of something else is named', async () => {
   const report = createReport();
-  await report.check(['github', 'credentials', () => [], 'Check the credentials.'], {}, async () => {
+  const ask = async () => {
     throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-  });
+  };
+  await report.check({ area: 'github', name: 'credentials', remedy: 'Check them.', ask, judge: () => [] }, {});
   expect(report.findings).toMatchObject([
     { message: 'The database failed: read ECONNRESET.', action: 'Check the database, then run this again.' },
   ]);
@@ -89,7 +87,7 @@ describe('the database server', () => {
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
   test('the database server is ok with the schema of this release', () => {
-    expect(linesOf(checkServer(server, scope))).toEqual([
+    expect(linesOf(checkedServer.judge(server, scope))).toEqual([
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
@@ -97,15 +95,15 @@ describe('the database server', () => {
 
   test('the schema of a later release is a problem, because nothing would start', () => {
     const refusal = ['It is newer.', 'Start that release.'] as const;
-    expect(linesOf(checkServer({ ...server, refusal }, scope))).toEqual([
+    expect(linesOf(checkedServer.judge({ ...server, refusal }, scope))).toEqual([
       expect.any(String),
       'problem: It is newer. → Start that release.',
     ]);
   });
 
   test('the database server has too few connections for another replica if eleven are left', () => {
-    expect(linesOf(checkServer({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
-    expect(linesOf(checkServer({ ...server, usedConnections: 86 }, scope))).toContainEqual(
+    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
+    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 86 }, scope))).toContainEqual(
       expect.stringMatching(/^warning: 86 of the server's 97 connections are in use/),
     );
   });
@@ -125,12 +123,13 @@ describe('the processes of the service', () => {
     processes = 0;
   });
   const complaints = (reports: ServiceReport[], hashes = {}) =>
-    linesOf(checkService({ reports, hashes }, scopeWith())).filter(line => !line.startsWith('ok: '));
+    linesOf(checkedProcesses.judge({ reports, hashes }, scopeWith())).filter(line => !line.startsWith('ok: '));
   const everywhere = 'Set the same value for all processes, and restart them.';
   const here = 'Run doctor in the environment of the service, or set the same value here.';
 
   test('processes that set the same variables are one line, and others are named by their place', () => {
-    const lines = (...reports: ServiceReport[]) => linesOf(checkService({ reports, hashes: {} }, scopeWith()));
+    const lines = (...reports: ServiceReport[]) =>
+      linesOf(checkedProcesses.judge({ reports, hashes: {} }, scopeWith()));
     const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00 UTC).';
     expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
       `ok: Set for the service: ${set}`,
@@ -155,7 +154,9 @@ describe('the processes of the service', () => {
   test('doctor reports a webhook secret whose login is not tracked, without showing a part of it', () => {
     const { config } = scopeWith({ GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only,hush:a-secret-with-a-colon' });
     const organisations = [{ login: 'acme', removedAt: null }] as never;
-    const lines = linesOf(checkOrganisations({ login: undefined, organisations }, { ...scopeWith(), config }));
+    const lines = linesOf(
+      checkedOrganisations.judge({ login: undefined, organisations }, { ...scopeWith(), config } as never),
+    );
     expect(lines).toEqual([
       'ok: Tracked here: acme.',
       'warning: Secret 2 of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here. → Correct the login. If ' +
@@ -206,7 +207,9 @@ test.each([
   (host, variables, isReported) => {
     const expected = 'PUBLIC_URL is not set for the service, but HOST is: links contain';
     expect(
-      linesOf(checkService({ reports: [reportOf('serve', { variables })], hashes: {} }, scopeWith({ HOST: host })))
+      linesOf(
+        checkedProcesses.judge({ reports: [reportOf('serve', { variables })], hashes: {} }, scopeWith({ HOST: host })),
+      )
         .join()
         .includes(expected),
     ).toBe(isReported);
@@ -216,7 +219,9 @@ test.each([
 test('doctor names a rule that this release refuses', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
-  expect(linesOf(checkRules({ definitions: [], rules: [{ ...rule, logic }], suspension: null }, scopeWith()))).toEqual([
+  expect(
+    linesOf(rules.judge({ definitions: [], rules: [{ ...rule, logic }], suspension: null, source: '' }, scopeWith())),
+  ).toEqual([
     expect.stringMatching(
       /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
     ),
@@ -225,10 +230,10 @@ test('doctor names a rule that this release refuses', () => {
 
 test('a comparison is late after two minutes', () => {
   const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, sharers: 1 };
-  expect(linesOf(checkComparison(facts as never, scopeWith()))).toEqual([
+  expect(linesOf(comparison.judge(facts as never, scopeWith()))).toEqual([
     'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00 UTC.',
   ]);
-  expect(linesOf(checkComparison({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
+  expect(linesOf(comparison.judge({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
     expect.stringMatching(/^warning: The comparison with GitHub has been overdue for 2 min\. → See the log/),
   ]);
 });
@@ -238,7 +243,7 @@ describe('a comparison that failed', () => {
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
   const complaints = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
     const organisation = { comparedAt: comparedAt, comparisonFailedAt: failedAt, comparisonFailure: 'GitHub failed.' };
-    return linesOf(checkComparison(facts, scopeWith(environment, organisation)))
+    return linesOf(comparison.judge(facts, scopeWith(environment, organisation)))
       .filter(line => !line.startsWith('ok: '))
       .map(line => line.replace(/, \d{4}-.{11} UTC:/, ','));
   };
@@ -268,7 +273,8 @@ describe('a comparison that failed', () => {
 });
 
 test('a clock is wrong if it differs by more than thirty seconds in either direction', () => {
-  const lines = (clockAhead: number | null) => linesOf(checkReach({ milliseconds: 1, clockAhead }, scopeWith()));
+  const lines = (clockAhead: number | null) =>
+    linesOf(remote.reach.judge({ milliseconds: 1, clockAhead }, scopeWith()));
   for (const fine of [null, 30, -30]) expect(lines(fine)).toHaveLength(1);
   expect(lines(31)[1]).toMatch(/^warning: The clock of this machine is 31 s behind GitHub's/);
   expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 s ahead of GitHub's/);
@@ -276,34 +282,37 @@ test('a clock is wrong if it differs by more than thirty seconds in either direc
 
 test('a tenth of the points is enough, and a GitHub without a rate limit needs none', () => {
   const lines = (remaining: number) =>
-    linesOf(checkPoints({ expiresAt: null, limit: { limit: 50, remaining, resetAt: 0 } }));
-  expect(linesOf(checkPoints({ expiresAt: null, limit: null }))).toEqual(['ok: This GitHub has no rate limit.']);
+    linesOf(remote.points.judge({ expiresAt: null, limit: { limit: 50, remaining, resetAt: 0 } }, scopeWith()));
+  expect(linesOf(remote.points.judge({ expiresAt: null, limit: null }, scopeWith()))).toEqual([
+    'ok: This GitHub has no rate limit.',
+  ]);
   expect(lines(5)).toEqual(['ok: 5 of 50 points of the rate limit are left, until 00:00 UTC.']);
   expect(lines(4)).toEqual([expect.stringMatching(/^warning: Only 4 of 50 points .* → Wait/)]);
 });
 
 test('a suspended installation of the App is a problem', () => {
-  expect(linesOf(checkInstallation({ id: 1, suspended_at: '2026-01-01T00:00:00Z' }))).toEqual([
+  expect(linesOf(remote.installation.judge({ id: 1, suspended_at: '2026-01-01T00:00:00Z' }, scopeWith()))).toEqual([
     "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation on GitHub.",
   ]);
 });
 
 test('an organisation that has taken the login of the tracked one is a problem', () => {
   const profile = { githubId: 2, nodeId: 'O_2', login: 'acme', name: '', photoUrl: '', repositories: 1 };
-  const lines = (githubId: number) => linesOf(checkProfile(profile, scopeWith({}, { githubId })));
+  const lines = (githubId: number) => linesOf(remote.profile.judge(profile, scopeWith({}, { githubId })));
   expect(lines(1)).toEqual([expect.stringContaining('problem: On GitHub, this login now belongs to another')]);
   expect(lines(2)).toEqual(['ok: GitHub shows the organisation, with 1 repository.']);
 });
 
 test('an organisation without repositories is a warning, and one without pull requests is ok', () => {
-  const lines = (repositories: number) => linesOf(checkPullRequests({ repositories, latest: undefined }));
+  const lines = (repositories: number) =>
+    linesOf(remote.pullRequests.judge({ repositories, latest: undefined }, scopeWith()));
   expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repositories\. → /)]);
   expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None has a pull request yet.']);
 });
 
 test('doctor names three lost repositories, and says that more may be lost', () => {
   const lost = ['a', 'b', 'c'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
-  expect(linesOf(checkRepositories(lost, scopeWith()))).toEqual([
+  expect(linesOf(remote.repositories.judge(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);
 });
@@ -330,7 +339,7 @@ test('a repository on which GitHub fails is not lost', async () => {
     ['here', 7],
   ]);
   const github = { findRepositoryOwners: async () => owners } as unknown as Github;
-  const lost = await findLostRepositories(request => request(github), { githubId: 7 } as never, stored);
+  const lost = await remote.findLostRepositories(request => request(github), { githubId: 7 } as never, stored);
   expect(lost.map(({ nodeId }) => nodeId)).toEqual(['deleted']);
 });
 
@@ -343,9 +352,9 @@ describe('the webhook', () => {
     contentType: 'json',
     hasSecret: true,
   };
-  const linesFor = (change: Partial<Parameters<typeof checkHook>[0]>, environment = {}) =>
+  const linesFor = (change: Partial<Parameters<typeof checkedHook.judge>[0]>, environment = {}) =>
     linesOf(
-      checkHook(
+      checkedHook.judge(
         { settings, hooks: { shown: [hook], mayHideMore: true }, hook, deliveries: [], ...change },
         scopeWith(environment),
       ),

@@ -1,63 +1,24 @@
 import { pino } from 'pino';
-import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
-import { areChecksEnabled, countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
+import { areChecksEnabled } from '../../database/check-runs.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
-import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
-import { findHalfErased } from '../../database/erasure.ts';
-import { findLimits } from '../../database/github-rate-limits.ts';
-import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
-import { countOutdated } from '../../database/rescoring.ts';
-import { getRuleset } from '../../database/rules.ts';
-import { listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
-import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
-import { createGithub, type Github } from '../../github/client.ts';
+import type { Organisation } from '../../database/organisations.ts';
+import { type ServiceReport, setsVariable } from '../../database/service-reports.ts';
+import { createGithub } from '../../github/client.ts';
 import { mayWriteChecks, readPermissions } from '../../github/permissions.ts';
-import { createInspection, type GithubInspection } from '../../github/rest.ts';
-import { countOrganisationsOnCredential, credentialOf, keepToLimits } from '../../sync/ask-github.ts';
+import { createInspection } from '../../github/rest.ts';
+import { keepToLimits } from '../../sync/ask-github.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import type { Context } from '../context.ts';
-import { type Check, createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
+import * as settings from './configuration-checks.ts';
+import * as databases from './database-checks.ts';
+import { createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
-import { countWorkers, findUnconfirmedRepositories, inspectOrganisation, inspectServer } from './inspection.ts';
-import * as local from './local-checks.ts';
-import { checkService, credentialVariables, readService } from './service-checks.ts';
-
-const logs = 'See the logs of the service and of the database.';
-const app = 'See the settings of the App on GitHub.';
-
-/** All checks: area, name, function from facts to findings, and what to do if the facts can't be gathered. */
-const checks = {
-  environment: ['configuration', 'environment', local.checkEnvironment, local.environmentRemedy],
-  service: ['configuration', 'environment', checkService, local.environmentRemedy],
-  server: ['database', 'server', local.checkServer, local.serverRemedy],
-  abandoned: ['database', 'abandoned', local.checkAbandoned, 'Check the rights of /var/lib/pullscore.'],
-
-  organisations: ['organisations', 'organisations', local.checkOrganisations, logs],
-  rules: ['organisations', 'rules', local.checkRules, logs],
-  people: ['organisations', 'people', local.checkPeople, logs],
-  scores: ['organisations', 'scores', local.checkScores, logs],
-
-  rateLimit: ['github', 'patience', remote.checkRateLimit, logs],
-  reach: ['github', 'reach', remote.checkReach, 'Check GITHUB_API_URL, the network and its proxy.'],
-  credentials: ['github', 'credentials', remote.checkCredentials, 'Check the credentials.'],
-  installation: ['github', 'installation', remote.checkInstallation, app],
-  permissions: ['github', 'installation', remote.checkPermissions, app],
-  points: ['github', 'limit', remote.checkPoints, app],
-  profile: ['github', 'organisation', remote.checkProfile, remote.allow(readPermissions)],
-  members: ['github', 'members', remote.checkMembers, remote.allow(['members'])],
-  pullRequests: ['github', 'pull_requests', remote.checkPullRequests, remote.allow(remote.pullRequestPermissions)],
-  repositories: ['github', 'repositories', remote.checkRepositories, 'Check the permissions of the credentials.'],
-
-  deliveries: ['webhooks', 'deliveries', local.checkDeliveries, logs],
-  hook: ['webhooks', 'hook', remote.checkHook, 'See Webhooks in the settings of the organisation on GitHub.'],
-
-  workers: ['background', 'workers', local.checkWorkers, logs],
-  requests: ['background', 'requests', local.checkBacklog, logs],
-  checkRuns: ['background', 'checks', local.checkCheckRuns, logs],
-  comparison: ['background', 'comparison', local.checkComparison, logs],
-} as const;
+import { inspectOrganisation } from './inspection.ts';
+import * as stored from './organisation-checks.ts';
+import type { OrganisationScope, Scope } from './scope.ts';
+import { hook } from './webhook-checks.ts';
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {
   program
@@ -84,7 +45,7 @@ the service from working, and with 0 if there are only warnings.`,
 /** Runs all checks. Those that depend on something that failed are reported as skipped. */
 export async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
-  const config = await report.check(checks.environment, {}, async () => context.config);
+  const config = await report.check(settings.environment, context);
   if (config === undefined) {
     const why = 'Database, GitHub and webhooks are not checked: the configuration is not valid.';
     report.skip('database', 'server', why);
@@ -93,25 +54,24 @@ export async function examine(context: Context, login: string | undefined): Prom
   const scope = { program: context.program, config, workers: 0 };
   const opened: { embedded?: EmbeddedDatabase; database?: Database } = {};
   try {
-    const server = await report.check(checks.server, scope, async () => {
-      if (config.databaseUrl === undefined)
-        opened.embedded = await joinEmbeddedDatabase({ home: config.home, create: false });
-      return inspectServer(config.databaseUrl ?? opened.embedded?.url ?? '');
-    });
-    if (config.databaseUrl === undefined) await report.check(checks.abandoned, {}, findAbandonedDatabases);
+    const findUrl = async () => {
+      if (config.databaseUrl !== undefined) return config.databaseUrl;
+      opened.embedded = await joinEmbeddedDatabase({ home: config.home, create: false });
+      return opened.embedded.url;
+    };
+    const server = await report.check(databases.server, { ...scope, findUrl });
+    if (config.databaseUrl === undefined) await report.check(databases.abandoned, scope);
     // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     const { database } = opened;
-    const service = await report.check(checks.service, scope, async () =>
-      readService(database === undefined ? [] : await listServiceReports(database.executor), config),
-    );
-    const stored = database && { database, organisations: await checkDatabase(report, scope, database, login) };
-    if (stored === undefined) {
+    const service = await report.check(settings.processes, { ...scope, database });
+    const known = database && { database, organisations: await checkDatabase(report, scope, database, login) };
+    if (known === undefined) {
       const why = "Organisations, deliveries and background work are not checked: the database can't be used yet.";
       report.skip('organisations', 'organisations', why);
     }
     const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
-    await checkGithub(report, { ...scope, ...clients, reports: service?.reports ?? [] }, stored);
+    await checkGithub(report, { ...scope, ...clients, reports: service?.reports ?? [] }, known);
     return report.findings;
   } finally {
     await opened.database?.close();
@@ -122,57 +82,27 @@ export async function examine(context: Context, login: string | undefined): Prom
 /** Counts the workers, too. @returns the organisations to check: one if its login is given */
 async function checkDatabase(
   report: Report,
-  scope: local.Scope,
+  scope: Scope,
   database: Database,
   login: string | undefined,
 ): Promise<readonly Organisation[]> {
-  const { executor } = database;
-  const chosen = await report.check(checks.organisations, scope, async () => {
-    const found = login === undefined ? await listOrganisations(executor) : [await findOrganisation(executor, login)];
-    return { login, organisations: found.filter(each => each !== undefined) };
-  });
-  scope.workers = (await report.check(checks.workers, scope, () => countWorkers(executor))) ?? 0;
+  const chosen = await report.check(stored.organisations, { ...scope, login, database });
+  scope.workers = (await report.check(databases.workers, { ...scope, executor: database.executor })) ?? 0;
   const organisations = chosen?.organisations.filter(({ removedAt }) => removedAt === null) ?? [];
   for (const organisation of organisations) {
-    const { id, rulesetVersion } = organisation;
-    const own = { ...scope, organisation };
-    const inspecting = inspectOrganisation(executor, id);
+    const inspecting = inspectOrganisation(database.executor, organisation.id);
+    const own = { ...scope, database, organisation, inspecting };
     await Promise.all([
-      report.check(checks.rules, own, () => getRuleset(executor, id, rulesetVersion)),
-      report.check(checks.people, own, async () => {
-        const [inspection, halfErased] = await Promise.all([inspecting, findHalfErased(executor, id)]);
-        return { ...inspection, halfErased };
-      }),
-      report.check(checks.scores, own, () => countOutdated(executor, id)),
-      report.check(checks.deliveries, own, async () => {
-        const [inspection, gone] = await Promise.all([inspecting, countGoneDeliveries(executor, id)]);
-        return { ...inspection, gone };
-      }),
-      report.check(checks.requests, own, async () => {
-        const [example] = await listFailingRequests(executor, id, 1);
-        return { example, ...(await countSyncRequests(executor, id)) };
-      }),
-      areChecksEnabled(organisation) &&
-        report.check(checks.checkRuns, own, async () => {
-          const [example] = await listFailingCheckRuns(executor, id, 1);
-          return { example, ...(await countCheckRuns(executor, id)) };
-        }),
-      report.check(checks.comparison, own, async () => {
-        const [inspection, sharers] = await Promise.all([
-          inspecting,
-          countOrganisationsOnCredential({ ...scope, database }),
-        ]);
-        return { ...inspection, sharers };
-      }),
+      report.check(stored.rules, own),
+      report.check(stored.people, own),
+      report.check(stored.scores, own),
+      report.check(stored.deliveries, own),
+      report.check(stored.requests, own),
+      areChecksEnabled(organisation) && report.check(stored.checkRuns, own),
+      report.check(stored.comparison, own),
     ]);
   }
   return organisations;
-}
-
-interface Access extends local.Scope {
-  github: Github;
-  inspection: GithubInspection;
-  reports: readonly ServiceReport[];
 }
 
 interface Stored {
@@ -180,90 +110,84 @@ interface Stored {
   organisations: readonly Organisation[];
 }
 
-/** @param stored undefined if the database can't be used; GitHub's limits are then unknown */
-async function checkGithub(report: Report, access: Access, stored: Stored | undefined) {
-  const { config, github, inspection } = access;
-  const usesApp = config.github.app !== undefined;
-  const free = stored === undefined ? [] : await checkRateLimits(report, access, stored);
-  if (stored !== undefined && stored.organisations.length > 0 && free.length === 0) return;
+/** @param known undefined if the database can't be used; GitHub's limits are then unknown */
+async function checkGithub(
+  report: Report,
+  access: remote.Access & { reports: readonly ServiceReport[] },
+  known: Stored | undefined,
+) {
+  const { github } = access;
+  const free = known === undefined ? [] : await checkRateLimits(report, access, known);
+  if (known !== undefined && known.organisations.length > 0 && free.length === 0) return;
 
   const [first] = free;
   const skipRights = (why: string) =>
     report.skip('github', 'rights', `Permissions and webhooks on GitHub are not checked: ${why}.`);
-  const reached = await report.check(checks.reach, access, inspection.reach);
+  const reached = await report.check(remote.reach, access);
   // Missing credentials are reported even if GitHub can't be reached.
   if (reached === undefined && github.configured) return skipRights("it can't be reached");
-  const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...credentialVariables));
+  const elsewhere = access.reports.find(({ variables }) => setsVariable(variables, ...settings.credentialVariables));
   if (!github.configured && elsewhere !== undefined) {
     return skipRights('the service has credentials for GitHub, this shell has none');
   }
-  const readCredentials = async () =>
-    usesApp ? { app: await inspection.readApp() } : inspection.readCredentials(first ?? { login: '' });
-  const accepted = await report.check(checks.credentials, access, () =>
-    stored === undefined || first === undefined
-      ? readCredentials()
-      : keepToLimits({ ...access, ...stored }, first, readCredentials),
-  );
+  // Nothing limits requests before the limits are known.
+  const within: remote.Call = request =>
+    known === undefined || first === undefined
+      ? request(github)
+      : keepToLimits({ ...access, ...known }, first, request);
+  const accepted = await report.check(remote.credentials, { ...access, first, within });
   if (reached === undefined) return skipRights("it can't be reached");
   if (accepted === undefined) return skipRights('GitHub accepts no credentials of this configuration');
-  if (stored === undefined) return skipRights("the organisations can't be read from the database");
-  for (const organisation of free) await checkOnGithub(report, { ...access, ...stored, organisation });
+  if (known === undefined) return skipRights("the organisations can't be read from the database");
+  for (const organisation of free) await checkOnGithub(report, { ...access, ...known, organisation });
 }
 
 /** @returns the organisations whose rate limit does not block requests now */
-async function checkRateLimits(report: Report, access: Access, { database, organisations }: Stored) {
+async function checkRateLimits(report: Report, access: remote.Access, { database, organisations }: Stored) {
   const { config } = access;
   const usesApp = config.github.app !== undefined;
   const free: Organisation[] = [];
   // All organisations share the limit of a token.
   for (const organisation of usesApp ? organisations : organisations.slice(0, 1)) {
     const scope = usesApp ? { ...access, organisation } : access;
-    const credential = credentialOf(config, organisation);
-    const gather = async () => (await findLimits(database.executor, credential, organisation.id)).secondsBlocked;
-    const secondsBlocked = await report.check(checks.rateLimit, scope, gather);
+    const secondsBlocked = await report.check(remote.rateLimit, { ...scope, database, chosen: organisation });
     if (secondsBlocked === 0) free.push(...(usesApp ? [organisation] : organisations));
   }
   return free;
 }
 
-async function checkOnGithub(report: Report, scope: Access & Stored & local.OrganisationScope): Promise<void> {
-  const { config, database, inspection, organisation } = scope;
-  const call: remote.Call = request => keepToLimits(scope, organisation, request);
-  const run = <Facts>(check: Check<Facts, local.OrganisationScope>, gather: () => Promise<Facts>) =>
-    report.check(check, scope, gather);
+async function checkOnGithub(report: Report, access: remote.Access & Stored & OrganisationScope): Promise<void> {
+  const { config, organisation } = access;
+  const call: remote.Call = request => keepToLimits(access, organisation, request);
+  const scope = { ...access, call };
   const skipHook = () => {
     const why = 'The webhook on GitHub is not checked: GitHub does not show the organisation.';
     if (organisation.webhooksEnabled) report.skip('webhooks', 'hook', why, organisation);
   };
   let missing: readonly string[] = [];
   if (config.github.app !== undefined) {
-    const installation = await run(checks.installation, () => call(() => inspection.findInstallation(organisation)));
+    const installation = await report.check(remote.installation, scope);
     if (installation === undefined) return skipHook();
     missing = readPermissions.filter(name => !Object.hasOwn(installation.permissions ?? {}, name));
     const lacksChecks = areChecksEnabled(organisation) && !mayWriteChecks(installation);
-    await run(checks.permissions, async () => ({ missing, lacksChecks }));
-    await run(checks.points, () => call(() => inspection.readCredentials(organisation)));
+    await report.check(remote.permissions, { ...scope, missing, lacksChecks });
+    await report.check(remote.points, scope);
   }
-  const profile = await run(checks.profile, () => call(github => github.findOrganisation(organisation)));
+  const profile = await report.check(remote.profile, scope);
   if (profile === undefined) {
     report.skip('github', 'rights', 'Members and pull requests are not checked.', organisation);
     return skipHook();
   }
   const { githubId, nodeId, login } = profile;
-  const current = { ...organisation, githubId, nodeId, login };
+  const own = { ...scope, current: { ...organisation, githubId, nodeId, login } };
   // Missing permissions are reported above.
   const mayRead = (names: readonly string[]) => !names.some(name => missing.includes(name));
   await Promise.all([
-    mayRead(['members']) && run(checks.members, () => call(github => github.pageMembers(current, null))),
-    mayRead(remote.pullRequestPermissions) && run(checks.pullRequests, () => remote.tryPullRequests(call, current)),
+    mayRead(['members']) && report.check(remote.members, own),
+    mayRead(remote.pullRequestPermissions) && report.check(remote.pullRequests, own),
   ]);
   if (!organisation.webhooksEnabled) return;
   // The order of repositories depends on comparisons.
-  if (config.comparisonInterval > 0) {
-    await run(checks.repositories, async () => {
-      const stored = await findUnconfirmedRepositories(database.executor, organisation.id, remote.maxNamed);
-      return remote.findLostRepositories(call, current, stored);
-    });
-  }
-  await run(checks.hook, () => remote.readHook(call, inspection, config, current));
+  if (config.comparisonInterval > 0) await report.check(remote.repositories, own);
+  await report.check(hook, own);
 }

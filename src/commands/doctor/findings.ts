@@ -44,13 +44,24 @@ export const skipped = (message: string, action: string | null = null): Verdict 
   action,
 });
 
-/** The remedy is shown if gathering facts fails and the error suggests none. */
-export type Check<Facts, Scope> = readonly [
+/** What to do if asking fails and the error suggests nothing. */
+type Remedy<Scope> = string | ((scope: Scope) => string);
+
+/** A check of one subject: it asks, judges, and says what to do. */
+interface Check<Scope, Facts> {
+  /** Has a time limit of its own, as everything has that asks GitHub or the database. */
+  ask(scope: Scope): Promise<Facts>;
+  judge(facts: Facts, scope: Scope): Verdicts;
+}
+
+export const defineCheck = <Scope, Facts>(
   area: Area,
   name: string,
-  find: (facts: Facts, scope: Scope) => Verdicts,
-  remedy: string | ((scope: Scope) => string),
-];
+  remedy: Remedy<Scope>,
+  check: Check<Scope, Facts>,
+) => ({ area, name, remedy, ...check });
+
+type DefinedCheck<Scope, Facts> = ReturnType<typeof defineCheck<Scope, Facts>>;
 
 /** Per message: error texts of others can have any length. */
 const maxMessageWidth = 600;
@@ -68,22 +79,20 @@ export function createReport() {
     },
 
     /**
-     * Runs one check. If its facts can't be gathered, that is the finding: the other checks still run.
+     * Runs one check. If asking fails, that is the finding: the other checks still run.
      *
-     * @param gather has a time limit of its own, as everything has that asks GitHub or the database
-     * @returns the facts; undefined if they could not be gathered, or the check found a problem
+     * @returns the facts; undefined if asking failed, or the check found a problem
      */
     async check<Facts, Scope extends { organisation?: { login: string } }>(
-      [area, name, find, remedy]: Check<Facts, Scope>,
+      { area, name, remedy, ask, judge }: DefinedCheck<Scope, Facts>,
       scope: Scope,
-      gather: () => Promise<Facts>,
     ): Promise<Facts | undefined> {
       const place = { area, name, organisation: scope.organisation?.login };
       const own: Finding[] = [];
       found.push(own);
       try {
-        const facts = await gather();
-        own.push(...toFindings(place, find(facts, scope)));
+        const facts = await ask(scope);
+        own.push(...toFindings(place, judge(facts, scope)));
         return hasProblem(own) ? undefined : facts;
       } catch (error) {
         own.push(...toFindings(place, problemsOf(error, typeof remedy === 'string' ? remedy : remedy(scope))));

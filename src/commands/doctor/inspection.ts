@@ -1,21 +1,9 @@
 import { and, count, eq, isNull, sql } from 'drizzle-orm';
 import { isValidToken } from '../../database/access-tokens.ts';
-import { findHolder } from '../../database/advisory-lock.ts';
 import type { Executor } from '../../database/client.ts';
-import { addressOf, connectToServer } from '../../database/connection.ts';
-import { inspectSchema, migrationLock } from '../../database/migrate.ts';
 import { isInPresentRepository } from '../../database/pull-requests.ts';
 import { pullRequests, repositories } from '../../database/schema.ts';
-import { requireUsable } from '../../database/server.ts';
 import { isOneOf } from '../../database/statement.ts';
-
-interface Measurements {
-  user: string;
-  isReadOnly: boolean;
-  mayMigrate: boolean;
-  usedConnections: number;
-  maxConnections: number;
-}
 
 /** How many processes keep pull requests and scores up to date: each has one connection for notifications. */
 export async function countWorkers(executor: Executor): Promise<number> {
@@ -24,42 +12,7 @@ export async function countWorkers(executor: Executor): Promise<number> {
   return oneRow(rows).workers;
 }
 
-// Migrating begins with "create schema if not exists", which asks for the right even if the schema exists.
-const measure = `select current_user as user,
-  pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as "isReadOnly",
-  has_database_privilege(current_database(), 'create') and has_schema_privilege('public', 'create') and not exists (
-    select 1 from pg_class where oid = to_regclass('public.organisations') and not pg_has_role(relowner, 'usage')
-  ) as "mayMigrate",
-  (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as "usedConnections",
-  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as "maxConnections"`;
-
-export type ServerInspection = Awaited<ReturnType<typeof inspectServer>>;
-
-/**
- * What `doctor` shows of a database server. Its schema need not be up to date.
- *
- * @returns `pendingMigrations`: null if the user lacks the rights; `refusal`: why the service would refuse the schema
- * @throws ServiceError `database_unavailable` that says why the server can't be used
- */
-export async function inspectServer(url: string) {
-  const client = await connectToServer(url, { application_name: 'pullscore doctor', query_timeout: 5_000 });
-  try {
-    const begin = performance.now();
-    await client.query('select');
-    const milliseconds = performance.now() - begin;
-    const facts = await requireUsable(client, url);
-    const measurements = oneRow((await client.query<Measurements>(measure)).rows);
-    const schema = measurements.mayMigrate
-      ? await inspectSchema(client, facts.database)
-      : { pendingMigrations: null, refusal: undefined };
-    const holder = await findHolder(client, migrationLock);
-    return { ...facts, ...measurements, ...schema, holder, url, place: addressOf(client), milliseconds };
-  } finally {
-    await client.end();
-  }
-}
-
-function oneRow<Row>([row]: readonly Row[]): Row {
+export function oneRow<Row>([row]: readonly Row[]): Row {
   if (row === undefined) throw new Error('a select without a table gave no row');
   return row;
 }

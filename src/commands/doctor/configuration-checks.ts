@@ -1,10 +1,43 @@
-/** What the processes of the service report: the variables that are set there, and settings that differ. */
-import { type Config, isLoopback } from '../../config.ts';
-import { hashSettings, type ServiceProcess, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
+/** Checks of the variables: those of this shell, and those that the processes of the service report. */
+import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
+import type { Database } from '../../database/client.ts';
+import {
+  hashSettings,
+  listServiceReports,
+  type ServiceProcess,
+  type ServiceReport,
+  setsVariable,
+} from '../../database/service-reports.ts';
 import { counted } from '../../text/numbers.ts';
 import { showTime } from '../context.ts';
-import { list, ok, type Verdict, type Verdicts, warning } from './findings.ts';
-import { describeVariables, type Scope } from './local-checks.ts';
+import { defineCheck, list, ok, type Verdict, warning } from './findings.ts';
+import { describeVariables, type Scope } from './scope.ts';
+
+const remedy = 'Fix it in the environment of the service: with docker compose, in .env.';
+
+/** This shell: where doctor runs, which may not be where the service runs. */
+export const environment = defineCheck('configuration', 'environment', remedy, {
+  ask: async (scope: { config: Config; organisation?: never }) => scope.config,
+  judge: ({ variables, envFile, misspeltVariables, publicUrl, github, comparisonInterval }) => [
+    ok(`${describeVariables(envFile === undefined ? 'in this shell' : `in this shell or in ${envFile}`, variables)}.`),
+    ...misspeltVariables.map(([name, meant]) => warning(`${name} is not read.`, `If you mean ${meant}, rename it.`)),
+    isUnencrypted(publicUrl) &&
+      warning(
+        'PUBLIC_URL is not https: others can read access tokens.',
+        'Put a TLS proxy in front: docs/deployment.md.',
+      ),
+    isUnencrypted(github.apiUrl) &&
+      warning(
+        'GITHUB_API_URL is not https: others can read the credentials for GitHub.',
+        'Use the https:// address of the GitHub server.',
+      ),
+    comparisonInterval === 0 &&
+      warning(
+        'RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.',
+        'Set it to a number of seconds, such as 900.',
+      ),
+  ],
+});
 
 export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
 
@@ -33,45 +66,44 @@ export const sharedSettings = (command: ServiceProcess['command'], { settings }:
 
 type Hashes = Readonly<Record<string, string>>;
 
-/** @returns also the hashes of this shell's settings, with the salt of the reports */
-export async function readService(reports: readonly ServiceReport[], config: Config) {
-  const [first] = reports;
-  const hashes: Hashes = first === undefined ? {} : await hashSettings(sharedSettings('serve', config), first.salt);
-  return { reports, hashes };
-}
-
-export function checkService(
-  { reports, hashes }: Awaited<ReturnType<typeof readService>>,
-  { config }: Scope,
-): Verdicts {
-  const groups = groupByVariables(reports);
-  const services = groups.filter(({ command }) => command === 'serve');
-  // If no service runs, this shell's variables are taken for its own.
-  const shell = { name: undefined, variables: config.variables };
-  return [
-    ...groups.map(({ name, variables, startedAt }) =>
-      ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)} UTC).`),
-    ),
-    ...(services.length > 0 ? services : [shell]).flatMap(each => checkVariables(each, config)),
-    ...groups.map(
-      ({ name, variables }) =>
-        !setsVariable(variables, ...credentialVariables) &&
-        warning(
-          `GitHub credentials are not set for ${name}: it fetches nothing.`,
-          'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
-        ),
-    ),
-    ...compareSettings(reports, hashes),
-    ...reports.map(
-      ({ place, refusedDeliveries, startedAt }) =>
-        refusedDeliveries > 0 &&
-        warning(
-          `${place} has refused ${counted(refusedDeliveries, 'webhook delivery', 'webhook deliveries')} since ${showTime(startedAt)} UTC.`,
-          'See Recent Deliveries of the webhook on GitHub, and the log of the service. Those that GitHub does not list came from others.',
-        ),
-    ),
-  ];
-}
+export const processes = defineCheck('configuration', 'environment', remedy, {
+  ask: async ({ config, database }: Scope & { database: Database | undefined }) => {
+    const reports = database === undefined ? [] : await listServiceReports(database.executor);
+    const [first] = reports;
+    // Of this shell, with the salt of the reports.
+    const hashes: Hashes = first === undefined ? {} : await hashSettings(sharedSettings('serve', config), first.salt);
+    return { reports, hashes };
+  },
+  judge({ reports, hashes }, { config }) {
+    const groups = groupByVariables(reports);
+    const services = groups.filter(({ command }) => command === 'serve');
+    // If no service runs, this shell's variables are taken for its own.
+    const shell = { name: undefined, variables: config.variables };
+    return [
+      ...groups.map(({ name, variables, startedAt }) =>
+        ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)} UTC).`),
+      ),
+      ...(services.length > 0 ? services : [shell]).flatMap(each => checkVariables(each, config)),
+      ...groups.map(
+        ({ name, variables }) =>
+          !setsVariable(variables, ...credentialVariables) &&
+          warning(
+            `GitHub credentials are not set for ${name}: it fetches nothing.`,
+            'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
+          ),
+      ),
+      ...compareSettings(reports, hashes),
+      ...reports.map(
+        ({ place, refusedDeliveries, startedAt }) =>
+          refusedDeliveries > 0 &&
+          warning(
+            `${place} has refused ${counted(refusedDeliveries, 'webhook delivery', 'webhook deliveries')} since ${showTime(startedAt)} UTC.`,
+            'See Recent Deliveries of the webhook on GitHub, and the log of the service. Those that GitHub does not list came from others.',
+          ),
+      ),
+    ];
+  },
+});
 
 /** @param process `name`: undefined for this shell */
 function checkVariables(

@@ -1,0 +1,272 @@
+/** Checks of what is stored of organisations, and of the work on it. */
+
+import { webhookUrl } from '../../config.ts';
+import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
+import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
+import type { Database } from '../../database/client.ts';
+import { findHalfErased } from '../../database/erasure.ts';
+import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
+import { countOutdated } from '../../database/rescoring.ts';
+import { getRuleset } from '../../database/rules.ts';
+import { maxRefetchesPerHour } from '../../database/sweep.ts';
+import { countGoneDeliveries, goneDays } from '../../database/webhook-deliveries.ts';
+import { describeSuspension } from '../../errors.ts';
+import { compileRuleset } from '../../scoring/ruleset.ts';
+import { countOrganisationsOnCredential } from '../../sync/ask-github.ts';
+import { counted, duration } from '../../text/numbers.ts';
+import { describeComparison, lastFailure } from '../comparison.ts';
+import { showTime } from '../context.ts';
+import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
+import { command, logs, type OrganisationScope, type Scope, type StoredScope } from './scope.ts';
+
+export const organisations = defineCheck('organisations', 'organisations', logs, {
+  ask: async ({ login, database }: Scope & { login: string | undefined; database: Database }) => {
+    const { executor } = database;
+    const found = login === undefined ? await listOrganisations(executor) : [await findOrganisation(executor, login)];
+    return { login, organisations: found.filter(each => each !== undefined) };
+  },
+  judge({ login, organisations }, { program, config }) {
+    const removed = organisations.flatMap(({ login: name, removedAt }) =>
+      removedAt === null
+        ? []
+        : warning(
+            `${name} is being removed since ${showTime(removedAt)} UTC; a running service finishes that.`,
+            `To do it now: ${program} organisation remove ${name} --yes`,
+          ),
+    );
+    if (login !== undefined) {
+      if (organisations.length > 0) return removed;
+      return problem(`There is no organisation ${login} here.`, `Add it: ${program} organisation add ${login}`);
+    }
+    const tracked = organisations.filter(({ removedAt }) => removedAt === null).map(each => each.login);
+    return [
+      tracked.length > 0
+        ? ok(`Tracked here: ${tracked.join(', ')}.`)
+        : warning('No organisation is tracked yet.', `Add one: ${program} organisation add LOGIN`),
+      ...removed,
+      ...config.webhookSecrets.map(
+        ({ login: owner }, index) =>
+          owner !== undefined &&
+          !tracked.some(each => each.toLowerCase() === owner) &&
+          // The login may be a part of the secret, so it is not shown.
+          warning(
+            `Secret ${index + 1} of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here.`,
+            'Correct the login. If the colon belongs to the secret, use GITHUB_WEBHOOK_SECRET_FILE, with a colon before it.',
+          ),
+      ),
+    ];
+  },
+});
+
+export const rules = defineCheck('organisations', 'rules', logs, {
+  ask: ({ database, organisation }: StoredScope) =>
+    getRuleset(database.executor, organisation.id, organisation.rulesetVersion),
+  judge(ruleset, scope) {
+    const { rulesetVersion } = scope.organisation;
+    if (ruleset.suspension !== null) {
+      return problem(
+        describeSuspension(ruleset.suspension),
+        `Simplify that entry, and apply the rules. To get them: ${command(scope, 'rules export')}`,
+      );
+    }
+    const [invalid] = compileRuleset(ruleset).problems;
+    const apply = `Apply some: ${command(scope, 'rules apply rules.example.yaml')}`;
+    if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
+    if (invalid === undefined)
+      return ok(`${counted(ruleset.rules.length, 'rule')} in force, version ${rulesetVersion}.`);
+    return warning(
+      `A rule is not valid in this release, so it does not count: ${invalid.message}`,
+      `Fix and apply the rules. To get them: ${command(scope, 'rules export')}`,
+    );
+  },
+});
+
+export const people = defineCheck('organisations', 'people', logs, {
+  ask: async ({ database, organisation, inspecting }: StoredScope) => ({
+    ...(await inspecting),
+    // Members whose erasure has begun and not finished.
+    halfErased: await findHalfErased(database.executor, organisation.id),
+  }),
+  judge({ members, users, tokens, halfErased }, scope) {
+    const counts = [counted(members, 'member'), counted(users, 'user'), counted(tokens, 'valid access token')];
+    return [
+      members > 0 && tokens > 0 && ok(`${list(counts)}.`),
+      ...halfErased.map(({ login }) =>
+        warning(
+          `${login} is being erased; a running service finishes that.`,
+          `To do it now: ${command(scope, `member erase ${login} --yes`)}`,
+        ),
+      ),
+      members === 0 &&
+        warning(
+          'No members are known: only pull requests whose authors GitHub marks as members are kept.',
+          `Fetch the list: ${command(scope, 'members sync')}`,
+        ),
+      users === 0 &&
+        warning(
+          'There is no user, so nobody can read the scores.',
+          `Add one: ${command(scope, 'user add --name NAME --email EMAIL')}`,
+        ),
+      users > 0 &&
+        tokens === 0 &&
+        warning('No user has a valid access token.', `Create one: ${command(scope, 'token create --user EMAIL')}`),
+    ];
+  },
+});
+
+export const scores = defineCheck('organisations', 'scores', logs, {
+  ask: ({ database, organisation }: StoredScope) => countOutdated(database.executor, organisation.id),
+  judge(facts, scope) {
+    const { outdated, total } = facts;
+    if (total === 0) return warning('No pull requests are stored yet.', `Import them: ${command(scope, 'import')}`);
+    if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
+    const found = `${outdated} of ${total} scores are not up to date with the rules in force.`;
+    return scope.workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
+  },
+});
+
+export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
+  ask: async ({ database, organisation, inspecting }: StoredScope) => ({
+    ...(await inspecting),
+    // Recent ones that named a pull request that GitHub never showed.
+    gone: await countGoneDeliveries(database.executor, organisation.id),
+  }),
+  judge({ sinceLastDelivery, lateDeliveries, gone }, scope) {
+    const { config, organisation } = scope;
+    if (!organisation.webhooksEnabled) {
+      return skipped('Disabled here: deliveries are ignored.', `To accept them: ${command(scope, 'webhooks enable')}`);
+    }
+    const deliveries = (count: number) => counted(count, 'delivery', 'deliveries');
+    return [
+      sinceLastDelivery !== null &&
+        ok(`The last delivery for this organisation came ${duration(sinceLastDelivery)} ago.`),
+      sinceLastDelivery === null &&
+        config.webhookSecrets.length > 0 &&
+        warning(
+          'No deliveries have arrived yet, except perhaps a ping.',
+          `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config, organisation.login)}.`,
+        ),
+      lateDeliveries > 0 &&
+        warning(
+          `${deliveries(lateDeliveries)} came more than ten minutes ago and ${lateDeliveries === 1 ? 'is' : 'are'} not applied yet.`,
+          `See why: ${command(scope, 'webhooks status')}`,
+        ),
+      gone > 0 &&
+        warning(
+          `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
+          'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. Then redeliver the webhook on GitHub, or import the repository. If the pull request was deleted, there is nothing to do.',
+        ),
+    ];
+  },
+});
+
+/** Due work that has not started after this is late. */
+const lateSeconds = 120;
+
+export const requests = defineCheck('background', 'requests', logs, {
+  ask: async ({ database, organisation }: StoredScope) => {
+    // A parked one if there is one.
+    const [example] = await listFailingRequests(database.executor, organisation.id, 1);
+    return { example, ...(await countSyncRequests(database.executor, organisation.id)) };
+  },
+  judge(facts, scope) {
+    const { total, behind, failed, parked, example } = facts;
+    const wait = `${counted(total, 'pull request waits', 'pull requests wait')} to be synced`;
+    const isLate = facts.overdueSeconds > lateSeconds;
+    if (failed === 0 && !isLate) {
+      if (total === 0) return ok('No pull request waits to be synced.');
+      return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
+    }
+    const describe = (count: number, verb: string) =>
+      `${counted(count, 'pull request')} ${verb} ${count === 1 ? 'is' : 'are'}`;
+    const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
+    const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
+    const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
+    const retried = describe(failed - parked, 'could not be synced and');
+    return [
+      parked > 0 && problem(`${describe(parked, 'kept failing and')} parked${reason}`, retry),
+      failed > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
+      isLate &&
+        (scope.workers > 0
+          ? warning(late, "See the log of the service. If it can't keep up, start more processes.")
+          : problem(late, `Nothing is syncing. Start ${scope.program} serve, or worker if WORKER=false.`)),
+    ];
+  },
+});
+
+export const checkRuns = defineCheck('background', 'checks', logs, {
+  ask: async ({ database, organisation }: StoredScope) => {
+    // A parked one if there is one.
+    const [example] = await listFailingCheckRuns(database.executor, organisation.id, 1);
+    return { example, ...(await countCheckRuns(database.executor, organisation.id)) };
+  },
+  judge(facts, scope) {
+    const { waiting, failing, parked, example } = facts;
+    if (scope.config.github.app === undefined) {
+      return warning(
+        'Scores are to be shown on GitHub, which only a GitHub App can do, and there is none in this shell.',
+        `Set up an App: ${command(scope, 'github connect')}. Or turn it off: ${command(scope, 'checks disable')}`,
+      );
+    }
+    if (failing + parked === 0) {
+      return ok(
+        `Scores are shown on GitHub; ${counted(waiting, 'check run waits', 'check runs wait')} to be published.`,
+      );
+    }
+    const reason = example === undefined ? '.' : `, such as that of ${example.name}: ${example.reason}`;
+    const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
+    return [
+      parked > 0 && problem(`${counted(parked, 'score is', 'scores are')} not shown on GitHub${reason}`, retry),
+      failing > 0 &&
+        warning(`${counted(failing, 'score')} could not be shown on GitHub yet${parked > 0 ? '.' : reason}`, retry),
+    ];
+  },
+});
+
+function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
+  const failure = lastFailure(organisation);
+  if (failure === undefined || failure.isOver) return false;
+  const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
+  // If none succeeds for an hour, or for two intervals, more than a moment of GitHub's is wrong.
+  const verdict = age > Math.max(3_600, 2 * config.comparisonInterval) ? problem : warning;
+  return verdict(
+    failure.text,
+    'It is tried again by itself. What has to be fixed is in the environment of the service.',
+  );
+}
+
+export const comparison = defineCheck('background', 'comparison', logs, {
+  ask: async (scope: StoredScope) => ({
+    ...(await scope.inspecting),
+    // Organisations that use the same points.
+    sharers: await countOrganisationsOnCredential(scope),
+  }),
+  judge({ untilComparison, pullRequests, sinceOldestFetch, sharers }, scope) {
+    const { config, organisation, program, workers } = scope;
+    if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
+    const failed = checkFailure(scope);
+    if (config.comparisonInterval === 0) {
+      return [skipped('Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.'), failed];
+    }
+    // The time in which the sweep has fetched all of them again: docs/rules.md promises it.
+    const promisedSeconds = Math.max(86_400, (pullRequests * sharers * 3_600) / maxRefetchesPerHour);
+    const next =
+      untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
+    return [
+      untilComparison > -lateSeconds
+        ? ok(`Repositories are ${next}. ${describeComparison(organisation)}`)
+        : warning(
+            `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
+            workers > 0
+              ? 'See the log of the service for the reason.'
+              : `No process is comparing. Start ${program} serve, or worker.`,
+          ),
+      failed,
+      (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
+        warning(
+          `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: changes without a webhook are not known yet.`,
+          'Comparisons catch up while they run and GitHub has points left. See the log of the service.',
+        ),
+    ];
+  },
+});

@@ -1,0 +1,131 @@
+/** Checks of the webhook on GitHub, and of how its deliveries were answered. */
+import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config.ts';
+import type { IdentifiedOrganisation } from '../../database/organisations.ts';
+import { webAddress } from '../../github/app-manifest.ts';
+import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
+import { counted, duration } from '../../text/numbers.ts';
+import { subscribedEvents } from '../../webhooks/events.ts';
+import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
+import type { Call, CurrentScope } from './github-checks.ts';
+import { nameOf, type Scope } from './scope.ts';
+
+/** @param organisation with its current login */
+export async function readHook(
+  call: Call,
+  inspection: GithubInspection,
+  config: Config,
+  organisation: IdentifiedOrganisation,
+) {
+  const hooks = await call(() => inspection.findHooks(organisation));
+  const own = hooks.shown.filter(each => goesHere(config, organisation.login, each));
+  const hook = own.find(({ active }) => active) ?? own[0];
+  const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(organisation, hook));
+  // For the organisation's owners.
+  const settings = `${webAddress(config.github.apiUrl)}/organizations/${organisation.login}/settings/hooks`;
+  return { settings, hooks, hook, deliveries };
+}
+
+/** Compares addresses, or only paths without PUBLIC_URL. */
+function goesHere(config: Config, login: string, { url }: GithubHook): boolean {
+  if (url === null || !URL.canParse(url)) return false;
+  // This shell may not have the secrets of the service, so both addresses are right, unless these show otherwise.
+  const isCommonRight = config.webhookSecrets.length === 0 || secretsTried(config).length > 0;
+  const paths = [`${webhookPath}/${login}`, ...(isCommonRight ? [webhookPath] : [])].map(path => path.toLowerCase());
+  const address = new URL(url).href.toLowerCase();
+  return paths.some(path =>
+    config.publicUrl === undefined
+      ? address.endsWith(path)
+      : address === new URL(config.publicUrl + path).href.toLowerCase(),
+  );
+}
+
+export const hook = defineCheck('webhooks', 'hook', 'See Webhooks in the settings of the organisation on GitHub.', {
+  ask: ({ call, inspection, config, current }: CurrentScope) => readHook(call, inspection, config, current),
+  judge(facts, scope) {
+    const { settings, hooks, hook, deliveries } = facts;
+    const { config } = scope;
+    const here = webhookUrl(config, scope.organisation.login);
+    const setUp = `${here}, content type application/json, the secret of GITHUB_WEBHOOK_SECRET, and the events ${list([...subscribedEvents.values()])}.`;
+    if (hook === undefined && hooks.mayHideMore) {
+      const scopeHint = config.github.app ? '' : ' (classic token: the scope admin:org_hook)';
+      return skipped(
+        `${nameOf(config)} can't see the webhook on GitHub. The service works without that.`,
+        `Check it at ${settings}: ${setUp} To let doctor check it, grant ${nameOf(config)} the organisation permission Webhooks${scopeHint}.`,
+      );
+    }
+    if (hook === undefined) {
+      const other = hooks.shown.find(({ url }) => url?.includes(webhookPath));
+      return other === undefined
+        ? problem(`No webhook on GitHub goes to ${here}.`, `Add one at ${settings}/new: ${setUp}`)
+        : problem(
+            `No webhook on GitHub goes to ${here}; one goes to ${other.url}.`,
+            `Fix its address at ${settings}, or PUBLIC_URL here.`,
+          );
+    }
+    const page = hook.id === null ? 'the settings of the App' : `${settings}/${hook.id}`;
+    const note = config.publicUrl === undefined ? ' (check the address: PUBLIC_URL is not set)' : '';
+    // PUBLIC_URL has the right port. An address without a port is that of a proxy.
+    const port = config.publicUrl === undefined && hook.url !== null ? new URL(hook.url).port : '';
+    const faults = [
+      ...checkSettings(hook, page),
+      port !== '' &&
+        port !== String(config.port) &&
+        warning(
+          `GitHub delivers to ${hook.url}, and PORT is ${config.port} here.`,
+          `If a proxy passes deliveries on from port ${port}, set PUBLIC_URL to its address. Otherwise fix the address at ${page}.`,
+        ),
+    ];
+    return [
+      ...(faults.some(Boolean) ? faults : [ok(`GitHub delivers to ${hook.url}${note}.`)]),
+      checkAnswers(deliveries, page, scope),
+    ];
+  },
+});
+
+function checkSettings({ active, contentType, hasSecret, events }: GithubHook, page: string) {
+  const missing = [...subscribedEvents.keys()].filter(event => !events.includes('*') && !events.includes(event));
+  const titles = list(missing.map(event => subscribedEvents.get(event) ?? event));
+  const verdict = missing.includes('pull_request') ? problem : warning;
+  const type = contentType ?? 'not set';
+  const refused = 'pullscore refuses its deliveries';
+  return [
+    !active && problem('The webhook on GitHub is not active.', `Set it to Active at ${page}.`),
+    contentType !== 'json' &&
+      problem(`The webhook's content type is ${type}: ${refused}.`, `Choose application/json at ${page}.`),
+    !hasSecret &&
+      problem(
+        `The webhook on GitHub has no secret: ${refused}.`,
+        `Set it to the value of GITHUB_WEBHOOK_SECRET at ${page}.`,
+      ),
+    missing.length > 0 &&
+      verdict(`The webhook on GitHub does not send ${list(missing)}.`, `Choose ${titles} at ${page}.`),
+  ];
+}
+
+/** How the service, or the proxy in front of it, answered. */
+function checkAnswers(deliveries: readonly HookDelivery[], page: string, { program }: Scope): Verdict {
+  const failed = deliveries.filter(({ statusCode }) => statusCode < 200 || statusCode >= 300);
+  const [newest] = failed;
+  if (deliveries.length === 0) return ok('GitHub has made no deliveries in the last few days.');
+  if (newest === undefined) return ok(`GitHub's last ${counted(deliveries.length, 'delivery', 'deliveries')} arrived.`);
+  const ago = duration(Date.now() / 1000 - newest.deliveredAt);
+  const answer = `${newest.event}, ${ago} ago: ${newest.statusCode}, ${newest.status}`;
+  if (newest !== deliveries[0]) {
+    return warning(
+      `${failed.length} of GitHub's last ${deliveries.length} deliveries failed, but not the latest (${answer}).`,
+      `Redeliver them at ${page}, or wait: the comparison with GitHub finds what changed.`,
+    );
+  }
+  const reach = `Make sure that GitHub can reach PUBLIC_URL: check DNS, firewall, certificate and proxy, and that ${program} serve runs.`;
+  const actions: Record<number, string> = {
+    401: 'Set the same secret for the webhook on GitHub and in GITHUB_WEBHOOK_SECRET of the service.',
+    404: 'Something other than pullscore answered: check the proxy in front of it.',
+    413: 'Let the proxy in front of pullscore accept bodies of up to 5 MB.',
+    415: 'Choose the content type application/json for the webhook.',
+    502: reach,
+    503: 'Check that GITHUB_WEBHOOK_SECRET is set for the service, and see its log.',
+    504: reach,
+  };
+  const action = actions[newest.statusCode] ?? `See the answer at ${page}, tab Recent Deliveries.`;
+  return problem(`GitHub's latest delivery failed (${answer}).`, action);
+}
