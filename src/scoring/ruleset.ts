@@ -80,7 +80,7 @@ export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | u
 }
 
 /** A rule's conditions and values. They are complete only if there are no problems. */
-export interface CheckedLogic {
+interface CheckedLogic {
   entries: CheckedEntry[];
   problems: RuleProblem[];
 }
@@ -135,8 +135,8 @@ export function checkRule(
 }
 
 export interface CheckedRule {
-  isEnabled: boolean;
-  isValid: boolean;
+  rule: RuleDefinition;
+  problems: RuleProblem[];
   /** Empty if the rule is disabled or not valid. */
   entries: CheckedEntry[];
 }
@@ -144,46 +144,38 @@ export interface CheckedRule {
 /**
  * Checks stored rules, which share definitions and patterns. If they are over a limit together, none of them counts, and
  * all have the same problem.
- * @returns a function that checks one of them
+ *
+ * @param isChecked the others have no problems
  */
-export function createChecker({ definitions, rules }: Ruleset, onEntry?: OnEntry) {
+export function checkRules(
+  { definitions, rules }: Ruleset,
+  onEntry?: OnEntry,
+  isChecked: (rule: RuleDefinition) => boolean = () => true,
+): CheckedRule[] {
   const { checked } = checkDefinitions(definitions);
-  const problem = problemOfSize(rules);
-  return (rule: RuleDefinition): CheckedLogic =>
-    problem === undefined ? checkRule(rule, checked, onEntry) : { entries: [], problems: [problem] };
+  const oversize = problemOfSize(rules);
+  return rules.map(rule => {
+    if (!isChecked(rule)) return { rule, problems: [], entries: [] };
+    if (oversize !== undefined) return { rule, problems: [oversize], entries: [] };
+    const { problems, entries } = checkRule(rule, checked, onEntry);
+    return { rule, problems, entries: rule.is_enabled && problems.length === 0 ? entries : [] };
+  });
 }
 
-/** Checks all rules. @returns by name */
-export function checkRules(ruleset: Ruleset, onEntry?: OnEntry): Map<string, CheckedRule> {
-  const check = createChecker(ruleset, onEntry);
-  return new Map(
-    ruleset.rules.map(rule => {
-      const { entries, problems } = check(rule);
-      const [isEnabled, isValid] = [rule.is_enabled, problems.length === 0];
-      return [rule.name, { isEnabled, isValid, entries: isEnabled && isValid ? entries : [] }];
-    }),
-  );
-}
+export const isEnabled = (rule: RuleDefinition) => rule.is_enabled;
 
 /**
  * Compiles the enabled rules. Reports rules that this release refuses; they contribute nothing, and the others score.
  */
 export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
-  const check = createChecker(ruleset, onEntry);
-  const entries: CheckedEntry[] = [];
-  const problems = new Set<RuleProblem>();
-  for (const rule of ruleset.rules) {
-    if (!rule.is_enabled) continue;
-    const checked = check(rule);
-    for (const problem of checked.problems) problems.add(problem);
-    if (checked.problems.length === 0) entries.push(...checked.entries);
-  }
+  const checked = checkRules(ruleset, onEntry, isEnabled);
+  const entries = checked.flatMap(rule => rule.entries);
   return {
     score: compileEntries(entries),
     entries,
     /** All that it reads. */
     facts: factsRead(treesOf(entries)),
-    problems: [...problems],
+    problems: [...new Set(checked.flatMap(({ problems }) => problems))],
   };
 }
 

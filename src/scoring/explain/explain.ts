@@ -4,8 +4,8 @@ import type { Facts } from '../facts.ts';
 import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
 import { roundHalfAway } from '../language/functions.ts';
 import { factsRead } from '../language/tree.ts';
-import type { RuleAction, RuleDefinition } from '../rule.ts';
-import { type CheckedLogic, createChecker, evaluatedLogic, type OnEntry, type Ruleset } from '../ruleset.ts';
+import type { RuleAction } from '../rule.ts';
+import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { type ExplainedPart, explainExpression, representPart } from './parts.ts';
 
 export type EntryOutcome =
@@ -97,17 +97,12 @@ function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   return { ...isFalse, condition: shown, amount: null, potential };
 }
 
-function explainRule(
-  rule: RuleDefinition,
-  { entries: checked, problems }: CheckedLogic,
-  facts: Facts,
-  onEntry?: OnEntry,
-) {
+function explainRule({ rule, entries: checked, problems }: CheckedRule, facts: Facts, onEntry?: OnEntry) {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
   const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
-    const entry = problems.length === 0 ? checked[index] : undefined;
+    const entry = checked[index];
     onEntry?.(rule.name, index + 1);
     return {
       entry: index + 1,
@@ -134,10 +129,8 @@ function explainRule(
  * @param onEntry also called before each entry is explained
  */
 export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry): (facts: Facts) => Explanation {
-  const check = createChecker(ruleset, onEntry);
-  const nothing: CheckedLogic = { entries: [], problems: [] };
-  const rules = ruleset.rules.map(rule => ({ rule, checked: rule.is_enabled ? check(rule) : nothing }));
-  return facts => total(rules.map(({ rule, checked }) => explainRule(rule, checked, facts, onEntry)));
+  const checked = checkRules(ruleset, onEntry, isEnabled);
+  return facts => total(checked.map(rule => explainRule(rule, facts, onEntry)));
 }
 
 /** Explains one score. */

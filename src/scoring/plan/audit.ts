@@ -26,7 +26,7 @@ interface Tally {
 }
 
 export function createAudit(ruleset: Ruleset) {
-  const entries = [...checkRules(ruleset).values()].flatMap(rule => rule.entries);
+  const entries = checkRules(ruleset).flatMap(rule => rule.entries);
   const trees = treesOf(entries);
   const facts = factsRead(trees);
   for (const name of factNames) if (!largeFacts.has(name)) facts.add(name);

@@ -89,8 +89,10 @@ function talliesOf(rule: number, before: CheckedRule | undefined, after: Checked
 
 /** Compares the rules in force with others. */
 export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
-  const rulesBefore = checkRules(before, onEntry);
-  const rulesAfter = checkRules(after, onEntry);
+  const checkedByName = (ruleset: Ruleset) =>
+    new Map(checkRules(ruleset, onEntry).map(checked => [checked.rule.name, checked]));
+  const rulesBefore = checkedByName(before);
+  const rulesAfter = checkedByName(after);
   const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];
   const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
   const entries = tallies.map(({ entry }) => entry);
@@ -153,9 +155,9 @@ export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
     if (checked === undefined) return null;
     const own = tallies.filter(tally => tally.rule === rule && (side === 'before' ? tally.isBefore : tally.isAfter));
     return {
-      enabled: checked.isEnabled,
+      enabled: checked.rule.is_enabled,
       /** False for a stored rule that this release no longer accepts: it contributes nothing. */
-      valid: checked.isValid,
+      valid: checked.problems.length === 0,
       pull_requests: ruleCounts[side][rule] ?? 0,
       points: own.reduce((sum, { points }) => sum + points, 0),
     };
