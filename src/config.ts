@@ -235,7 +235,7 @@ export function loadConfig(env: Variables, envFile?: string) {
 export const setVariables = (env: Variables): string[] =>
   Object.keys(Environment.properties)
     .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : spellings(name)))
-    .filter(name => env[name]?.trim());
+    .filter(name => env[name]?.trim() && !isServiceLink(name, env[name]));
 
 /** Variables that are set and probably meant to be ours, such as `PORTT`, with the names that were meant. */
 function misspeltVariables(env: Variables): (readonly [name: string, meant: string])[] {

@@ -464,7 +464,8 @@ test.each([
 });
 
 test("a service link of Kubernetes is not taken for METRICS_PORT, nor anything else that isn't a port", () => {
-  expect(loadConfig({ METRICS_PORT: 'tcp://10.0.0.1:9090' }).metricsPort).toBeUndefined();
+  const link = loadConfig({ METRICS_PORT: 'tcp://10.0.0.1:9090' });
+  expect([link.metricsPort, link.variables]).toEqual([undefined, []]);
   expect(() => loadConfig({ METRICS_PORT: 'udp://10.0.0.1:9090' })).toThrow('METRICS_PORT must be a whole number');
 });
 

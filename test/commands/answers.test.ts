@@ -139,7 +139,7 @@ test('a user is added once, by an e-mail address in any case, and listed', async
   expect(list.stdout).toMatch(/^EMAIL +NAME +ORGANISATION\nada@acme\.example +Ada Lovelace +Acme\n$/);
 });
 
-test('whoever is a user of two organisations is told which, to choose one', async () => {
+test('a user of two organisations is told to choose one', async () => {
   await addAcme();
   await addAda();
   github.organisation('apex');

@@ -10,7 +10,7 @@ import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, run, runHere, runWith, startForTest } from './support.ts';
+import { complaintOf, type Environment, requireBuild, runHere, runWith, startForTest } from './support.ts';
 
 let databaseUrl: string;
 let drop: () => Promise<void>;
@@ -86,7 +86,6 @@ describe('help', () => {
 test('wrong usage ends with 2 before anything is opened, and says what is valid', async () => {
   const cases: [string[], string][] = [
     [[], 'Usage: pullscore'],
-    [['improt'], "Unknown command 'improt' (Did you mean import?). See: pullscore --help"],
     [['organisation', 'add', 'two words'], '"two words" can\'t be a login on GitHub'],
     [
       ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', 'nobody'],
@@ -96,7 +95,6 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
       ['user', 'add', '--organisation', 'acme', '--name', name, '--email', 'x@acme.example'],
       'The name must have 1 to 200 characters.',
     ]),
-    [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
     [
       ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
       '"write" is not a scope. Give one or more of read,sync,delete',
@@ -136,14 +134,14 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     return complaintOf(ended);
   }
 
-  test('a failure names all variables that are not valid in one line', async () => {
+  test('names all variables that are not valid in one line', async () => {
     expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
       'pullscore: The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
         'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
     );
   });
 
-  test('a failure names the database server and the cause, but never the password', async () => {
+  test('names the database server and the cause, but never the password', async () => {
     const mute = createServer(socket => socket.resume());
     const port = await listen(mute);
     const elsewhere = (change: (url: URL) => void) => {
@@ -183,36 +181,22 @@ describe('a failure that ends with 1 and one line on standard error', () => {
       expect(line).toMatch(expected);
       expect(line).not.toContain('hush');
     });
-    const serving = await run({ DATABASE_URL: 'postgres://me:hush@localhost:1/scores' }, 'serve');
-    expect(complaintOf(serving)).toContain('ECONNREFUSED');
     await new Promise(resolve => mute.close(resolve));
   });
 
-  test('a failure says how to add a missing organisation', async () => {
-    const expected = 'pullscore: There is no organisation emca here. Add it: pullscore organisation add emca';
-    await each(
-      [
-        ['user', 'add', '--organisation', 'emca', '--name', 'X', '--email', 'x@emca.example'],
-        ['import', '--organisation', 'emca'],
-        ['webhooks', 'status', '--organisation', 'emca'],
-      ],
-      async operands => expect(await complaint(environment, ...operands)).toBe(expected),
-    );
-  });
-
-  test('a failure says how to add a missing user', async () => {
+  test('says how to add a missing user', async () => {
     expect(await complaint(environment, 'token', 'create', '--user', 'x@acme.example')).toBe(
       'pullscore: There is no user x@acme.example. Add one: pullscore user add --organisation LOGIN --name NAME --email x@acme.example',
     );
   });
 
-  test('a failure says where to look for a user to remove', async () => {
+  test('says where to look for a user to remove', async () => {
     expect(await complaint(environment, 'user', 'remove', 'x@acme.example')).toBe(
       'pullscore: There is no user x@acme.example. List them: pullscore user list',
     );
   });
 
-  test('a failure names the variables of missing or wrong credentials', async () => {
+  test('names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
     const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
@@ -244,7 +228,7 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     expect((await runHere(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
   });
 
-  test.skipIf(!existsSync('/dev/full'))('a failure says why the answer could not be written', () => {
+  test.skipIf(!existsSync('/dev/full'))('says why the answer could not be written', () => {
     const full = openSync('/dev/full', 'w');
     const ended = runWith({ stdio: ['ignore', full, 'pipe'] }, {}, 'rules', 'check', exampleRules);
     closeSync(full);
@@ -254,7 +238,7 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     );
   });
 
-  test('a failure says why a rules file could not be read', async () => {
+  test('says why a rules file could not be read', async () => {
     const cases: [string, string][] = [
       ['/nowhere/rules.yaml', "/nowhere/rules.yaml can't be read: there is no such file. Name a rules file"],
       ['/', "/ can't be read: it is a folder. Name a rules file"],

@@ -99,7 +99,7 @@ const variables = (text: string): Environment =>
   );
 
 describe('github connect', () => {
-  test('github connect registers an App with what the service needs, and ends with what doctor says', async () => {
+  test('registers an App with what the service needs, and ends with what doctor says', async () => {
     const setting = await prepare();
     const { github, output } = setting;
     const running = connect(setting, '--json');
@@ -140,7 +140,7 @@ describe('github connect', () => {
     expect(findings.ok).toBe(true);
   });
 
-  test.skipIf(!hasBrowser)('github connect leads through GitHub in a browser, on Enterprise Server, too', async () => {
+  test.skipIf(!hasBrowser)('leads through GitHub in a browser, on Enterprise Server, too', async () => {
     for (const enterprise of [false, true]) {
       const setting = await prepare({ enterprise });
       const running = connect(setting);
@@ -178,7 +178,7 @@ describe('github connect', () => {
     expect(existsSync(home)).toBe(false);
   });
 
-  test('github connect takes one answer, with its own state, from the browser that opened the page', async () => {
+  test('takes one answer, with its own state, from the browser that opened the page', async () => {
     const setting = await prepare();
     const { github } = setting;
     const running = connect(setting);
@@ -202,7 +202,7 @@ describe('github connect', () => {
     expect((await running.ended).code).toBe(0);
   });
 
-  test('github connect goes on after requests that are not valid, and after a browser closes too early', async () => {
+  test('goes on after requests that are not valid, and after a browser closes too early', async () => {
     const setting = await prepare();
     const { github, output } = setting;
     const running = connect(setting);
@@ -234,7 +234,7 @@ describe('github connect', () => {
     expect(variables(readFileSync(output, 'utf8'))).toHaveProperty('GITHUB_APP_ID');
   });
 
-  test('github connect finishes once with the code on a machine without a browser', async () => {
+  test('finishes once with the code on a machine without a browser', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const running = connect(setting);
@@ -253,7 +253,7 @@ describe('github connect', () => {
     expect(complaintOf(again)).toContain('GitHub does not know this code: it has been used, or is over an hour old.');
   });
 
-  test('github connect keeps what else is in the file, and asks before it replaces a value', async () => {
+  test('keeps what else is in the file, and asks before it replaces a value', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const others =
@@ -276,7 +276,7 @@ describe('github connect', () => {
     expect(statSync(output).mode & 0o777).toBe(0o600);
   });
 
-  test('github connect refuses a file that is a link, has other contents or can not be written, before it begins', async () => {
+  test('refuses a file that is a link, has other contents or can not be written, before it begins', async () => {
     const setting = await prepare();
     const { environment, folder } = setting;
     const elsewhere = join(folder, 'elsewhere');
@@ -305,7 +305,7 @@ describe('github connect', () => {
   test.each([
     [{ PUBLIC_URL: '' }, 'PUBLIC_URL is not set. Set it to the address'],
     [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
-  ])('github connect refuses the configuration %o, and says why', async (changes, message) => {
+  ])('refuses the configuration %o, and says why', async (changes, message) => {
     const { environment, output } = await prepare();
     const refused = await runHere(
       { ...environment, ...changes },
@@ -350,7 +350,7 @@ describe('github connect', () => {
     expect((await running.ended).stderr).not.toContain('\u001b');
   });
 
-  test('github connect writes nothing if GitHub answers with something else, and never prints it', async () => {
+  test('writes nothing if GitHub answers with something else, and never prints it', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
@@ -374,7 +374,7 @@ describe('github connect', () => {
 });
 
 describe('checks enable', () => {
-  test('checks enable needs an App that may write checks, and doctor and status say how it goes', async () => {
+  test('needs an App that may write checks, and doctor and status say how it goes', async () => {
     const setting = await prepare();
     const { github, environment, output } = setting;
     const command = ['checks', 'enable', '--organisation', 'acme'];

@@ -10,7 +10,7 @@ import { query } from '../support/database-server.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
-import { requireBuild, run, runHere, runJson, startForTest, typeForTest } from './support.ts';
+import { requireBuild, runHere, runJson, startForTest, typeForTest } from './support.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -184,6 +184,6 @@ describe('a database without our schema', () => {
 
 test('the first organisation sets up an empty database', async () => {
   const url = await createEmptyDatabase();
-  expect((await run({ DATABASE_URL: url }, 'organisation', 'add', 'acme')).code).toBe(0);
+  expect((await runHere({ DATABASE_URL: url }, 'organisation', 'add', 'acme')).code).toBe(0);
   expect(await countApplied(url)).toBe((await readJournal()).length);
 });

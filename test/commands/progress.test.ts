@@ -22,7 +22,7 @@ function start(terminal: { isTTY?: boolean; columns?: number } = {}) {
 }
 
 describe('progress without a terminal', () => {
-  test('without a terminal a line every ten seconds shows the progress, the rate and the time left', () => {
+  test('a line every ten seconds shows the progress, the rate and the time left', () => {
     const { progress, lines } = start();
     progress.update(0, 1_000, 'acme/web');
     for (let done = 50; done <= 1_000; done += 50) {
@@ -52,7 +52,7 @@ describe('progress without a terminal', () => {
     expect(lines().at(-1)).toBe('1219 of 2000 pull requests, 1.0/s, 13 min left');
   });
 
-  test('progress leaves out an unknown rate or total', () => {
+  test('leaves out an unknown rate or total', () => {
     const { progress, lines } = start();
     progress.update(0, 0);
     wait(9);
@@ -66,7 +66,7 @@ describe('progress without a terminal', () => {
     ]);
   });
 
-  test('progress does not repeat a line that has not changed', () => {
+  test('does not repeat a line that has not changed', () => {
     const { progress, lines } = start();
     progress.update(0, 0, 'acme/web: waiting until 14:05 UTC');
     wait(60);
@@ -77,7 +77,7 @@ describe('progress without a terminal', () => {
 describe('progress on a terminal', () => {
   const clear = '\r\u001b[K';
 
-  test('on a terminal a bar shows the rate and the time left, and ends as an empty line', () => {
+  test('a bar shows the rate and the time left, and ends as an empty line', () => {
     const { progress, text } = start({ isTTY: true, columns: 200 });
     progress.update(0, 100, 'acme/web');
     wait(5);
@@ -91,14 +91,14 @@ describe('progress on a terminal', () => {
     );
   });
 
-  test('on a terminal a line of progress never wraps, and has no control characters of others', () => {
+  test('a line of progress never wraps, and has no control characters of others', () => {
     const { progress, text } = start({ isTTY: true, columns: 30 });
     progress.update(0, 0, 'acme/a\u001b[31mweb and more');
     wait(1);
     expect(text()).toBe(`${clear}0 pull requests (acme/a [31m…\r`);
   });
 
-  test('on a terminal work that ends at once shows no progress', () => {
+  test('work that ends at once shows no progress', () => {
     const { progress, text } = start({ isTTY: true, columns: 200 });
     progress.update(0, 0);
     progress.stop();

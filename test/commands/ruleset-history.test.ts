@@ -32,7 +32,7 @@ beforeEach(async () => {
   };
 });
 
-test('the history of rules shows when and by whom each version was applied, and what it changed', async () => {
+test('the history of rules shows the time, author and changes of each version', async () => {
   const history = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
   expect(history).toEqual([
     {

@@ -9,16 +9,7 @@ import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createDatabase, startReplica, webhookSecret } from '../support/service.ts';
 import { createTenant, type Tenant } from '../support/tenants.ts';
-import {
-  complaintOf,
-  type Environment,
-  requireBuild,
-  run,
-  runHere,
-  runJson,
-  startForTest,
-  typeForTest,
-} from './support.ts';
+import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest, typeForTest } from './support.ts';
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -69,7 +60,7 @@ async function pullRequests(url: string): Promise<{ id: string; number: number; 
 }
 
 describe('an import', () => {
-  test('an import that Ctrl-C interrupts says how to continue, and then continues', async () => {
+  test('that Ctrl-C interrupts says how to continue, and then continues', async () => {
     const apex = github.organisation('apex');
     apex.member('ada');
     for (let index = 0; index < 120; index += 1)
@@ -119,7 +110,7 @@ describe('serve', () => {
     }
   });
 
-  test('serve --json prints its address and the remaining steps as JSON', async () => {
+  test('--json prints its address and the remaining steps as JSON', async () => {
     const { child, shows, ended } = startForTest(environment, 'serve', '--json');
     await shows(/\n/);
     child.kill('SIGTERM');
@@ -233,8 +224,8 @@ describe('serve', () => {
   test('ends with 1 if the database fails during start-up', async () => {
     const proxy = closing(await startProxy(database.url));
     proxy.loseReplyTo('"hasToken"');
-    const { ended } = startForTest({ ...environment, DATABASE_URL: proxy.through(database.url) }, 'serve');
-    const { code, stdout, stderr } = await ended;
+    const failing = { ...environment, DATABASE_URL: proxy.through(database.url) };
+    const { code, stdout, stderr } = await runHere(failing, 'serve');
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('The database is not available');
   });
@@ -245,8 +236,8 @@ describe('serve', () => {
     const address = other.address();
     const port = typeof address === 'object' ? String(address?.port) : '';
     const [used, foreign] = await Promise.all([
-      run({ ...environment, PORT: port }, 'serve'),
-      run({ ...environment, HOST: '192.0.2.1' }, 'serve'),
+      runHere({ ...environment, PORT: port }, 'serve'),
+      runHere({ ...environment, HOST: '192.0.2.1' }, 'serve'),
     ]);
     await new Promise(resolve => other.close(resolve));
     expect([used.code, foreign.code]).toEqual([1, 1]);
@@ -259,7 +250,7 @@ describe('serve', () => {
   });
 
   test.each(['ENOTFOUND', 'EAI_AGAIN'])(
-    'serve blames HOST, and not the database, if its lookup fails with %s',
+    'blames HOST, and not the database, if its lookup fails with %s',
     async code => {
       const looking = vi.spyOn(dns, 'lookup').mockRejectedValue(Object.assign(new Error(code), { code }));
       syncBuiltinESMExports();
@@ -282,7 +273,7 @@ describe('SIGTERM to the process that a supervisor knows', () => {
     // It ends at once, by the signal; the service follows.
     ['npx', 'npx pullscore serve', null],
   ] as const;
-  test.each(cases)('SIGTERM ends the service if %s started it', async (_way, line, expected) => {
+  test.each(cases)('ends the service if %s started it', async (_way, line, expected) => {
     const { child, shows, ended } = typeForTest(environment, line);
     const [, url = ''] = await shows(/ready at (http:\S+)/);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -314,7 +305,7 @@ describe('worker', () => {
     expect(await (await get('/metrics')).text()).toContain('pullscore_database_up 1');
     expect((await get('/2025-04/account')).status).toBe(404);
     expect((await get('/docs')).status).toBe(404);
-    const second = await startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker').ended;
+    const second = await runHere({ ...environment, METRICS_PORT: String(port) }, 'worker');
     expect([second.code, complaintOf(second)]).toEqual([
       1,
       `pullscore: Port ${port} on 127.0.0.1 is in use. Stop the other program, or set METRICS_PORT to another port.`,

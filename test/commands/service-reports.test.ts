@@ -93,7 +93,7 @@ const doubt = ': what is checked with it here may not hold there.';
 const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
 describe('doctor', () => {
-  test('doctor tells the variables of this shell from those that the service and the worker reported', async () => {
+  test('tells the variables of this shell from those that the service and the worker reported', async () => {
     await report(elsewhere);
     await report({ ...shell, GITHUB_TOKEN: 'ghp_of_the_worker' }, 'worker');
     expect(await findings(shell)).toEqual([
@@ -109,7 +109,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('doctor says what the service lacks, even if this shell has it', async () => {
+  test('says what the service lacks, even if this shell has it', async () => {
     await report({ ...shell, PORT: '0' });
     const found = await findings(elsewhere);
     expect(found.filter(line => line.startsWith('warning'))).toEqual([
@@ -119,7 +119,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('doctor reports settings that differ between processes, and between them and this shell', async () => {
+  test('reports settings that differ between processes, and between them and this shell', async () => {
     await report(elsewhere);
     // Another process, and so another place.
     await start({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
@@ -135,7 +135,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('doctor speaks of this shell before any service has started', async () => {
+  test('speaks of this shell before any service has started', async () => {
     expect((await findings(shell)).slice(0, 2)).toEqual([
       'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
       'warning: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
@@ -174,7 +174,7 @@ test('doctor names the variable that holds the file of the token', async () => {
 });
 
 describe('webhooks status', () => {
-  test('webhooks status says whether the service has a secret, whatever this shell has', async () => {
+  test('says whether the service has a secret, whatever this shell has', async () => {
     await report(elsewhere);
     expect((await status(shell)).stdout).not.toContain('SECRET');
     await report({ ...shell, PORT: '0' });
@@ -186,14 +186,14 @@ describe('webhooks status', () => {
     });
   });
 
-  test('webhooks status speaks of this shell before any service has started', async () => {
+  test('speaks of this shell before any service has started', async () => {
     expect((await status(shell)).stdout).toContain('GITHUB_WEBHOOK_SECRET is not set in this shell.');
     expect((await status(elsewhere)).stdout).not.toContain('GITHUB_WEBHOOK_SECRET');
   });
 });
 
 describe('the report of a process', () => {
-  test('the report of a process has no values, only hashes with a salt that all processes share', async () => {
+  test('has no values, only hashes with a salt that all processes share', async () => {
     await report(elsewhere);
     await report({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
     const rows = await reports<{ text: string; salt: string; hashes: Record<string, string> }>();
@@ -214,7 +214,7 @@ describe('the report of a process', () => {
     expect(differing).toEqual(['GITHUB_TOKEN']);
   });
 
-  test('the report of a process ends with the process', async () => {
+  test('ends with the process', async () => {
     const stop = await start(elsewhere);
     expect(await reports()).toHaveLength(1);
     await stop();
@@ -238,7 +238,7 @@ describe('the report of a process', () => {
     expect(await reports()).toMatchObject([{ command: 'worker' }]);
   });
 
-  test('the report of a process is renewed, and comes back if it was removed during an outage', async () => {
+  test('is renewed, and comes back if it was removed during an outage', async () => {
     const database = connectDatabase(shell.DATABASE_URL ?? '', pino({ level: 'silent' }));
     onTestFinished(() => database.close());
     const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], settings: {} };

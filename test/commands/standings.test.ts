@@ -131,7 +131,7 @@ describe('standings of members', () => {
     await newOrganisation({ ada: 'Ada Lovelace' }, [{ by: 'ada', lines: 7 }]);
   });
 
-  test('in standings the highest total comes first; equal ones share a rank, sorted as people sort names', async () => {
+  test('the highest total comes first; equal ones share a rank, sorted as people sort names', async () => {
     const row = (rank: number, login: string, name: string, count: number, score: number, mean: number) => ({
       rank,
       id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
@@ -164,7 +164,7 @@ describe('standings of members', () => {
     });
   });
 
-  test('standings are a table with a note at those who have left, and a last line for all', async () => {
+  test('are a table with a note at former members, and a last line for all', async () => {
     expect(
       (await standings(acme.login)).stdout,
     ).toBe(`${acme.login}: all pull requests, scored by version 1 of the rules
@@ -179,7 +179,7 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
 `);
   });
 
-  test('standings --csv has a header line and plain numbers', async () => {
+  test('--csv has a header line and plain numbers', async () => {
     const { stdout, stderr } = await standings(acme.login, '--csv');
     expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,score,mean
 1,"ID","Ada Lovelace","ada",false,3,1234,411.33
@@ -339,7 +339,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
 });
 
 describe('--by-rule', () => {
-  test('standings show what each rule gave and took, of stored scores as of a file', async () => {
+  test('show what each rule gave and took, of stored scores as of a file', async () => {
     const entry = (expression: string, action: string, value: string) => ({ expression, effect: { action, value } });
     const path = join(folder, 'two.yaml');
     const rules = [
@@ -376,7 +376,7 @@ RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
 });
 
 describe('--rules', () => {
-  test('standings --rules gives what applying the file then gives, and saves nothing', async () => {
+  test('gives what applying the file then gives, and saves nothing', async () => {
     const { login, organisation } = await newOrganisation({ ada: 'Ada', bert: 'Bert' }, [
       { by: 'ada', lines: 10 },
       { by: 'bert', lines: 40 },
@@ -393,7 +393,7 @@ describe('--rules', () => {
     expect(await standingsJson(login)).toEqual({ ...planned, file: null, ruleset_version: 2 });
   });
 
-  test('standings --rules fails like rules check if the file is not valid', async () => {
+  test('fails like rules check if the file is not valid', async () => {
     const file = rulesFile('broken.yaml', 'aditions');
     const checked = await runHere(environment, 'rules', 'check', file, '--json');
     const refused = await runHere({}, 'standings', '--organisation', 'acme', '--rules', file, '--json');
@@ -403,7 +403,7 @@ describe('--rules', () => {
 });
 
 describe('a note', () => {
-  test('standings say once, on standard error, that stored scores are outdated', async () => {
+  test('say once, on standard error, that stored scores are outdated', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [
       { by: 'ada', lines: 10 },
       { by: 'ada', lines: 20 },
@@ -421,7 +421,7 @@ describe('a note', () => {
     expect((await standings(login, '--rules', file)).stderr).toBe('');
   });
 
-  test('standings say that there are no rules yet', async () => {
+  test('say that there are no rules yet', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [{ by: 'ada', lines: 10 }], { rules: '' });
     const { stdout, stderr } = await standings(login);
     expect(stdout).toMatch(new RegExp(`^${login}: all pull requests\n`));

@@ -150,9 +150,6 @@ export function typeForTest(environment: Environment, line: string): Running {
   return running;
 }
 
-export const run = (environment: Environment, ...operands: string[]): Promise<Ended> =>
-  start(environment, ...operands).ended;
-
 /** Runs a command in this process. Its configuration is `environment`, but `pg` also reads the tests' `PG…` variables. */
 export async function runHere(environment: Settings, ...operands: string[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];

@@ -90,14 +90,14 @@ describe('a failure with --json', () => {
       },
     ],
   ];
-  test.each(cases)('with --json %s gives an error document', async (_name, change, operands, code, error) => {
+  test.each(cases)('%s gives an error document', async (_name, change, operands, code, error) => {
     const ended = await runHere({ ...environment, ...change }, ...operands, '--json');
     expect(JSON.parse(ended.stdout)).toEqual({ error });
     const { message, action } = error as { message: string; action: string | null };
     expect([ended.code, ended.stderr]).toEqual([code, `pullscore: ${message}${action === null ? '' : ` ${action}`}\n`]);
   });
 
-  test('with --json rules that are not valid give a list of all problems', async () => {
+  test('rules that are not valid give a list of all problems', async () => {
     const file = rulesFile(`rules:
   - name: Size
     logic:
@@ -143,7 +143,7 @@ tests:
     expect([check.code, apply.code]).toEqual([1, 1]);
   });
 
-  test('with --json mistakes in definitions and conditions of rules have their line and part', async () => {
+  test('mistakes in definitions and conditions of rules have their line and part', async () => {
     const file = rulesFile(
       'define:\n  small: size <\nrules:\n  - name: A\n    when: sice > 1\n    logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]\n',
     );
@@ -154,7 +154,7 @@ tests:
     ]);
   });
 
-  test('with --json a failing test and a file that is not YAML have the line of the problem', async () => {
+  test('a failing test and a file that is not YAML have the line of the problem', async () => {
     const failing = rulesFile('rules: []\ntests:\n  - name: zero is one\n    pull_request: {}\n    score: 1\n');
     const broken = rulesFile('rules: [\n');
     const [test, syntax] = await Promise.all([
@@ -176,17 +176,14 @@ tests:
 });
 
 describe('options', () => {
-  test('the option --organisation can also be written --organization', async () => {
-    expect(await runJson(environment, 'rules', 'export', '--organization', 'acme')).toEqual({
-      rules: [],
-      source: '# No rules have been applied yet.\nrules: []\n',
-      version: 0,
-    });
-    expect(await runJson(environment, 'rules', 'export', '--organization=acme')).toEqual({
-      rules: [],
-      source: '# No rules have been applied yet.\nrules: []\n',
-      version: 0,
-    });
+  test('--organisation can also be written --organization', async () => {
+    for (const option of [['--organization', 'acme'], ['--organization=acme']]) {
+      expect(await runJson(environment, 'rules', 'export', ...option)).toEqual({
+        rules: [],
+        source: '# No rules have been applied yet.\nrules: []\n',
+        version: 0,
+      });
+    }
     expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');
   });
 

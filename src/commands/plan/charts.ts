@@ -153,7 +153,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
       : { rank: 946, total: slope.right + 14, name: 908 };
     const line = at(y(place) + 4.5);
     return html`<text class="tick" x="${places.rank}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${formatInteger(rank)}</text>
-<text class="who" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name), slope.names)}</text>
+<text class="member" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name), slope.names)}</text>
 <text class="tick" x="${places.total}" y="${line}" text-anchor="${isLeft ? 'end' : 'start'}">${formatInteger(total)}</text>`;
   };
   const lines = members.map((member, after) => {

@@ -97,7 +97,7 @@ code { font: .8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Libera
 .ranks path.up { stroke: var(--up); } .ranks path.down { stroke: var(--down); } .ranks path.same { stroke: var(--same); }
 .ranks circle.up { fill: var(--up); } .ranks circle.down { fill: var(--down); } .ranks circle.same { fill: var(--before); }
 .ranks g:hover path { stroke-width: 3.5; }
-.ranks .who { font-size: 14px; fill: var(--ink); unicode-bidi: isolate; }
+.ranks .member { font-size: 14px; fill: var(--ink); unicode-bidi: isolate; }
 .ranks .tick { font-size: 13px; } .ranks .heading { font-size: 13px; fill: var(--soft); }
 .rank { white-space: nowrap; }
 rect.up { fill: var(--up); } rect.down { fill: var(--down); } rect.same { fill: var(--same); }

@@ -85,7 +85,7 @@ const stored = async ({ organisation }: Tenant) => {
 };
 
 describe('a plan', () => {
-  test('a plan shows what applying the file then does', async () => {
+  test('shows what applying the file then does', async () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
@@ -135,7 +135,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('a plan shows what a changed definition and a new condition of a rule do', async () => {
+  test('shows what a changed definition and a new condition of a rule do', async () => {
     const tenant = await newOrganisation(20);
     const definedFile = (name: string, limit: number, when: string) => {
       const path = join(folder, name);
@@ -169,7 +169,7 @@ describe('a plan', () => {
     expect((await stored(tenant)).reduce((sum, { total }) => sum + total, 0)).toBe(document.scores.after.sum);
   });
 
-  test('a plan saves nothing', async () => {
+  test('saves nothing', async () => {
     const tenant = await newOrganisation(3);
     const contents = async () => {
       const { rows } = await service.database.executor.execute(sql`
@@ -183,7 +183,7 @@ describe('a plan', () => {
     expect(await contents()).toEqual(before);
   });
 
-  test('a plan compares with the rules in force even if stored scores are older', async () => {
+  test('compares with the rules in force even if stored scores are older', async () => {
     const { login } = await newOrganisation(4);
     const one = rulesFile('one.yaml', ['One', 'true', '1']);
     await runJson(environment, 'rules', 'apply', one, '--organisation', login);
@@ -194,7 +194,7 @@ describe('a plan', () => {
     expect(two.scores).toMatchObject({ before: { sum: 4 }, after: { sum: 8 } });
   });
 
-  test('a plan needs neither pull requests nor rules in force', async () => {
+  test('needs neither pull requests nor rules in force', async () => {
     const { login } = await newOrganisation(0);
     const file = rulesFile('first.yaml', ['One', 'true', '1']);
     const { code, stdout } = await plan(login, file);
@@ -209,7 +209,7 @@ describe('a plan', () => {
 });
 
 describe('a plan without rules in force', () => {
-  test('a plan without rules in force shows no earlier scores or ranks, even with rules switched off', async () => {
+  test('shows no earlier scores or ranks, even with rules switched off', async () => {
     const { login } = await newOrganisation(6);
     const first = rulesFile('first.yaml', ['Even', 'number % 2 == 0', '2'], ['Odd', 'number % 2 == 1', '0 - number']);
     const path = join(folder, 'first.html');
@@ -241,7 +241,7 @@ describe('a plan without rules in force', () => {
 });
 
 describe('--detailed-exitcode', () => {
-  test('rules plan --detailed-exitcode ends with 3 for a change, 0 for none, and 1 for a failure', async () => {
+  test('ends with 3 for a change, 0 for none, and 1 for a failure', async () => {
     const { login } = await newOrganisation(2);
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
     expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
@@ -285,7 +285,7 @@ test('rules plan --format markdown prints the plan in Markdown', async () => {
 });
 
 describe('--audit', () => {
-  test('rules plan --audit says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
+  test('says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
     const { login } = await newOrganisation(10);
     const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
     await runJson(environment, 'rules', 'apply', before, '--organisation', login);
@@ -306,7 +306,7 @@ describe('--audit', () => {
 });
 
 describe('--report', () => {
-  test('rules plan --report writes a page and says where', async () => {
+  test('writes a page and says where', async () => {
     const { login } = await newOrganisation(3);
     const path = join(folder, 'plan.html');
     const { code, stdout } = await plan(login, rulesFile('page.yaml', ['One', 'true', '1']), '--report', path);
@@ -317,7 +317,7 @@ describe('--report', () => {
     expect(page).toContain('All 3 pull requests get a score');
   });
 
-  test('rules plan --report replaces an earlier report, and any other file only with --force', async () => {
+  test('replaces an earlier report, and any other file only with --force', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('page.yaml', ['One', 'true', '1']);
     const path = join(folder, 'notes.html');
@@ -334,7 +334,7 @@ describe('--report', () => {
     expect((await plan(login, file, '--report', folder)).stderr).toContain('EISDIR');
   });
 
-  test('rules plan --report fails at once if it can not write the page, or would overwrite the rules', async () => {
+  test('fails at once if it can not write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
     const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));

@@ -93,7 +93,7 @@ const hostile = [
 ];
 
 describe('the page', () => {
-  test('the page of a plan has no markup or links from hostile texts', () => {
+  test('has no markup or links from hostile texts', () => {
     const text = fc.oneof(fc.constantFrom(...hostile), fc.string({ unit: 'binary', maxLength: 30 }));
     fc.assert(
       fc.property(fc.record({ title: text, url: text, name: text, rule: text }), texts => {
@@ -104,7 +104,7 @@ describe('the page', () => {
     );
   });
 
-  test('the page of a plan shows hostile titles unchanged', () => {
+  test('shows hostile titles unchanged', () => {
     for (const title of hostile.slice(0, 6)) {
       const { text } = readPage(planReport(planOf(4, 2, { ...usual, title }), now));
       const unescaped = text
@@ -117,7 +117,7 @@ describe('the page', () => {
     }
   });
 
-  test('the page of a plan has links to web pages only', () => {
+  test('has links to web pages only', () => {
     const linksTo = (url: string) => readPage(planReport(planOf(4, 2, { ...usual, url }), now)).links;
     expect(linksTo('https://github.com/acme/web/pull/1?a=1&b=2')).toContain(
       'https://github.com/acme/web/pull/1?a=1&amp;b=2',
@@ -127,7 +127,7 @@ describe('the page', () => {
     }
   });
 
-  test('the page of a plan has a policy that allows its one style and nothing else', () => {
+  test('has a policy that allows its one style and nothing else', () => {
     const page = planReport(planOf(4), now);
     const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)].map(([, style]) => style ?? '');
     expect(styles).toHaveLength(1);
@@ -149,7 +149,7 @@ describe('the page', () => {
     [1, 1, 'The one pull request changes its score'],
     [40, 1, 'All 40 pull requests change their score'],
     [3_000, 700, 'All 3,000 pull requests change their score'],
-  ])('the page of a plan for %i pull requests by %i members is complete', (count, people, headline) => {
+  ])('for %i pull requests by %i members is complete', (count, people, headline) => {
     const page = planReport(planOf(count, people), now);
     readPage(page);
     // On a phone the bars go, and no column of numbers is wider than the screen.
@@ -199,7 +199,7 @@ describe('the audit', () => {
 });
 
 describe('the text', () => {
-  test.each([60, 80, 120])('the text of a plan fits into %i columns', columns => {
+  test.each([60, 80, 120])('fits into %i columns', columns => {
     const texts = {
       ...usual,
       title: `${'漢字'.repeat(40)} 🙂`,
@@ -211,17 +211,17 @@ describe('the text', () => {
     for (const line of lines.slice(1)) expect([line, stringWidth(line) <= columns]).toEqual([line, true]);
   });
 
-  test('the text of a plan names the member beside a long title', () => {
+  test('names the member beside a long title', () => {
     expect(planText(planOf(30, 3, { ...usual, title: 'word '.repeat(40) }), 80, 'apply')).toMatch(/ wor… \(Ada\)$/m);
   });
 
-  test('the text of a plan says that there are no pull requests', () => {
+  test('says that there are no pull requests', () => {
     expect(planText(planOf(0), 80, 'apply')).toContain('none are stored yet');
   });
 });
 
 describe('the Markdown', () => {
-  test('the Markdown of a plan has the same figures as the text, in tables', () => {
+  test('has the same figures as the text, in tables', () => {
     const lines = planMarkdown(planOf(40), 'pullscore rules apply rules.yaml --organisation acme').split('\n');
     expect(lines).toEqual(
       expect.arrayContaining([
@@ -248,7 +248,7 @@ describe('the Markdown', () => {
     for (const head of heads) expect(head).not.toMatch(/\| *\|/);
   });
 
-  test.each([0, 1])('the Markdown of a plan for %i pull requests has no empty tables', count => {
+  test.each([0, 1])('for %i pull requests has no empty tables', count => {
     const text = planMarkdown(planOf(count), 'apply');
     expect(text).not.toMatch(/NaN|undefined|Infinity|null|\n{3}/);
     expect(text.includes('| SCORES |')).toBe(count > 0);
@@ -263,7 +263,7 @@ describe('the Markdown', () => {
   const cellsOf = (line: string) =>
     [...line.slice(1, -1).matchAll(/(?:\\[!-/:-@[-`{-~]|[^|])+/g)].map(([cell]) => cell.trim());
 
-  test('the Markdown of a plan keeps its tables with any texts, and every text in them is code', () => {
+  test('keeps its tables with any texts, and every text in them is code', () => {
     fc.assert(
       fc.property(hostile, hostile, (title, rule) => {
         const text = planMarkdown(planOf(3, 2, { title, url: 'https://a.example', name: title, rule }), 'apply');
@@ -282,7 +282,7 @@ describe('the Markdown', () => {
     );
   });
 
-  test('the Markdown of a plan with many rules fits into a comment', () => {
+  test('with many rules fits into a comment', () => {
     const [first] = planOf(1).rules;
     if (first === undefined) throw new Error('no rule');
     const rules = Array.from({ length: 200 }, () => ({ ...first, name: 'x'.repeat(200) }));
