@@ -616,44 +616,36 @@ const advice = (line: string) =>
     .join();
 
 test.each([
-  ['- name: S: T', `6 name: put the value of \`name\` in quotes: "S: T"`],
-  ['- name: "S" and T', `6 name: put the value of \`name\` in single quotes: '"S" and T'`],
-  ['  when: !draft', '6 when: put the value of `when` in quotes: "!draft"'],
-  ['  when: !any_file("a")', `6 when: put the value of \`when\` in single quotes: '!any_file("a")'`],
-  ['  when: merged ? draft : false', '6 when: put the value of `when` in quotes: "merged ? draft : false"'],
-  [
-    '  when: matches(title, "^fix: ")',
-    `6 when: put the value of \`when\` in single quotes: 'matches(title, "^fix: ")'`,
-  ],
-  ['  when: "bug" in labels', `6 when: put the value of \`when\` in single quotes: '"bug" in labels'`],
-  ['  when: "has_label("bug")"', `6 when: put the value of \`when\` in single quotes: 'has_label("bug")'`],
-  ["  when: 'has_label('bug')'", `6 when: put the value of \`when\` in quotes: "has_label('bug')"`],
-  [
-    "  when: 'title == 'a' || matches(title, '\\d')'",
-    `6 when: put the value of \`when\` in single quotes: 'title == ''a'' || matches(title, ''\\\\d'')'`,
-  ],
-  [
-    `  when: "matches(title, '\\d+')"`,
-    `6 when: put the value of \`when\` in single quotes: 'matches(title, ''\\\\d+'')'`,
-  ],
-  [
-    '  when: "matches(title, \\"\\d+\\")"',
-    `6 when: put the value of \`when\` in single quotes: 'matches(title, "\\\\d+")'`,
-  ],
+  ['- name: S: T', 'name', `"S: T"`],
+  ['- name: "S" and T', 'name', `'"S" and T'`],
+  ['  when: !draft', 'when', '"!draft"'],
+  ['  when: !any_file("a")', 'when', `'!any_file("a")'`],
+  ['  when: merged ? draft : false', 'when', '"merged ? draft : false"'],
+  ['  when: matches(title, "^fix: ")', 'when', `'matches(title, "^fix: ")'`],
+  ['  when: "bug" in labels', 'when', `'"bug" in labels'`],
+  ['  when: "has_label("bug")"', 'when', `'has_label("bug")'`],
+  ["  when: 'has_label('bug')'", 'when', `"has_label('bug')"`],
+  ["  when: 'title == 'a' || matches(title, '\\d')'", 'when', `'title == ''a'' || matches(title, ''\\\\d'')'`],
+  [`  when: "matches(title, '\\d+')"`, 'when', `'matches(title, ''\\\\d+'')'`],
+  ['  when: "matches(title, \\"\\d+\\")"', 'when', `'matches(title, "\\\\d+")'`],
   [
     '- { name: S, logic: [{ expression: contains(title, "a"), effect: { action: ADD, value: 1 } }] }',
-    `6 expression: put the value of \`expression\` in single quotes: 'contains(title, "a")'`,
+    'expression',
+    `'contains(title, "a")'`,
   ],
   [
     '- { name: S, logic: [{ expression: merged, effect: { action: ADD, value: merged ? 1 : 2 } }] }',
-    `6 value: put the value of \`value\` in quotes: "merged ? 1 : 2"`,
+    'value',
+    `"merged ? 1 : 2"`,
   ],
   [
     '- { name: S, logic: [{ expression: "merged", effect: { action: ADD, value: "min(5, lines("a/**"))" } }] }',
-    `6 value: put the value of \`value\` in single quotes: 'min(5, lines("a/**"))'`,
+    'value',
+    `'min(5, lines("a/**"))'`,
   ],
-])('the message about the line %s says where and which quotes are missing', (line, expected) => {
-  expect(advice(line)).toBe(expected);
+])('the message about the line %s names the part %s, and shows it as %s', (line, part, quoted) => {
+  const quotes = quoted.startsWith("'") ? 'single quotes' : 'quotes';
+  expect(advice(line)).toBe(`6 ${part}: put the value of \`${part}\` in ${quotes}: ${quoted}`);
 });
 
 test.each([
@@ -849,6 +841,8 @@ const factProblems = (facts: string) =>
     `rules: []\ntests:\n- name: t\n  score: 0\n  pull_request: {\n    ${facts.replaceAll('; ', ',\n    ')} }\n`,
   ).problems;
 
+const listOfFiles = 'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }';
+
 test.each([
   ['additions: -1', 'a whole number from 0 to 2147483647'],
   ['commits: 1.5', 'a whole number from 0 to 2147483647'],
@@ -867,15 +861,9 @@ test.each([
   ['labels: [a, null]', 'a list of texts; quote those that contain `: ` or are empty'],
   ['assignees: [[ada]]', 'a list of texts; quote those that contain `: ` or are empty'],
   ['labels: [a: b]', 'a list of texts; quote those that contain `: ` or are empty'],
-  ['files: [~]', 'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }'],
-  [
-    'files: [{ path: a, additions: -1 }]',
-    'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }',
-  ],
-  [
-    'files: [{ path: a, additions: 1.5 }]',
-    'a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }',
-  ],
+  ['files: [~]', listOfFiles],
+  ['files: [{ path: a, additions: -1 }]', listOfFiles],
+  ['files: [{ path: a, additions: 1.5 }]', listOfFiles],
 ])('a test refuses what GitHub never says: %s', (fact, form) => {
   const [name = ''] = fact.split(':');
   expect(factProblems(fact)).toEqual([
@@ -887,57 +875,50 @@ test.each([
 });
 
 test.each([
-  ['merged: true; state: open', 'state: open', 'merged: true'],
-  ['state: merged; merged: false', 'merged: false', 'state: merged'],
-  ['draft: true; merged: true', 'merged: true', 'draft: true'],
-  ['draft: true; state: open', 'state: open', 'draft: true'],
-  ['draft: false; state: draft', 'state: draft', 'draft: false'],
-  ['state: closed; merged_at: 2026-01-02', 'merged_at: 2026-01-02', 'state: closed'],
-  ['merged: true; merged_at: ~', 'merged_at: ~', 'merged: true'],
-  ['merged: false; hours_to_merge: 2', 'hours_to_merge: 2', 'merged: false'],
-  ['state: merged; hours_to_merge:', 'hours_to_merge: ', 'state: merged'],
-  ['state: open; merged_by: ada', 'merged_by: ada', 'state: open'],
-  ['state: draft; self_merged: true', 'self_merged: true', 'state: draft'],
-  ['state: open; closed_at: 2026-01-02', 'closed_at: 2026-01-02', 'state: open'],
-  ['state: closed; closed_at: null', 'closed_at: null', 'state: closed'],
-  ['draft: true; hours_to_close: 2; merged: true', 'merged: true', 'draft: true'],
-  ['reviews: 0; hours_to_first_review: 2', 'hours_to_first_review: 2', 'reviews: 0'],
-  ['additions: 1; deletions: 2; size: 4', 'size: 4', 'additions: 1', 'it would be 3'],
-  ['additions: 5; size: 4', 'additions: 5', 'size: 4', '`additions` is never more than `size`'],
-  ['approvals: 3; reviews: 2', 'approvals: 3', 'reviews: 2', '`approvals` is never more than `reviews`'],
-  [
-    'writer_approvals: 2; approvals: 1',
-    'writer_approvals: 2',
-    'approvals: 1',
-    '`writer_approvals` is never more than `approvals`',
-  ],
-  [
-    'created_at: 2026-01-02; merged_at: 2026-01-01',
-    'created_at: 2026-01-02',
-    'merged_at: 2026-01-01',
-    '`created_at` is never later than `merged_at`',
-  ],
+  ['merged: true; state: open', 'state', 'merged'],
+  ['state: merged; merged: false', 'merged', 'state'],
+  ['draft: true; merged: true', 'merged', 'draft'],
+  ['draft: true; state: open', 'state', 'draft'],
+  ['draft: false; state: draft', 'state', 'draft'],
+  ['state: closed; merged_at: 2026-01-02', 'merged_at', 'state'],
+  ['merged: true; merged_at: ~', 'merged_at', 'merged'],
+  ['merged: false; hours_to_merge: 2', 'hours_to_merge', 'merged'],
+  ['state: merged; hours_to_merge:', 'hours_to_merge', 'state'],
+  ['state: open; merged_by: ada', 'merged_by', 'state'],
+  ['state: draft; self_merged: true', 'self_merged', 'state'],
+  ['state: open; closed_at: 2026-01-02', 'closed_at', 'state'],
+  ['state: closed; closed_at: null', 'closed_at', 'state'],
+  ['draft: true; hours_to_close: 2; merged: true', 'merged', 'draft'],
+  ['reviews: 0; hours_to_first_review: 2', 'hours_to_first_review', 'reviews'],
+  ['additions: 1; deletions: 2; size: 4', 'size', 'additions', 'it would be 3'],
+  ['additions: 5; size: 4', 'additions', 'size', 'never more'],
+  ['approvals: 3; reviews: 2', 'approvals', 'reviews', 'never more'],
+  ['writer_approvals: 2; approvals: 1', 'writer_approvals', 'approvals', 'never more'],
+  ['created_at: 2026-01-02; merged_at: 2026-01-01', 'created_at', 'merged_at', 'never later'],
   [
     'created_at: 2026-01-01; merged_at: 2026-01-02; hours_to_merge: 23',
-    'hours_to_merge: 23',
-    'merged_at: 2026-01-02',
+    'hours_to_merge',
+    'merged_at',
     'it would be 24',
   ],
-  ['author: ada; merged_by: bob; self_merged: true', 'self_merged: true', 'merged_by: bob', 'it would be false'],
-  ['size: 6; additions: 3', 'size: 6', 'additions: 3', 'it would be 3'],
-  ['size: 6; deletions: 5', 'size: 6', 'deletions: 5', 'it would be 5'],
-  ['files: [a, b]; changed_files: 1', 'changed_files: 1', 'files', 'these have 2'],
-  ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions: 4', 'files', 'these have 5'],
-  ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions: 4', 'files', 'these have 5'],
-  ['files: [{ path: a, additions: 3, deletions: 2 }]; size: 4', 'size: 4', 'files', 'these have 5'],
+  ['author: ada; merged_by: bob; self_merged: true', 'self_merged', 'merged_by', 'it would be false'],
+  ['size: 6; additions: 3', 'size', 'additions', 'it would be 3'],
+  ['size: 6; deletions: 5', 'size', 'deletions', 'it would be 5'],
+  ['files: [a, b]; changed_files: 1', 'changed_files', 'files', 'these have 2'],
+  ['files: [{ path: a, additions: 5 }]; additions: 4', 'additions', 'files', 'these have 5'],
+  ['files: [{ path: a, deletions: 5 }]; deletions: 4', 'deletions', 'files', 'these have 5'],
+  ['files: [{ path: a, additions: 3, deletions: 2 }]; size: 4', 'size', 'files', 'these have 5'],
 ])('a test refuses facts that contradict each other: %s', (facts, one, other, reason = '') => {
-  const [name = ''] = one.split(':');
-  const lines = facts.split('; ').map(fact => fact.split(':')[0]);
+  const given = facts.split('; ');
+  const shown = (name: string) => {
+    const [fact = ''] = given.filter(each => each.startsWith(`${name}:`));
+    return name === 'files' ? '`files`' : `\`${fact.replace(/:$/, ': ')}\``;
+  };
+  const because = reason.startsWith('never') ? `\`${one}\` is ${reason} than \`${other}\`` : reason;
+  const message = `${shown(one)} contradicts ${shown(other)}${reason && `: ${because}`}; correct one, or leave it out`;
+  const line = 6 + given.findIndex(fact => fact.startsWith(`${one}:`));
   expect(factProblems(facts)).toEqual([
-    {
-      ...{ line: 6 + lines.indexOf(name), rule: null, entry: null, part: name },
-      message: `Test "t", pull_request: \`${one}\` contradicts \`${other}\`${reason === '' ? '' : `: ${reason}`}; correct one, or leave it out`,
-    },
+    { line, rule: null, entry: null, part: one, message: `Test "t", pull_request: ${message}` },
   ]);
 });
 
