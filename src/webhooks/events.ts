@@ -139,7 +139,7 @@ const uses: Record<string, EventUse> = {
 };
 const events: ReadonlyMap<string, EventUse> = new Map(Object.entries(uses));
 
-/** By name, with their titles. README, `doctor` and `github connect` list them from here. */
+/** By name, with their titles. `docs/github.md`, `doctor` and `github connect` list them. */
 export const subscribedEvents: ReadonlyMap<string, string> = new Map(
   [...events].map(([name, { title }]) => [name, title]),
 );

@@ -106,17 +106,18 @@ describe('rules over HTTP', () => {
 
   test('the ETag of rules is the version of the document beside it, even if others are applied meanwhile', async () => {
     const { database } = world.service;
+    await put(file('6'), { 'if-match': '*' });
     const before = await inForce();
     const { source } = (await (await send('rules')).json()) as { source: string };
-    const reply = await database.transaction(async executor => {
+    const { asked } = await database.transaction(async executor => {
       await executor.execute(sql`lock table rulesets in access exclusive mode`);
-      const asked = send('rules');
+      const asking = send('rules');
       await waitUntil(async () => (await lockWaits(world.service)) === 1);
       const rules = { definitions: [], rules: [], source: '# applied meanwhile' };
       await applyRuleset(executor, world.organisation.id, rules);
-      return { asked };
+      return { asked: asking };
     });
-    const shown = await reply.asked;
+    const shown = await asked;
     expect([shown.headers.get('etag'), await shown.json()]).toEqual([
       `"${before}"`,
       expect.objectContaining({ version: before, source }),
