@@ -16,9 +16,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { findAbandonedDatabases } from '../../src/database/embedded/abandoned.ts';
 import { findServerUser } from '../../src/database/embedded/cluster.ts';
-import { runHere } from '../commands/support.ts';
 import {
   cleanUpAfterTests,
   dataDirectories,
@@ -33,7 +31,6 @@ import {
   query,
   refusalOf,
   root,
-  serverOf,
 } from '../support/embedded.ts';
 import { createHome } from '../support/home.ts';
 
@@ -130,11 +127,15 @@ describe.runIf(isRoot)('root', () => {
     expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
   });
 
-  it('gets a new database when the home was deleted, and keeps the old one', async () => {
-    const home = join(root, 'deleted');
+  it('keeps its database when the home moves, and gets a new one when the home was deleted', async () => {
+    const home = join(root, 'moved');
     const first = await joinAt(home);
     await leave(first);
-    rmSync(home, { recursive: true });
+    renameSync(home, `${home} away`);
+    const moved = await joinAt(`${home} away`);
+    expect(moved.dataDirectory).toBe(first.dataDirectory);
+    await leave(moved);
+    rmSync(`${home} away`, { recursive: true });
     const second = await joinAt(home);
     expect(second.dataDirectory).not.toBe(first.dataDirectory);
     expect(existsSync(first.dataDirectory)).toBe(true);
@@ -157,34 +158,6 @@ describe.runIf(isRoot)('root', () => {
     const { dataDirectory } = database;
     execFileSync('chown', ['-R', '65534', dataDirectory]);
     expect(await refusalOf(joinAt(home))).toContain(`chown -R pullscore ${dataDirectory}`);
-  });
-
-  it('doctor tells root which databases have lost their home, and how to delete them', async () => {
-    const abandoned = async (folder: string) => (await findAbandonedDatabases()).find(each => each.folder === folder);
-    const home = join(root, 'lost');
-    const first = await joinAt(home);
-    const folder = dirname(first.dataDirectory);
-    expect(await abandoned(folder)).toBeUndefined();
-
-    renameSync(home, `${home} and moved`);
-    expect(await abandoned(folder)).toEqual({ folder, home, serverId: String(serverOf(first)) });
-    await leave(await joinAt(`${home} and moved`));
-    expect(await abandoned(folder)).toBeUndefined();
-
-    rmSync(`${home} and moved`, { recursive: true });
-    const findings = async () => {
-      const { stdout } = await runHere({ PULLSCORE_HOME: join(root, 'other') }, 'doctor', '--json');
-      const { checks } = JSON.parse(stdout) as { checks: { name: string; message: string }[] };
-      return checks.filter(({ name, message }) => name === 'abandoned' && message.includes(folder));
-    };
-    const left = `The database in ${folder} is left over`;
-    const gone = `its home ${home} and moved is gone.`;
-    const moved = 'If you moved the home, run a command there. Otherwise';
-    const stop = `${moved} stop it, and run this again: kill -INT ${serverOf(first)}`;
-    expect(await findings()).toMatchObject([{ message: `${left} and still runs: ${gone}`, action: stop }]);
-    await leave(first);
-    const remove = `${moved} delete the data: rm -r ${folder}`;
-    expect(await findings()).toMatchObject([{ status: 'warning', message: `${left}: ${gone}`, action: remove }]);
   });
 
   it('follows no link of another user, and none out of its store', async () => {

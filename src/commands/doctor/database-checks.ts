@@ -2,7 +2,6 @@
 import { describeHolder, findHolder } from '../../database/advisory-lock.ts';
 import type { Executor } from '../../database/client.ts';
 import { addressOf, connectToServer } from '../../database/connection.ts';
-import { findAbandonedDatabases } from '../../database/embedded/abandoned.ts';
 import { inspectSchema, migrationLock } from '../../database/migrate.ts';
 import { requireUsable } from '../../database/server.ts';
 import { counted } from '../../text/numbers.ts';
@@ -99,19 +98,6 @@ export const server = defineCheck('database', 'server', serverRemedy, {
         ),
     ];
   },
-});
-
-export const abandoned = defineCheck('database', 'abandoned', 'Check the rights of /var/lib/pullscore.', {
-  ask: (_scope: Scope) => findAbandonedDatabases(),
-  judge: databases =>
-    databases.map(({ folder, home, serverId }) => {
-      const [state, removal] =
-        serverId === undefined
-          ? ['is left over', `delete the data: rm -r ${folder}`]
-          : ['is left over and still runs', `stop it, and run this again: kill -INT ${serverId}`];
-      const message = `The database in ${folder} ${state}: its home ${home} is gone.`;
-      return warning(message, `If you moved the home, run a command there. Otherwise ${removal}`);
-    }),
 });
 
 export const workers = defineCheck('background', 'workers', logs, {

@@ -60,7 +60,6 @@ export async function examine(context: Context, login: string | undefined): Prom
       return opened.embedded.url;
     };
     const server = await report.check(databases.server, { ...scope, findUrl });
-    if (config.databaseUrl === undefined) await report.check(databases.abandoned, scope);
     // Unlike other commands, doctor does not migrate the database.
     if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
     const { database } = opened;

@@ -9,9 +9,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   type Stats,
   statSync,
@@ -50,10 +48,7 @@ export interface ClusterOptions {
 type ServerUser = Pick<Stats, 'uid' | 'gid'>;
 
 /** PostgreSQL refuses to run as root. The user that it runs as instead can enter this folder, wherever the home is. */
-export const rootStore = '/var/lib/pullscore';
-
-/** In each folder of the store: a link back to the link in its home. */
-export const backLink = 'home';
+const rootStore = '/var/lib/pullscore';
 
 /** Name of the database and of the role that owns it. */
 const name = 'pullscore';
@@ -95,13 +90,10 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   const folder = findFolder(link, isRoot) ?? link;
   const data = join(folder, 'data');
   const { uid, gid } = statSync(data);
-  if (isRoot) {
-    if (uid === findUser(readFileSync(usersFile, 'utf8'), 'nobody')?.uid) {
-      throw new Error(
-        `its data belongs to the user nobody, which other programs use, too: useradd --system pullscore; chown -R pullscore ${data}`,
-      );
-    }
-    linkBack(folder, link);
+  if (isRoot && uid === findUser(readFileSync(usersFile, 'utf8'), 'nobody')?.uid) {
+    throw new Error(
+      `its data belongs to the user nobody, which other programs use, too: useradd --system pullscore; chown -R pullscore ${data}`,
+    );
   }
   const socketFolder = findSocketFolder(data);
   return {
@@ -150,15 +142,6 @@ export function findServerUser(users: string): ServerUser {
 function findUser(users: string, name: string): ServerUser | undefined {
   const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(users) ?? [];
   return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) };
-}
-
-/** So that `doctor` can tell data in use from data whose home is gone. A home that was moved is linked again. */
-function linkBack(folder: string, link: string): void {
-  const found = join(folder, backLink);
-  if (lstatSync(found, { throwIfNoEntry: false }) !== undefined && readlinkSync(found) === link) return;
-  const unfinished = join(folder, randomBytes(6).toString('hex'));
-  symlinkSync(link, unfinished);
-  renameSync(unfinished, found);
 }
 
 async function initialise(folder: string, binaries: string, user: ServerUser | undefined) {
