@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { keptChanges } from '../src/database/pruning.ts';
+import { keptChanges } from '../src/sync/prune.ts';
 import { joinEmptied, withClient } from './database.ts';
 import type { Row } from './report.ts';
 import { insertPullRequests } from './stored.ts';

@@ -12,9 +12,6 @@ import { isOneOf, secondsFromNow } from './statement.ts';
  * the difference is published. So nothing has to remember that a pull request has changed.
  */
 
-/** Seconds between two check runs of one pull request. */
-const minSeconds = 60;
-
 /** Whether something may have changed since GitHub was shown everything. */
 const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentVersions.storedVersion}`;
 
@@ -97,9 +94,14 @@ const hasChanged = sql`(check_runs.pull_request_id is null
  * Pull requests whose check run may have to change, those that are due first. One that has failed is tried alone, so
  * that it harms no others.
  *
+ * @param pace `minSeconds` between two check runs of one pull request
  * @returns up to `limit` ids, with the seconds until each is due
  */
-export async function findCheckRunsToPublish(executor: Executor, organisationId: string, limit: number) {
+export async function findCheckRunsToPublish(
+  executor: Executor,
+  organisationId: string,
+  { minSeconds, limit }: { minSeconds: number; limit: number },
+) {
   const { rows } = await executor.execute<{ id: string; seconds: number; attempts: number }>(sql`
     select candidates.id, coalesce(attempts, 0) as attempts, greatest(0, extract(epoch from
         coalesce(due_at, published_at + make_interval(secs => ${minSeconds}), now()) - now()))::float8 as seconds

@@ -91,9 +91,6 @@ export async function saveComparisonResult(
   });
 }
 
-/** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */
-const secondsPerHundredMembers = 6;
-
 /** Whether the members may be listed again. */
 export async function areMembersDue(executor: Executor, organisationId: string): Promise<boolean> {
   const [row] = await executor
@@ -104,11 +101,11 @@ export async function areMembersDue(executor: Executor, organisationId: string):
 }
 
 /**
- * Records that the members were listed. The larger the list, the later the next one, and the comparison that includes
- * it.
+ * Records that the members were listed.
+ *
+ * @param seconds until the next list, and the comparison that includes it
  */
-export async function saveMembersListed(executor: Executor, organisationId: string, members: number): Promise<void> {
-  const seconds = Math.floor(members / 100) * secondsPerHundredMembers;
+export async function saveMembersListed(executor: Executor, organisationId: string, seconds: number): Promise<void> {
   const { id, membersDueAt, comparisonAgainAt } = organisations;
   await updateOrganisation(executor, organisationId, { membersDueAt: secondsFromNow(seconds) });
   await executor

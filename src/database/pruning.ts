@@ -5,9 +5,6 @@ import { updateOrganisation } from './organisations.ts';
 import { auditEvents, githubLimits, organisations, pullRequests, scoreChanges } from './schema.ts';
 import { isOneOf } from './statement.ts';
 
-/** How many changes of each pull request are kept individually; earlier ones are folded, one row a month. */
-export const keptChanges = 20;
-
 /*
  * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled
  * up, and returns whether there may be more to do.
@@ -31,40 +28,57 @@ export async function claimPruning(executor: Executor): Promise<Lease | undefine
 export const leasePruning = (executor: Executor, organisationId: string): Promise<Lease | undefined> =>
   takeLease(executor, 'pruneDueAt', organisationId, lte(organisations.pruneDueAt, sql`now()`));
 
-/**
- * Deliveries are kept for eight days: GitHub redelivers those of the last three. Those of a pull request that can't be
- * fetched are kept for 90, so that operators see them; its sync request stays.
- */
-export async function deleteOldDeliveries(executor: Executor, organisationId: string): Promise<boolean> {
+/** How long rows are kept, as PostgreSQL's intervals. */
+export interface Retention {
+  deliveries: string;
+  /** Of a pull request that can't be fetched; its sync request stays. */
+  pendingDeliveries: string;
+  syncEvents: string;
+  auditEvents: string;
+  /** After they are over. */
+  limits: string;
+}
+
+export async function deleteOldDeliveries(
+  executor: Executor,
+  organisationId: string,
+  kept: Pick<Retention, 'deliveries' | 'pendingDeliveries'>,
+): Promise<boolean> {
   const { rowCount } = await executor.execute(sql`
     delete from webhook_deliveries where organisation_id = ${organisationId} and guid = any(array(
       select guid from webhook_deliveries
-      where organisation_id = ${organisationId} and received_at < now() - interval '8 days'
-        and (state <> 'pending' or received_at < now() - interval '90 days')
+      where organisation_id = ${organisationId} and received_at < now() - ${kept.deliveries}::interval
+        and (state <> 'pending' or received_at < now() - ${kept.pendingDeliveries}::interval)
       order by received_at limit ${maxDeleted} for update skip locked
     ))`);
   return rowCount === maxDeleted;
 }
 
-/** Syncs, which clients can request without end, are kept for 90 days; other audit events for three years. */
-export async function deleteOldAuditEvents(executor: Executor, organisationId: string): Promise<boolean> {
+export async function deleteOldAuditEvents(
+  executor: Executor,
+  organisationId: string,
+  kept: Pick<Retention, 'syncEvents' | 'auditEvents'>,
+): Promise<boolean> {
   const { rowCount } = await executor.execute(sql`
     delete from audit_events where organisation_id = ${organisationId} and id = any(array(
       select id from audit_events
-      where organisation_id = ${organisationId} and happened_at < now() - interval '90 days'
-        and (action = 'pull_request.sync' or happened_at < now() - interval '3 years')
+      where organisation_id = ${organisationId} and happened_at < now() - ${kept.syncEvents}::interval
+        and (action = 'pull_request.sync' or happened_at < now() - ${kept.auditEvents}::interval)
       order by happened_at limit ${maxDeleted}
     ))`);
   return rowCount === maxDeleted;
 }
 
-/** The audit events of a removed organisation are deleted three years after its removal; the record of the removal goes last. */
-export async function deleteEventsOfRemovedOrganisations(executor: Executor): Promise<boolean> {
+/** Deletes the audit events of a removed organisation once its removal is an old one; the record of the removal goes last. */
+export async function deleteEventsOfRemovedOrganisations(
+  executor: Executor,
+  kept: Pick<Retention, 'auditEvents'>,
+): Promise<boolean> {
   const [removed] = await executor
     .select({ organisationId: auditEvents.organisationId })
     .from(auditEvents)
     .where(
-      sql`${auditEvents.action} = 'organisation.remove' and ${auditEvents.happenedAt} < now() - interval '3 years'`,
+      sql`${auditEvents.action} = 'organisation.remove' and ${auditEvents.happenedAt} < now() - ${kept.auditEvents}::interval`,
     )
     .limit(1);
   if (removed === undefined) return false;
@@ -75,10 +89,12 @@ export async function deleteEventsOfRemovedOrganisations(executor: Executor): Pr
   return true;
 }
 
-/** Limits that have been over for an hour, such as those of a former token. */
-export async function deleteOldLimits(executor: Executor): Promise<void> {
+/** Such as those of a former token. */
+export async function deleteOldLimits(executor: Executor, kept: Pick<Retention, 'limits'>): Promise<void> {
   const { blockedUntil, resetAt } = githubLimits;
-  await executor.delete(githubLimits).where(sql`greatest(${blockedUntil}, ${resetAt}) < now() - interval '1 hour'`);
+  await executor
+    .delete(githubLimits)
+    .where(sql`greatest(${blockedUntil}, ${resetAt}) < now() - ${kept.limits}::interval`);
 }
 
 /**
@@ -90,6 +106,7 @@ export async function deleteOldLimits(executor: Executor): Promise<void> {
 export async function foldScoreChanges(
   { executor, transaction }: Pick<Database, 'executor' | 'transaction'>,
   organisationId: string,
+  keptChanges: number,
 ): Promise<boolean> {
   const [organisation] = await executor
     .select({ foldedId: organisations.foldedId })
@@ -103,14 +120,19 @@ export async function foldScoreChanges(
     .orderBy(asc(pullRequests.id))
     .limit(foldSize);
   const until = next.at(-1)?.id;
-  if (until !== undefined) await transaction(each => foldChangesOf(each, organisationId, after, until));
+  if (until !== undefined) await transaction(each => foldChangesOf(each, organisationId, [after, until], keptChanges));
   const isLast = next.length < foldSize;
   await updateOrganisation(executor, organisationId, { foldedId: isLast ? null : until });
   return !isLast;
 }
 
 /** Folds the changes of the pull requests whose ids are above `after`, up to and including `until`. Runs in a transaction. */
-async function foldChangesOf(executor: Executor, organisationId: string, after: string, until: string): Promise<void> {
+async function foldChangesOf(
+  executor: Executor,
+  organisationId: string,
+  [after, until]: readonly [string, string],
+  keptChanges: number,
+): Promise<void> {
   const { id, pullRequestId } = scoreChanges;
   const isOfRange = and(
     eq(scoreChanges.organisationId, organisationId),

@@ -212,22 +212,21 @@ export interface ImportPlace {
   begun: boolean;
 }
 
-/** An older import is not continued: what it read has changed since. */
-const maxImportAgeMs = 7 * 86_400_000;
-
 /**
  * Where an import of the repositories starts, or continues if one was interrupted: `import_cursor` is set while an
  * import is under way, and `imported_at` is when it started.
  *
+ * @param maxAgeMs an older import is not continued
  * @returns places of those that are stored, by GitHub id
  */
 export async function findImportPlaces(
   executor: Executor,
   organisationId: string,
   wanted: readonly Pick<RepositoryValues, 'githubId'>[],
+  maxAgeMs: number,
 ): Promise<Map<number, ImportPlace>> {
   const rows = [...(await findRepositories(executor, organisationId, wanted)).values()];
-  const oldest = Date.now() - maxImportAgeMs;
+  const oldest = Date.now() - maxAgeMs;
   const places = rows.map(({ githubId, importCursor, importedAt }) => {
     const startedAt = importedAt?.getTime() ?? 0;
     return { githubId, startedAt, isImported: importCursor === null, cursor: startedAt < oldest ? null : importCursor };
@@ -248,9 +247,10 @@ export async function beginImport(
   organisationId: string,
   ticket: number,
   values: readonly RepositoryValues[],
+  maxAgeMs: number,
 ): Promise<Map<number, ImportPlace>> {
   await saveRepositories(executor, organisationId, ticket, values);
-  const places = await findImportPlaces(executor, organisationId, values);
+  const places = await findImportPlaces(executor, organisationId, values, maxAgeMs);
   const fresh = [...places].flatMap(([githubId, { begun }]) => (begun ? [] : [githubId]));
   if (fresh.length > 0) {
     await executor

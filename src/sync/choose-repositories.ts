@@ -16,6 +16,9 @@ export interface ImportScope {
   restoresDeleted?: boolean | undefined;
 }
 
+/** An older import is not continued: what it read has changed since. */
+export const maxImportAgeMs = 7 * 86_400_000;
+
 /** Whether the import continues an interrupted one. Pages by latest change move while they are read. */
 export const isContinuable = ({ since, restoresDeleted = false }: ImportScope): boolean =>
   since === undefined && !restoresDeleted;

@@ -11,6 +11,7 @@ import {
   fullName,
   type ImportScope,
   isContinuable,
+  maxImportAgeMs,
   parseNames,
 } from './choose-repositories.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
@@ -56,7 +57,7 @@ export async function estimateImport(
   const organisation = await identifyOrganisation(deps, unidentified);
   const chosen = await chooseRepositories(deps, organisation, scope, work => work());
   const places = isContinuable(scope)
-    ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories)
+    ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories, maxImportAgeMs)
     : undefined;
   return estimateOf(chosen, places, scope.since);
 }

@@ -16,6 +16,7 @@ import {
   fullName,
   type ImportScope,
   isContinuable,
+  maxImportAgeMs,
   parseNames,
 } from './choose-repositories.ts';
 import { estimateOf, type ImportEstimate } from './estimate-import.ts';
@@ -104,7 +105,7 @@ export async function importPullRequests(
   const places = await database.transaction(async transaction => {
     await record?.(transaction);
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    if (isContinuable(options)) return beginImport(transaction, organisation.id, ticket, values);
+    if (isContinuable(options)) return beginImport(transaction, organisation.id, ticket, values, maxImportAgeMs);
     await saveRepositories(transaction, organisation.id, ticket, values);
     return undefined;
   });

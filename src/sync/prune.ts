@@ -8,6 +8,7 @@ import {
   deleteOldDeliveries,
   deleteOldLimits,
   foldScoreChanges,
+  type Retention,
 } from '../database/pruning.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
@@ -15,6 +16,20 @@ import type { Deps } from '../deps.ts';
 /** How long until an organisation is pruned again, and if it failed. */
 const intervalSeconds = 3_600;
 const retrySeconds = 60;
+
+const retention: Retention = {
+  /** GitHub redelivers those of the last three days. */
+  deliveries: '8 days',
+  /** Operators see them meanwhile. */
+  pendingDeliveries: '90 days',
+  /** Clients can request syncs without end. */
+  syncEvents: '90 days',
+  auditEvents: '3 years',
+  limits: '1 hour',
+};
+
+/** How many changes of each pull request are kept individually; earlier ones are folded, one row a month. */
+export const keptChanges = 20;
 
 /** Steps of 500 pull requests in a turn: more than a million a day. */
 const maxFoldSteps = 100;
@@ -40,11 +55,11 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
       if (await isBeingRemoved(executor, organisationId)) return finishRemoval(database, organisationId);
       const halfErased = await findHalfErased(executor, organisationId);
       if (halfErased.length > 0) await eraseMembers(database, organisationId, halfErased);
-      await work(() => deleteOldDeliveries(executor, organisationId));
-      await work(() => deleteOldAuditEvents(executor, organisationId));
-      await work(() => deleteEventsOfRemovedOrganisations(executor));
-      await deleteOldLimits(executor);
-      await work(() => foldScoreChanges(database, organisationId), maxFoldSteps);
+      await work(() => deleteOldDeliveries(executor, organisationId, retention));
+      await work(() => deleteOldAuditEvents(executor, organisationId, retention));
+      await work(() => deleteEventsOfRemovedOrganisations(executor, retention));
+      await deleteOldLimits(executor, retention);
+      await work(() => foldScoreChanges(database, organisationId, keptChanges), maxFoldSteps);
     });
     wait = signal?.aborted === true ? 0 : intervalSeconds;
   } finally {

@@ -19,6 +19,9 @@ import { askGithub } from './ask-github.ts';
 import { nextTry, reasonOf } from './decide.ts';
 import { checkRunSummary, checkRunTitle } from './write-check-run.ts';
 
+/** Between two check runs of one pull request. */
+const minSeconds = 60;
+
 /** Check runs in one request. */
 const maxCheckRuns = 20;
 
@@ -60,7 +63,7 @@ export async function publishCheckRuns(
 /** @returns the seconds until the organisation's next turn; `isDone` if GitHub shows everything */
 async function publish(deps: Deps, organisation: Organisation): Promise<{ seconds: number; isDone: boolean }> {
   const { executor } = deps.database;
-  const found = await findCheckRunsToPublish(executor, organisation.id, maxCheckRuns);
+  const found = await findCheckRunsToPublish(executor, organisation.id, { minSeconds, limit: maxCheckRuns });
   const due = found.filter(({ seconds }) => seconds === 0);
   const [first] = due;
   if (first === undefined) return { seconds: found[0]?.seconds ?? 0, isDone: found.length === 0 };

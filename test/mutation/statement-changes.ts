@@ -173,17 +173,20 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Bounds', 'database/pruning.ts', sync('prune'), [
-    ["(state <> 'pending' or received_at < now() - interval '90 days')", 'true'],
-    ["or received_at < now() - interval '90 days'", ''],
-    ["interval '8 days'", "interval '3 days'"],
-    ["happened_at < now() - interval '90 days'", 'true'],
-    ["(action = 'pull_request.sync' or happened_at < now() - interval '3 years')", "action = 'pull_request.sync'"],
+    ["(state <> 'pending' or received_at < now() - ${kept.pendingDeliveries}::interval)", 'true'],
+    ['or received_at < now() - ${kept.pendingDeliveries}::interval', ''],
+    ['happened_at < now() - ${kept.syncEvents}::interval', 'true'],
+    [
+      "(action = 'pull_request.sync' or happened_at < now() - ${kept.auditEvents}::interval)",
+      "action = 'pull_request.sync'",
+    ],
     ['max(changed_at) over (partition by pull_request_id order by id)', 'changed_at'],
     ['first_value(from_score)', 'last_value(from_score)'],
     ['where place > ${keptChanges}\n', '\n'],
     ['rows.filter(row => !row.isLast)', 'rows'],
     ['foldedId: isLast ? null : until', 'foldedId: null'],
   ]),
+  ...of('Bounds', 'sync/prune.ts', sync('prune'), [["deliveries: '8 days'", "deliveries: '3 days'"]]),
 
   ...of(
     'Text',

@@ -160,7 +160,7 @@ describe('a comparison that a webhook requests', () => {
     const { home } = await withRepositories([], 0);
     const { executor } = world.service.database;
     await compare(world, home);
-    await saveMembersListed(executor, home.organisation.id, 50_000);
+    await saveMembersListed(executor, home.organisation.id, 3_000);
     await request(home, { members: true });
     for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
       const seconds = (await secondsTo(home, column)) ?? 0;

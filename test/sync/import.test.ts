@@ -342,7 +342,7 @@ test('an import can start in more repositories than a statement can have paramet
     nodeId: `R_${index + 1}`,
     name: `${home.acme.login}/repository-${index}`,
   }));
-  const places = await database.transaction(executor => beginImport(executor, home.organisation.id, 1, values));
+  const places = await database.transaction(executor => beginImport(executor, home.organisation.id, 1, values, 0));
   expect(places.size).toBe(11_000);
 });
 

@@ -6,7 +6,7 @@ import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
-import { pruneOrganisation } from '../../src/sync/prune.ts';
+import { keptChanges, pruneOrganisation } from '../../src/sync/prune.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { createRandom } from '../support/random.ts';
 import { startReplica } from '../support/service.ts';
@@ -163,14 +163,14 @@ describe('the history of a score', () => {
     expect(await read(id)).toEqual([...folded, ...before.slice(6)]);
 
     await add(id, chain(26, '2026-05-03', '2026-05-04'));
-    while (await foldScoreChanges(service.database, organisationId));
+    while (await foldScoreChanges(service.database, organisationId, keptChanges));
     expect((await read(id)).slice(0, 5)).toEqual([
       ...folded,
       { from: 6, to: 8, at: '2026-05-02', changes: 2 },
       { from: 8, to: 9, at: '2026-05-02', changes: 1 },
     ]);
     await add(id, chain(28, '2026-05-05'));
-    while (await foldScoreChanges(service.database, organisationId));
+    while (await foldScoreChanges(service.database, organisationId, keptChanges));
     expect((await read(id)).slice(3, 5)).toEqual([
       { from: 6, to: 9, at: '2026-05-02', changes: 3 },
       { from: 9, to: 10, at: '2026-05-02', changes: 1 },
@@ -206,11 +206,11 @@ describe('the history of a score', () => {
       const added = 1 + Math.floor(random() * 25);
       const days = Array.from({ length: added }, (_, index) => day(count + index));
       const adding = ids.map(id => add(id, chain(count === 0 ? null : count, ...days)));
-      const folding = [1, 2].map(() => foldScoreChanges(service.database, organisationId));
+      const folding = [1, 2].map(() => foldScoreChanges(service.database, organisationId, keptChanges));
       await Promise.all([...adding, ...folding]);
       count += added;
     }
-    await foldScoreChanges(service.database, organisationId);
+    await foldScoreChanges(service.database, organisationId, keptChanges);
     for (const id of ids) {
       const rows = await read(id);
       expect(rows.map(({ from }) => from)).toEqual([null, ...rows.slice(0, -1).map(({ to }) => to)]);
@@ -235,11 +235,11 @@ describe('the history of a score', () => {
     const countFolded = async () =>
       (await execute<{ count: number }>(sql`select count(*)::int as count from score_changes where changes > 1`))[0]
         ?.count;
-    expect(await foldScoreChanges(service.database, organisationId)).toBe(true);
+    expect(await foldScoreChanges(service.database, organisationId, keptChanges)).toBe(true);
     expect(await countFolded()).toBe(500);
-    expect(await foldScoreChanges(service.database, organisationId)).toBe(true);
+    expect(await foldScoreChanges(service.database, organisationId, keptChanges)).toBe(true);
     expect(await countFolded()).toBe(1_000);
-    expect(await foldScoreChanges(service.database, organisationId)).toBe(false);
+    expect(await foldScoreChanges(service.database, organisationId, keptChanges)).toBe(false);
     expect(await countFolded()).toBe(1_200);
     const [organisation] = await service.database.executor.select().from(organisations);
     expect(organisation?.foldedId).toBeNull();

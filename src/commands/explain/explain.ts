@@ -1,6 +1,6 @@
 import type { Executor } from '../../database/client.ts';
-import { keptChanges } from '../../database/pruning.ts';
 import { type ExplanationDocument, parseTarget, readExplanation } from '../../reports/explanation.ts';
+import { keptChanges } from '../../sync/prune.ts';
 import { counted, formatInteger } from '../../text/numbers.ts';
 import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
 import { type Answer, type FromServer, type PullscoreCommand, withActions } from '../command.ts';
