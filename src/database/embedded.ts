@@ -22,7 +22,7 @@ interface Session {
   serverId: string;
 }
 
-/** Shared by all who use the server. The last one takes it alone, and stops the server. */
+/** Every process that uses the server shares it. The last one takes it alone, and stops the server. */
 const usersLock: AdvisoryLock = { key: 1_886_743_661, name: "the embedded server's users", isShared: true };
 
 /** The recovery after a crash can take a while. */

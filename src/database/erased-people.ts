@@ -4,7 +4,7 @@ import type { Executor } from './client.ts';
 import { erasedPeople } from './schema.ts';
 
 /*
- * Erased people, by a hash, so that no fetch, list or import brings it back. The hash keeps the list from being
+ * Erased people, by a hash, so that no fetch, list or import brings them back. The hash keeps the list from being
  * one of ids at a glance. It is not a secret: a reader of the database can try all ids of GitHub.
  */
 

@@ -86,14 +86,14 @@ describe('the database server', () => {
   };
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
-  test('the database server is ok with the schema of this release', () => {
+  test('is ok with the schema of this release', () => {
     expect(linesOf(checkedServer.judge(server, scope))).toEqual([
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
   });
 
-  test('the schema of a later release is a problem, because nothing would start', () => {
+  test('is a problem with the schema of a later release, because nothing would start', () => {
     const refusal = ['It is newer.', 'Start that release.'] as const;
     expect(linesOf(checkedServer.judge({ ...server, refusal }, scope))).toEqual([
       expect.any(String),
@@ -101,7 +101,7 @@ describe('the database server', () => {
     ]);
   });
 
-  test('the database server has too few connections for another replica if eleven are left', () => {
+  test('has too few connections for another replica if eleven are left', () => {
     expect(linesOf(checkedServer.judge({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
     expect(linesOf(checkedServer.judge({ ...server, usedConnections: 86 }, scope))).toContainEqual(
       expect.stringMatching(/^warning: 86 of the server's 97 connections are in use/),
@@ -127,7 +127,7 @@ describe('the processes of the service', () => {
   const everywhere = 'Set the same value for all processes, and restart them.';
   const here = 'Run doctor in the environment of the service, or set the same value here.';
 
-  test('processes that set the same variables are one line, and others are named by their place', () => {
+  test('are one line if they set the same variables, else named by their place', () => {
     const lines = (...reports: ServiceReport[]) =>
       linesOf(checkedProcesses.judge({ reports, hashes: {} }, scopeWith()));
     const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00 UTC).';
@@ -164,7 +164,7 @@ describe('the processes of the service', () => {
     ]);
   });
 
-  test('processes with other values of a setting are named, with what differs', () => {
+  test('are named with what differs if they have other values of a setting', () => {
     const [one, two] = [{ GITHUB_TOKEN: 'a', RATE_LIMIT: 'x' }, { GITHUB_TOKEN: 'b' }].map(hashes => ({ hashes }));
     expect(complaints([reportOf('serve', one), reportOf('serve', one)])).toEqual([]);
     expect(complaints([reportOf('serve', one), reportOf('serve', one), reportOf('serve', two)])).toEqual([
@@ -177,7 +177,7 @@ describe('the processes of the service', () => {
     ]);
   });
 
-  test('doctor compares processes with this shell in what is set here, and in what it has a default for', () => {
+  test('are compared with this shell in what is set here, and in what it has a default for', () => {
     const hashes = { GITHUB_API_URL: 'a', GITHUB_TOKEN: 'b', PUBLIC_URL: 'c', RECONCILE_INTERVAL: 'd' };
     const doubt = (what: string, place: string) =>
       `warning: ${what} between this shell and ${place}: what is checked with it here may not hold there. → ${here}`;
@@ -250,7 +250,7 @@ describe('a comparison that failed', () => {
   const found = (status: string) =>
     expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → It is tried again`);
 
-  test('a failed comparison is a warning for an hour or two intervals after a success, then a problem', () => {
+  test('is a warning for an hour or two intervals after a success, then a problem', () => {
     expect(complaints(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);
     expect(complaints(minutesAgo(61), minutesAgo(1))).toEqual([found('problem')]);
     expect(complaints(minutesAgo(119), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('warning')]);
@@ -258,13 +258,13 @@ describe('a comparison that failed', () => {
     expect(complaints(null, minutesAgo(1))).toEqual([found('problem')]);
   });
 
-  test('a comparison that failed in part is a warning until a later one succeeds', () => {
+  test('is a warning until a later one succeeds, if it failed in part', () => {
     const moment = minutesAgo(1);
     expect(complaints(moment, moment)).toEqual([found('warning')]);
     expect(complaints(minutesAgo(1), minutesAgo(2))).toEqual([]);
   });
 
-  test('doctor also reports a failed comparison while only webhooks ask for comparisons', () => {
+  test('is reported, too, while only webhooks ask for comparisons', () => {
     expect(complaints(minutesAgo(59), minutesAgo(1), { RECONCILE_INTERVAL: '0' })).toEqual([
       'skipped: Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.',
       found('warning'),
@@ -361,14 +361,14 @@ describe('the webhook', () => {
     );
   const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
 
-  test('the webhook is ok if it goes here, even if others may be hidden', () => {
+  test('is ok if it goes here, even if others may be hidden', () => {
     expect(linesFor({})).toEqual([
       'ok: GitHub delivers to https://scores.example/webhooks/github.',
       'ok: GitHub has made no deliveries in the last few days.',
     ]);
   });
 
-  test('the webhook is not ok if it goes to another port than the service has, unless PUBLIC_URL says so', () => {
+  test('is not ok if it goes to another port than the service has, unless PUBLIC_URL says so', () => {
     const url = 'http://127.0.0.1:4000/webhooks/github';
     const firstLine = (environment: Record<string, string>) =>
       linesFor({ hook: { ...hook, url } }, { PUBLIC_URL: '', ...environment })[0];

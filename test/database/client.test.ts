@@ -64,35 +64,40 @@ async function timed(promise: Promise<unknown>): Promise<{ error: unknown; milli
   return { error, milliseconds: performance.now() - start };
 }
 
-describe('a transaction', () => {
-  test.each([
-    ['a serialisation failure', '40001'],
-    ['a deadlock', '40P01'],
-    ['a row that appeared meanwhile', '23505'],
-  ])('runs again after %s, with one effect', async (_, code) => {
-    await withDatabase(async database => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried < 3) {
-          await executor.execute(sql.raw(`do $$ begin raise exception 'injected' using errcode = '${code}'; end $$`));
-        }
-      });
-      expect(tried).toBe(3);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
+const raise = (code: string) => sql.raw(`do $$ begin raise exception 'injected' using errcode = '${code}'; end $$`);
 
-  test('is repeated if another one has overtaken it', async () => {
-    await withDatabase(async database => {
+describe('a transaction', () => {
+  test.each<[what: string, disturb: (executor: Executor, proxy: TcpProxy) => unknown]>([
+    ['a serialisation failure', executor => executor.execute(raise('40001'))],
+    ['a conflict with a row that appeared meanwhile', executor => executor.execute(raise('23505'))],
+    ['another one has overtaken it', () => Promise.reject(new TransactionOvertaken())],
+    [
+      'its server process was terminated',
+      executor => executor.execute(sql`select pg_terminate_backend(pg_backend_pid())`),
+    ],
+    [
+      'its connection broke while it waited for an answer',
+      (executor, proxy) => {
+        setTimeout(() => proxy.cut(), 50);
+        return executor.execute(sql`select pg_sleep(0.3)`);
+      },
+    ],
+    [
+      'its connection broke between two statements',
+      async (executor, proxy) => {
+        proxy.cut();
+        await delay(50);
+        await executor.execute(sql`select 1`);
+      },
+    ],
+  ])('is repeated after this, with one effect: %s', async (_, disturb) => {
+    await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
       await database.transaction(async executor => {
         tried += 1;
         await executor.execute(sql`insert into marks values (${name})`);
-        if (tried === 1) throw new TransactionOvertaken();
+        if (tried === 1) await disturb(executor, proxy);
       });
       expect(tried).toBe(2);
       expect(await count(database, name)).toBe(1);
@@ -105,7 +110,7 @@ describe('a transaction', () => {
       const { error } = await timed(
         database.transaction(async executor => {
           tried += 1;
-          await executor.execute(sql.raw(`do $$ begin raise exception 'injected' using errcode = '40001'; end $$`));
+          await executor.execute(raise('40001'));
         }),
       );
       expect(isDatabaseUnavailable(error)).toBe(true);
@@ -113,7 +118,7 @@ describe('a transaction', () => {
     });
   });
 
-  test('a transaction that fails by a defect is rolled back and not repeated, and keeps its connection', async () => {
+  test('is rolled back and not repeated after a defect, and keeps its connection', async () => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -130,59 +135,11 @@ describe('a transaction', () => {
     });
   });
 
-  test('is repeated if its server process is terminated, with one effect', async () => {
-    await withDatabase(async database => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried === 1) await executor.execute(sql`select pg_terminate_backend(pg_backend_pid())`);
-      });
-      expect(tried).toBe(2);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
-
-  test('is repeated if its connection breaks while it waits for an answer', async () => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried > 1) return;
-        const sleeping = executor.execute(sql`select pg_sleep(0.3)`);
-        setTimeout(() => proxy.cut(), 50);
-        await sleeping;
-      });
-      expect(tried).toBe(2);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
-
-  test('is repeated if its connection breaks between two statements', async () => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried > 1) return;
-        proxy.cut();
-        await delay(50);
-        await executor.execute(sql`select 1`);
-      });
-      expect(tried).toBe(2);
-      expect(await count(database, name)).toBe(1);
-    });
-  });
-
   test.each<[what: string, disturb: (proxy: TcpProxy) => void, saved: number]>([
     ['the reply to it was lost', proxy => proxy.loseReplyTo('commit\0'), 1],
     ['it did not arrive', proxy => proxy.cut(), 0],
     ['it did not arrive, although the server still waits for it', proxy => proxy.abandon(), 0],
-  ])('a transaction cut off at the commit is neither repeated nor called done: %s', async (_, disturb, saved) => {
+  ])('is neither repeated nor called done if it is cut off at the commit: %s', async (_, disturb, saved) => {
     await withDatabase(async (database, proxy) => {
       const name = newName();
       let tried = 0;
@@ -251,7 +208,7 @@ describe('a read', () => {
     });
   });
 
-  test('a read that fails does not disturb the reads around it', async () => {
+  test('does not disturb the reads around it if it fails', async () => {
     await withDatabase(async (database, proxy) => {
       const wrong = selectionOf('wrong', 'select 1 / ($1::int - 1)', 'value');
       const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, { value })));

@@ -139,7 +139,7 @@ describe('sharing', () => {
     await expect.poll(() => processesOf(first.dataDirectory)).toEqual([]);
   });
 
-  it('the server serves those who join while the last one leaves', async () => {
+  it('the server serves processes that join while the last one leaves', async () => {
     let last = await joinAt(shared);
     for (let round = 0; round < 5; round += 1) {
       const [next] = await Promise.all([joinAt(shared), leave(last)]);
@@ -161,7 +161,7 @@ describe('sharing', () => {
 });
 
 describe('recovery', () => {
-  it('a killed server comes back at the same address, with all that was committed', async () => {
+  it('brings a killed server back at the same address, with all that was committed', async () => {
     const database = await joinAt(shared);
     await query(database.url, 'CREATE TABLE committed AS SELECT 1 AS one');
     const killed = serverOf(database);
@@ -170,7 +170,7 @@ describe('recovery', () => {
     expect(await eventually(database.url, 'SELECT one FROM committed')).toBe(1);
   });
 
-  it('a killed server comes back when its busy sessions have reached their timeouts', async () => {
+  it('brings a killed server back when its busy sessions have reached their timeouts', async () => {
     const database = await joinAt(shared);
     const busy = query(
       `${database.url}&statement_timeout=2000`,
@@ -282,7 +282,7 @@ it('a start empties a log of more than 4 MiB', async () => {
 });
 
 describe('text', () => {
-  it('text in the database is UTF-8 that sorts by code points, with the ICU collations at hand', async () => {
+  it('is UTF-8 that sorts by code points, with the ICU collations at hand', async () => {
     const { url } = await joinAt(shared);
     expect(await query(url, 'SHOW server_encoding')).toBe('UTF8');
     expect(await query(url, `SELECT 'Z' < 'a' AND 'z' < 'ä'`)).toBe(true);

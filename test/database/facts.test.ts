@@ -85,7 +85,7 @@ describe('facts', () => {
     }
   });
 
-  test('facts that no rule needs are not read', () => {
+  test('are not read if no rule needs them', () => {
     const { id } = pullRequests;
     const selectOf = (...names: SourceName[]) => createFactsReader(names).select([id], undefined).text;
     expect(selectOf()).toBe('select "id" from "pull_requests"');
@@ -102,13 +102,13 @@ describe('facts', () => {
 });
 
 describe('a snapshot', () => {
-  test('the server limits a statement of a snapshot to 30 seconds, and a pause to a minute', async () => {
+  test('has 30 seconds for a statement, and a minute for a pause', async () => {
     const limits = sql`select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as value`;
     const { rows } = await readSnapshot(service.database, executor => executor.execute(limits));
     expect(rows).toEqual([{ value: '30s 1min' }]);
   });
 
-  test('a snapshot whose connection is lost between two statements fails with the next one', async () => {
+  test('fails with the next statement if its connection is lost between two', async () => {
     const failed = readSnapshot(service.database, async executor => {
       const { rows } = await executor.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
       const isAlive = sql`select pg_terminate_backend(pid) from pg_stat_activity where pid = ${rows[0]?.pid}`;
@@ -160,7 +160,7 @@ describe('a snapshot', () => {
     expect(new Set(sizes)).toEqual(new Set([2]));
   });
 
-  test('a snapshot that fails between two batches leaves nothing behind', async () => {
+  test('leaves nothing behind if it fails between two batches', async () => {
     const failing = await world.newTenant();
     await insertPullRequests(
       service,

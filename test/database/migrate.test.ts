@@ -55,7 +55,7 @@ describe('an index that is built concurrently', () => {
     return { url, folder: await createMigrationsFolder({ added: [statement] }) };
   }
 
-  test('a concurrent index is built once if three replicas start together', async () => {
+  test('is built once if three replicas start together', async () => {
     const { url, folder } = await prepare();
     const replicas = [1, 2, 3].map(() => migrateDatabase(url, { folder }));
     expect((await Promise.all(replicas)).toSorted()).toEqual([0, 0, 1]);
@@ -63,7 +63,7 @@ describe('an index that is built concurrently', () => {
     expect(await migrateDatabase(url, { folder })).toBe(0);
   });
 
-  test('a concurrent index lets others write the table, and waits for their transactions', async () => {
+  test('lets others write the table, and waits for their transactions', async () => {
     const { url, folder } = await prepare();
     const writer = new pg.Client({ connectionString: url });
     await writer.connect();
@@ -77,7 +77,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
-  test('a concurrent index that an interruption left invalid is dropped and built again', async () => {
+  test('is dropped and built again if an interruption left it invalid', async () => {
     const { url, folder } = await prepare();
     await expect(query(url, statement.replace('index', 'unique index'))).rejects.toThrow('could not create unique');
     expect(await query(url, isValid)).toEqual([{ valid: false }]);
@@ -85,7 +85,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
-  test('a concurrent index that was built, but not recorded, is kept', async () => {
+  test('is kept if it was built, but not recorded', async () => {
     const { url, folder } = await prepare();
     await query(url, statement);
     const place = `select 'later'::regclass::oid::int as oid`;
@@ -94,7 +94,7 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, place)).toEqual(before);
   });
 
-  test('a concurrent index needs a migration of its own', async () => {
+  test('needs a migration of its own', async () => {
     const { url } = await prepare();
     const folder = await createMigrationsFolder({ added: [statement, 'alter table later_release add column n int'] });
     await expect(migrateDatabase(url, { folder })).rejects.toThrow('does nothing else');
@@ -181,14 +181,14 @@ describe('a migration lock that another session holds', () => {
     return Number(rows[0]?.id);
   }
 
-  test('a schema that is up to date needs no migration lock', async () => {
+  test('does not hold up a schema that is up to date', async () => {
     const { url, drop } = await createDatabase();
     onTestFinished(drop);
     await hold(url);
     expect(await migrateDatabase(url)).toBe(0);
   });
 
-  test('a held migration lock is logged with its holder, and the wait ends with what to do', async () => {
+  test('is logged with its holder, and the wait ends with what to do', async () => {
     const url = await createEmptyDatabase();
     const id = await hold(url);
     const lines: string[] = [];
@@ -201,7 +201,7 @@ describe('a migration lock that another session holds', () => {
     ]);
   });
 
-  test('a signal ends the wait for a migration lock', async () => {
+  test('is waited for until a signal comes', async () => {
     const url = await createEmptyDatabase();
     await hold(url);
     const stopping = new AbortController();

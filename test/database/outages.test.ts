@@ -33,8 +33,8 @@ const path = () => `/2025-04/pull-requests/${id}`;
 const stored = async () =>
   (await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token)).body.data;
 
-describe('a database', () => {
-  test('a read-only database, as after a failover, serves reads; writes get 503 and change nothing', async () => {
+describe('the service', () => {
+  test('serves reads from a read-only database, as after a failover; writes get 503 and change nothing', async () => {
     const name = new URL(world.service.database.url).pathname.slice(1);
     const set = (value: string) => execute(`alter database ${name} set default_transaction_read_only = ${value}`);
     await set('on');
@@ -56,7 +56,7 @@ describe('a database', () => {
     });
   });
 
-  test('the service answers 503, not 401, while the database refuses connections', async () => {
+  test('answers 503, not 401, while the database refuses connections', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);
@@ -77,7 +77,7 @@ describe('a database', () => {
     expect((await client.put(`${path()}/sync`, world.token)).status).toBe(200);
   });
 
-  test('a database with a full disk still serves reads; writes get 503 and change nothing', async () => {
+  test('serves reads while the disk of the database is full; writes get 503 and change nothing', async () => {
     await execute(`create function fill() returns trigger language plpgsql as $$ begin
       raise exception 'could not extend file' using errcode = '53100'; end $$`);
     await execute(
