@@ -25,12 +25,12 @@ export async function nextSteps({ program, config }: Context, { github, database
     },
     !(github.configured || isCheckout) && {
       what: 'set GitHub credentials: a token (a classic one with the scopes repo and read:org), or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY; then restart the service',
-      command: setting(isCheckout, 'GITHUB_TOKEN'),
+      command: setting('GITHUB_TOKEN'),
     },
     config.webhookSecrets.length === 0 &&
       !connect && {
         what: "set the secret of the organisation's webhook, and restart the service",
-        command: setting(isCheckout, 'GITHUB_WEBHOOK_SECRET'),
+        command: isCheckout ? 'GITHUB_WEBHOOK_SECRET=…   (in .env)' : setting('GITHUB_WEBHOOK_SECRET'),
       },
   ];
   if (organisations.length === 0) {
@@ -72,9 +72,8 @@ function stepsOf(
   ];
 }
 
-/** A checkout reads `.env` by itself; a container has what is passed on. */
-const setting = (isCheckout: boolean, variable: string): string =>
-  `${variable}=…   (${isCheckout ? 'in .env' : 'with docker compose: in .env, then docker compose up -d'})`;
+/** For a container, which has what is passed on; a checkout reads `.env` by itself. */
+const setting = (variable: string) => `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
 
 export const describeSteps = (steps: readonly NextStep[]): string =>
   steps.length === 0

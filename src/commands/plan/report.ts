@@ -12,7 +12,7 @@ import { counted, decimal, fixedPercent, formatInteger, percent, signed } from '
 import { descriptions } from '../rules-audit.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import { planStyle } from './style.ts';
-import { auditMarks, medianOf, waysThatGain } from './text.ts';
+import { auditMarks, medianOf, rankChange, waysThatGain } from './text.ts';
 import {
   bucketLabel,
   comparedWith,
@@ -166,19 +166,18 @@ ${all.map(rule => ruleRows(rule, total))}
 </section>`;
 }
 
-function rankChange({ rank_before: before, rank_after: after }: PlannedMember): Html {
-  if (before === after) return html`<span class="same-text" aria-label="same rank">·</span>`;
-  const places = Math.abs(before - after);
-  return before > after
-    ? html`<span class="up-text" aria-label="up ${places}">▲ ${formatInteger(places)}</span>`
-    : html`<span class="down-text" aria-label="down ${places}">▼ ${formatInteger(places)}</span>`;
+function rankCell(member: PlannedMember): Html {
+  const moved = member.rank_before - member.rank_after;
+  if (moved === 0) return html`<span class="same-text" aria-label="same rank">·</span>`;
+  const kind = direction(moved);
+  return html`<span class="${kind}-text" aria-label="${kind} ${Math.abs(moved)}">${rankChange(member)}</span>`;
 }
 
 function memberRow(member: PlannedMember, maxDifference: number, first: boolean): Html {
   const { name, login, before, after } = member;
   const isSame = name === '' || name === login;
   const totals = html`<td class="n was">${formatInteger(before)}</td><td class="n">${formatInteger(after)}</td>`;
-  return html`<tr><td class="n">${formatInteger(member.rank_after)}</td>${!first && html`<td class="rank">${rankChange(member)}</td>`}
+  return html`<tr><td class="n">${formatInteger(member.rank_after)}</td>${!first && html`<td class="rank">${rankCell(member)}</td>`}
 <th scope="row"><bdi>${name || login}</bdi>${!isSame && html` <bdi class="login">${login}</bdi>`}</th>
 <td class="n">${formatInteger(member.pull_requests)}</td>${!first && totals}
 <td class="bar">${differenceBar(after - before, maxDifference)}</td><td class="n">${first ? formatInteger(after) : difference(after - before)}</td></tr>

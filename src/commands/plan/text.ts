@@ -79,20 +79,15 @@ export function summary(plan: PlanDocument, { first }: Layout): [label: string, 
   ];
 }
 
+const summaryLabels: Partial<Record<keyof Summary, string>> = { minimum: 'lowest', maximum: 'highest' };
+
 export function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
-  const row = (label: string, key: keyof Summary) => ({
-    label,
+  const rows = (['sum', 'mean', 'median', 'minimum', 'maximum'] as const).map(key => ({
+    label: summaryLabels[key] ?? key,
     from: before[key],
     to: after[key],
     write: writers[key],
-  });
-  const rows = [
-    row('sum', 'sum'),
-    row('mean', 'mean'),
-    row('median', 'median'),
-    row('lowest', 'minimum'),
-    row('highest', 'maximum'),
-  ];
+  }));
   type Row = (typeof rows)[number];
   const cell = (side: 'from' | 'to') => (row: Row) => (row[side] === null ? '–' : row.write(row[side]));
   return tableOf(layout, rows, [
@@ -156,7 +151,7 @@ function rules(plan: PlanDocument, layout: Layout): string[] {
   ]);
 }
 
-const rankChange = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
+export const rankChange = ({ rank_before: before, rank_after: after }: PlannedMember): string =>
   before === after ? '' : before > after ? `▲ ${formatInteger(before - after)}` : `▼ ${formatInteger(after - before)}`;
 
 function members(plan: PlanDocument, layout: Layout): string[] {
