@@ -15,17 +15,13 @@ export function createLocalScorer(database: Database, log: Logger): Scorer {
       { signal = new AbortController().signal, onProgress }: JobOptions = {},
     ) {
       const { organisationId } = input;
-      const turn = takeTurns({ organisationId, priority: priorities[kind], begin: () => undefined });
       const work = {
         database,
         log,
         rulesets,
         signal,
         isCareful: false,
-        turn() {
-          signal.throwIfAborted();
-          return turn();
-        },
+        turn: takeTurns({ organisationId, priority: priorities[kind], signal, begin: () => undefined }),
         alive: () => undefined,
         progress: (done: number) => onProgress?.(done),
       };

@@ -70,25 +70,19 @@ export function serveJobs(
     const { signal } = cancelling;
     running.set(job, cancelling);
     let reportedAt = performance.now();
-    const begin = () => {
+    const report = (entry: RuleEntry | null = null) => {
       reportedAt = performance.now();
-      send({ is: 'at', job, entry: null });
+      send({ is: 'at', job, entry });
     };
-    const turn = takeTurns({ organisationId, priority, begin });
     const work: Work = {
       database,
       log,
       rulesets,
       signal,
       isCareful,
-      turn() {
-        signal.throwIfAborted();
-        return turn();
-      },
+      turn: takeTurns({ organisationId, priority, signal, begin: report }),
       alive(entry) {
-        if (!isCareful && performance.now() - reportedAt < aliveIntervalMs) return;
-        reportedAt = performance.now();
-        send({ is: 'at', job, entry: entry ?? null });
+        if (isCareful || performance.now() - reportedAt >= aliveIntervalMs) report(entry);
       },
       progress: done => send({ is: 'progress', job, done }),
     };

@@ -8,6 +8,7 @@ export interface Turns {
   readonly organisationId: string;
   /** The lowest comes first. */
   readonly priority: number;
+  readonly signal: AbortSignal;
   /** Called when the job goes on, so that the other side knows which one runs. */
   begin(): void;
 }
@@ -16,7 +17,7 @@ export interface Turns {
  * Lets the jobs of one process take turns: the most urgent kind first, and of one kind the organisation that was served
  * longest ago.
  *
- * @returns gives a job a function that it awaits before each pull request
+ * @returns gives a job a function that it awaits before each pull request, and that throws if the job is cancelled
  */
 export function createTurns(): (job: Turns) => () => Promise<void> | undefined {
   const waiting: { job: Turns; resume: () => void }[] = [];
@@ -35,6 +36,7 @@ export function createTurns(): (job: Turns) => () => Promise<void> | undefined {
   return job => {
     let begunAt = 0;
     return () => {
+      job.signal.throwIfAborted();
       // If another job is at work, this one comes back from a wait for the database.
       if (current === job && performance.now() - begunAt < stretchMs) return undefined;
       return new Promise(resolve => {

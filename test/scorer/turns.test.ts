@@ -5,8 +5,9 @@ import { createTurns } from '../../src/scorer/turns.ts';
 function startJobs() {
   const begun: string[] = [];
   const take = createTurns();
+  const { signal } = new AbortController();
   const job = (organisationId: string, priority: number) =>
-    take({ organisationId, priority, begin: () => void begun.push(`${organisationId}${priority}`) });
+    take({ organisationId, priority, signal, begin: () => void begun.push(`${organisationId}${priority}`) });
   return { begun, job };
 }
 
