@@ -136,9 +136,9 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
   main, footer { padding-left: 1rem; padding-right: 1rem; }
   .bar { display: none; }
   .scroll table, .scroll tbody th { min-width: 0; }
-  .scroll th, .scroll td { padding-left: .25rem; padding-right: .25rem; }
-  .scroll thead th { white-space: normal; overflow-wrap: normal; hyphens: auto; }
+  .scroll th, .scroll td { padding-left: .2rem; padding-right: .2rem; overflow-wrap: break-word; }
+  .scroll code { overflow-wrap: anywhere; }
+  .scroll thead th { white-space: normal; font-size: .6875rem; }
   .scroll .login { display: block; margin-left: 0; }
-  .entry th { padding-left: .75rem !important; }
 }
 `;
