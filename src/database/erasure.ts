@@ -59,7 +59,6 @@ export async function beginRemoval(executor: Executor, id: string): Promise<void
   await executor.delete(accessTokens).where(eq(accessTokens.organisationId, id));
   await executor.delete(rescoreRanges).where(eq(rescoreRanges.organisationId, id));
   await updateOrganisation(executor, id, { removedAt: sql`now()`, webhooksEnabled: false, pruneDueAt: sql`now()` });
-  await renewContentVersion(executor, id);
 }
 
 /**

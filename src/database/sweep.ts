@@ -7,17 +7,18 @@ import { isInPresentRepository } from './pull-requests.ts';
 import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
 import { hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
 
-/** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
-export const maxRefetchesPerHour = 4_000;
-
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
  * its pace allows since the last sweep, at most an hour's. Runs in a transaction; the caller holds the organisation's
  * comparison.
  *
- * @param perHour the pace for this organisation
+ * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before
  */
-export async function sweepPullRequests(executor: Executor, organisationId: string, perHour: number): Promise<void> {
+export async function sweepPullRequests(
+  executor: Executor,
+  organisationId: string,
+  { perHour, minAgeSeconds }: { perHour: number; minAgeSeconds: number },
+): Promise<void> {
   const { id, sweptAt } = organisations;
   const [last] = await executor
     .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
@@ -26,23 +27,26 @@ export async function sweepPullRequests(executor: Executor, organisationId: stri
   const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
   // Leave `swept_at` alone until enough time has passed for one pull request.
   if (limit === 0) return;
-  await requestRefetches(executor, organisationId, limit);
+  await requestRefetches(executor, organisationId, { limit, minAgeSeconds });
   await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
 }
 
 /**
- * Requests refetches of the stored pull requests that were fetched longest ago, and not within the last day. Runs in a
- * transaction.
+ * Requests refetches of the stored pull requests that were fetched longest ago. Runs in a transaction.
  *
  * @returns how many
  */
-export async function requestRefetches(executor: Executor, organisationId: string, limit: number): Promise<number> {
+export async function requestRefetches(
+  executor: Executor,
+  organisationId: string,
+  { limit, minAgeSeconds }: { limit: number; minAgeSeconds: number },
+): Promise<number> {
   const { id, fetchedAt } = pullRequests;
   const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
   const oldest = await executor
     .select({ id })
     .from(pullRequests)
-    .where(and(isOfOrganisation, lt(fetchedAt, sql`now() - interval '1 day'`), isInPresentRepository(organisationId)))
+    .where(and(isOfOrganisation, lt(fetchedAt, secondsFromNow(-minAgeSeconds)), isInPresentRepository(organisationId)))
     .orderBy(fetchedAt)
     .limit(limit)
     .for('update', { skipLocked: true });

@@ -16,7 +16,7 @@ import {
   saveRepositories,
 } from '../database/repositories.ts';
 import { secondsFromNow } from '../database/statement.ts';
-import { maxRefetchesPerHour, requestListed, sweepPullRequests } from '../database/sweep.ts';
+import { requestListed, sweepPullRequests } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/client.ts';
@@ -33,6 +33,12 @@ const retrySeconds = 60;
 
 /** How long until the next try of what GitHub refuses or does not show, while RECONCILE_INTERVAL is 0. */
 const defaultIntervalSeconds = 900;
+
+/** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
+export const maxRefetchesPerHour = 4_000;
+
+/** What was fetched since then is not swept. */
+const minRefetchSeconds = 86_400;
 
 /** How far GitHub's clock may be behind the database's. */
 const maxClockDifferenceSeconds = 86_400;
@@ -70,7 +76,8 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       await compareRepositories(deps, identified, note, signal);
       await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
       const perHour = maxRefetchesPerHour / (await countOrganisationsOnCredential(deps));
-      await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, perHour));
+      const pace = { perHour, minAgeSeconds: minRefetchSeconds };
+      await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, pace));
       isFinished = true;
     });
   } catch (error) {

@@ -11,7 +11,6 @@ import {
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
 import { readTables } from '../../scripts/tables.ts';
-import { maxRefetchesPerHour } from '../../src/database/sweep.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { admissionLimits } from '../../src/scoring/admission.ts';
 import { type FactName, factNames, factTable } from '../../src/scoring/facts.ts';
@@ -25,6 +24,7 @@ import { functions } from '../../src/scoring/language/functions.ts';
 import { patternLimits } from '../../src/scoring/language/pattern.ts';
 import { expressionLimits } from '../../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../../src/scoring/ruleset.ts';
+import { maxRefetchesPerHour } from '../../src/sync/compare.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { githubSchema } from '../support/github/schema.ts';
 

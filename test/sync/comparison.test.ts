@@ -499,7 +499,9 @@ describe('the sweep at the end of a comparison', () => {
       [3, 0],
       [5, 1],
     ] as const) {
-      await world.service.database.transaction(each => sweepPullRequests(each, home.organisation.id, perHour));
+      await world.service.database.transaction(each =>
+        sweepPullRequests(each, home.organisation.id, { perHour, minAgeSeconds: 86_400 }),
+      );
       expect(await waitingSyncs(world.service, home)).toHaveLength(count);
     }
   });

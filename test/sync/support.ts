@@ -47,7 +47,7 @@ export const dueRequests = ({ database }: Deps, { organisation }: TenantOnGithub
 
 /** Requests refetches, as a sweep does. @returns how many */
 export const refetch = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number): Promise<number> =>
-  database.transaction(executor => requestRefetches(executor, organisation.id, limit));
+  database.transaction(executor => requestRefetches(executor, organisation.id, { limit, minAgeSeconds: 86_400 }));
 
 /** As `webhooks retry` does. */
 export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub) =>
