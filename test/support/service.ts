@@ -9,7 +9,8 @@ import { addDatabase } from './database-server.ts';
 export const webhookSecret = 'a secret of the tests';
 
 /** A new database, cloned from the migrated template. */
-export const createDatabase = () => addDatabase(inject('serverUrl'), `template ${inject('templateDatabase')}`);
+export const createDatabase = () =>
+  addDatabase(inject('serverUrl'), `template ${inject('templateDatabase')} strategy file_copy`);
 
 /**
  * A database without a schema, dropped after the test.
