@@ -1,7 +1,9 @@
 import pg from 'pg';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { pino } from 'pino';
+import { connectDatabase } from '../src/database/client.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrate.ts';
-import { newId } from '../src/ids.ts';
+import { createTenant } from '../test/support/tenants.ts';
 
 export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url });
@@ -13,19 +15,20 @@ export async function withClient<Result>(url: string, work: (client: pg.Client) 
   }
 }
 
-/** A benchmark's own database, kept for the next run: it has this organisation and nothing else. */
-export async function joinEmptied(
-  name: string,
-  { login, id }: { login: string; id: number },
-): Promise<EmbeddedDatabase> {
+/**
+ * A benchmark's own database, kept for the next run: it has these organisations and nothing else.
+ *
+ * @returns with a token of the first one
+ */
+export async function joinEmptied(name: string, ...organisations: { login: string; id: number }[]) {
   const server = await joinEmbeddedDatabase({ home: `bench/.data/${name}` });
   await migrateDatabase(server.url);
-  await withClient(server.url, async client => {
-    await client.query('truncate organisations cascade');
-    await client.query(
-      `insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, $3, 'Bench', '')`,
-      [newId(), id, login],
-    );
-  });
-  return server;
+  await withClient(server.url, client => client.query('truncate organisations cascade'));
+  const database = connectDatabase(server.url, pino({ level: 'silent' }));
+  const tokens: string[] = [];
+  for (const { login, id } of organisations) {
+    tokens.push((await createTenant({ database }, { login, githubId: id })).token);
+  }
+  await database.close();
+  return { url: server.url, leave: () => server.leave(), token: tokens[0] ?? '' };
 }

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { newId } from '../src/ids.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import { htmlError, naming } from '../test/support/github/faults.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
@@ -16,13 +15,12 @@ const perRequest = 50;
 const burst = 100;
 const pending = 800;
 const responseMs = 1_000;
-const lagMs = 3_000;
 
-/** What GitHub costs others while it fails for one pull request, takes its time, or lags behind its webhooks. */
+/** What GitHub costs others while it fails for one pull request, or takes its time. */
 export async function measureGithubAsItIs(): Promise<Row[]> {
   const bench = await openBench();
   try {
-    return [await measurePoison(bench), await measureWait(bench), await measureLag(bench)];
+    return [await measurePoison(bench), await measureWait(bench)];
   } finally {
     await bench.close();
   }
@@ -34,13 +32,7 @@ async function openBench() {
   const github = await startGithub();
   const [large, small] = [github.organisation('large'), github.organisation('small')];
   for (const organisation of [large, small]) organisation.member('ada');
-  const server = await joinEmptied('github', large);
-  await withClient(server.url, client =>
-    client.query(`insert into organisations (id, github_id, login, name, photo_url) values ($1, $2, 'small', '', '')`, [
-      newId(),
-      small.id,
-    ]),
-  );
+  const server = await joinEmptied('github', large, small);
   const start = (command: string, environment: Record<string, string> = {}) =>
     startProcess(['dist/main.js', command], {
       DATABASE_URL: server.url,
@@ -144,31 +136,5 @@ async function measureWait({ github, large, small, startIdle, start, untilStored
     target: 3,
     comparison: 'at most',
     detail: `${waits.map(Math.round).join(', ')} ms to ${responseMs} ms`,
-  };
-}
-
-async function measureLag({ github, small, start, untilStored }: Bench): Promise<Row> {
-  const service = await start('serve');
-  const known = small.addPullRequest();
-  const waits: number[] = [];
-  github.lagMilliseconds = lagMs;
-  for (let turn = 0; turn < 4; turn += 1) {
-    const title = `Late ${turn}`;
-    const opened = turn % 2 === 0 ? small.openPullRequest({ title }).opened : known.edit({ title });
-    if (opened === undefined) throw new Error('an opening has no webhook');
-    await deliver(github, service, [opened]);
-    waits.push(await untilStored(title, 1));
-    // By its second alone a webhook tells that an answer is too old.
-    await delay(1_000);
-  }
-  await service.stop();
-  const longest = Math.max(...waits);
-  return {
-    what: 'time from a webhook to the stored pull request',
-    against: "GitHub's lag",
-    ratio: longest / lagMs,
-    target: 2.7,
-    comparison: 'at most',
-    detail: `${waits.map(wait => (wait / 1000).toFixed(1)).join(', ')} s to ${lagMs / 1000} s`,
   };
 }

@@ -1,13 +1,8 @@
 import { execFile } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
-import { formatId, newId } from '../src/ids.ts';
+import { formatId } from '../src/ids.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
-import { pullRequestPayload, simplePullRequestPayload } from '../test/support/github/payloads.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
 import { startProcess } from './processes.ts';
@@ -19,20 +14,16 @@ const perRequest = 50;
 const syncs = 200;
 const secret = 'a secret of the benchmark';
 const missed = 100;
-const shown = 100;
-const checkRunsInRequest = 20;
+
+/** By REST, which a plain client asks: the lists of repositories and their pull requests, and then each one, which alone has its counts. */
+const requestsByRest = pullRequests + Math.ceil(pullRequests / 100) + repositories + 1;
 
 /** More than are used. */
 const allPoints = 1_000_000;
 
 /** How many points an import takes, and how many requests GitHub gets for comparisons and for pull requests that changed, against a client that asks by REST. */
 export async function measureGithubRequests(): Promise<Row[]> {
-  const app = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const github = await startGithub({ app: { id: '4711', publicKey: app.publicKey } });
+  const github = await startGithub();
   if (github.limit) Object.assign(github.limit, { limit: allPoints, remaining: allPoints });
   const organisation = fillOrganisation(github);
   const server = await joinEmptied('github', organisation);
@@ -51,7 +42,6 @@ export async function measureGithubRequests(): Promise<Row[]> {
     });
     const imported = allPoints - (github.limit?.remaining ?? 0);
     await requireStored(server.url, 'Pull request %');
-    const imports = await importByRest(organisation);
 
     await deliverChanges(environment, github, organisation);
     const before = github.requests.length;
@@ -60,7 +50,7 @@ export async function measureGithubRequests(): Promise<Row[]> {
     await requireStored(server.url, 'Changed %');
 
     const asked = github.requests.length;
-    await syncAtOnce(environment, server.url);
+    await syncAtOnce(environment, server);
     const refreshed = github.requests.length - asked;
     const maxRefreshed = Math.ceil(syncs / perRequest) + 1;
 
@@ -70,10 +60,6 @@ export async function measureGithubRequests(): Promise<Row[]> {
     const healed = await countFetches(github, () => compare(environment, server.url));
     await requireStored(server.url, 'Changed without%', missed);
 
-    const { GITHUB_TOKEN: _, ...withoutToken } = environment;
-    const appEnvironment = { ...withoutToken, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: app.privateKey };
-    const published = await showScores(appEnvironment, server.url, github);
-
     // Fetching begins while the rest is listed.
     const maxHealed = Math.ceil(missed / perRequest) + repositories;
     const mostImported = 3 * Math.ceil(pullRequests / perRequest) + Math.ceil(pullRequests / 100) + repositories;
@@ -82,10 +68,10 @@ export async function measureGithubRequests(): Promise<Row[]> {
       {
         what: `GitHub's points to import ${of} of ${repositories} repositories`,
         against: 'requests for pages of 100 and one each, by REST',
-        ratio: imported / imports,
-        target: rounded(mostImported / imports),
+        ratio: imported / requestsByRest,
+        target: rounded(mostImported / requestsByRest),
         comparison: 'at most',
-        detail: `${imported} (at most ${mostImported}) to ${imports}`,
+        detail: `${imported} (at most ${mostImported}) to ${requestsByRest}`,
       },
       {
         what: `GitHub requests for ${of} that wait to be fetched`,
@@ -119,50 +105,11 @@ export async function measureGithubRequests(): Promise<Row[]> {
         comparison: 'at most',
         detail: `${refreshed} (at most ${maxRefreshed}) to ${syncs}`,
       },
-      {
-        what: `points to show ${shown} scores that change at once as check runs`,
-        against: 'one each, by REST',
-        ratio: published.points / shown,
-        target: shown / checkRunsInRequest / shown,
-        comparison: 'at most',
-        detail: `${published.points} (at most ${shown / checkRunsInRequest}) to ${shown}, in ${Math.round(published.seconds)} s`,
-      },
     ];
   } finally {
     await server.leave();
     await github.close();
   }
-}
-
-/** Changes a hundred pull requests of an organisation that shows its scores, which then are all published. */
-async function showScores(environment: Environment, url: string, github: GithubStandIn) {
-  const organisation = github.organisation('shown');
-  const author = organisation.member('grace');
-  for (let index = 0; index < shown; index += 1) organisation.repository('web').addPullRequest({ author });
-  github.installApp(organisation);
-  const env = { PATH: process.env.PATH, ...environment };
-  for (const command of [
-    'organisation add shown',
-    'import --organisation shown',
-    'checks enable --organisation shown',
-  ]) {
-    await promisify(execFile)(process.execPath, ['dist/main.js', ...command.split(' ')], { env });
-  }
-  const before = github.count('CheckRuns');
-  const begin = performance.now();
-  const worker = await startProcess(['dist/main.js', 'worker'], environment);
-  try {
-    await withClient(url, async client => {
-      for (;;) {
-        const { rows } = await client.query('select from check_runs where published_at is not null');
-        if (rows.length === shown) break;
-        await delay(100);
-      }
-    });
-  } finally {
-    await worker.stop();
-  }
-  return { points: github.count('CheckRuns') - before, seconds: (performance.now() - begin) / 1000 };
 }
 
 /** Up, to be read. */
@@ -251,20 +198,8 @@ async function workOff(environment: Environment, url: string): Promise<void> {
 }
 
 /** PUT syncs of different pull requests, all sent before the first is answered. */
-async function syncAtOnce(environment: Environment, url: string): Promise<void> {
-  const token = generateAccessToken();
+async function syncAtOnce(environment: Environment, { url, token }: { url: string; token: string }): Promise<void> {
   const ids = await withClient(url, async client => {
-    const user = newId();
-    await client.query(
-      `insert into users (organisation_id, id, name, email, photo_url)
-        select id, $1, 'Bench', 'bench@bench.example', '' from organisations`,
-      [user],
-    );
-    await client.query(
-      `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
-        select id, $1, $2, 'bench', $3, '{sync}' from organisations`,
-      [newId(), user, hashAccessToken(token)],
-    );
     const { rows } = await client.query<{ id: string }>('select id from pull_requests limit $1', [syncs]);
     return rows.map(({ id }) => formatId('pr', id));
   });
@@ -283,64 +218,4 @@ async function syncAtOnce(environment: Environment, url: string): Promise<void> 
   } finally {
     await service.stop();
   }
-}
-
-/** What a plain client does: reads the repositories and lists, and then each pull request, which alone has its counts. */
-async function importByRest(organisation: Organisation): Promise<number> {
-  const { url, close } = await serveRest(organisation);
-  let requests = 0;
-  const get = async <Reply>(path: string): Promise<Reply> => {
-    requests += 1;
-    const reply = await fetch(`${url}${path}`);
-    if (!reply.ok) throw new Error(`${path}: ${reply.status}`);
-    return (await reply.json()) as Reply;
-  };
-  let seen = 0;
-  for (const { full_name: name } of await get<{ full_name: string }[]>(`/orgs/${organisation.login}/repos`)) {
-    for (let page = 1; ; page += 1) {
-      const listed = await get<{ number: number }[]>(`/repos/${name}/pulls?state=all&per_page=100&page=${page}`);
-      for (const { number } of listed) {
-        const { additions } = await get<{ additions: number }>(`/repos/${name}/pulls/${number}`);
-        if (typeof additions === 'number') seen += 1;
-      }
-      if (listed.length < 100) break;
-    }
-  }
-  await close();
-  if (seen !== pullRequests) throw new Error(`${seen} of ${pullRequests} came by REST`);
-  return requests;
-}
-
-/** GitHub's REST view of the same organisation. */
-async function serveRest(organisation: Organisation): Promise<{ url: string; close(): Promise<unknown> }> {
-  const answer = (address: string): unknown => {
-    const { pathname, searchParams } = new URL(address, 'http://localhost');
-    if (pathname === `/orgs/${organisation.login}/repos`) {
-      return organisation.repositories.map(({ fullName }) => ({ full_name: fullName }));
-    }
-    const [, name, number] = /^\/repos\/([^/]+\/[^/]+)\/pulls(?:\/(\d+))?$/.exec(pathname) ?? [];
-    const all = organisation.repositories.find(({ fullName }) => fullName === name)?.pullRequests ?? [];
-    if (number === undefined) {
-      const size = Number(searchParams.get('per_page'));
-      const from = (Number(searchParams.get('page')) - 1) * size;
-      return all.slice(from, from + size).map(simplePullRequestPayload);
-    }
-    const found = all.find(pullRequest => pullRequest.number === Number(number));
-    return found && pullRequestPayload(found);
-  };
-  const server = createServer((request, response) => {
-    const found = answer(request.url ?? '/');
-    response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(found ?? {}));
-  });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close() {
-      const closed = new Promise(resolve => server.close(resolve));
-      server.closeAllConnections();
-      return closed;
-    },
-  };
 }

@@ -1,7 +1,6 @@
 /**
  * Side-by-side measurements: `npm run bench`, or `npm run bench -- NAME…` for some of them. Every figure is a ratio
- * of medians within one run, since the machine's speed drifts; the target stands beside it. `sizes` prints a table
- * instead: it depends on no machine.
+ * of medians within one run, since the machine's speed drifts; the target stands beside it.
  */
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
@@ -14,13 +13,11 @@ import { measureReads } from './reads.ts';
 import { measureReplicas } from './replicas.ts';
 import { printRows, type Row } from './report.ts';
 import { measureRescoring } from './rescore.ts';
-import { measureSizes } from './sizes.ts';
 import { measureTenants } from './tenants.ts';
-import { measureWrites } from './writes.ts';
 
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
-  reads: async () => [...(await measureReads()), ...(await measureWrites())],
+  reads: measureReads,
   lists: measureLists,
   replicas: measureReplicas,
   ingest: measureIngest,
@@ -29,7 +26,6 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   rescore: measureRescoring,
   plan: measurePlan,
   'cold-start': measureColdStart,
-  sizes: measureSizes,
 };
 
 const operands = process.argv.slice(2);

@@ -1,55 +1,48 @@
 /** A database with a million pull requests, or as many as ROWS says, kept for the next run. */
 import type pg from 'pg';
-import { generateAccessToken, hashAccessToken } from '../src/access-token.ts';
+import { pino } from 'pino';
+import { connectDatabase, type Database } from '../src/database/client.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrate.ts';
-import { newId } from '../src/ids.ts';
+import { users } from '../src/database/schema.ts';
+import { createTenant, createToken } from '../test/support/tenants.ts';
 import { withClient } from './database.ts';
 
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
 export async function joinStored() {
   const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-lines` });
-  await migrateDatabase(server.url);
-  return { url: server.url, leave: () => server.leave(), ...(await fill(server.url)) };
+  const { url } = server;
+  await migrateDatabase(url);
+  const database = connectDatabase(url, pino({ level: 'silent' }));
+  const [user] = await database.executor.select().from(users);
+  // A token is made anew for each run.
+  const scopes = ['read', 'rules:read'];
+  const token = user ? await createToken({ database }, user, scopes) : await fill(database, scopes);
+  const organisationId = (user ?? (await database.executor.select().from(users))[0])?.organisationId ?? '';
+  await database.close();
+  // What a run that was broken off has left to do.
+  await withClient(url, client => client.query('delete from rescore_ranges'));
+  return { url, leave: () => server.leave(), organisationId, token };
 }
 
-/** A token is made anew for each run. */
-async function fill(url: string): Promise<{ organisationId: string; token: string }> {
-  return withClient(url, async client => {
-    const known = await client.query<{ id: string }>(`select id from organisations where login = 'bench'`);
-    const organisationId = known.rows[0]?.id ?? newId();
-    const token = generateAccessToken();
-    if (known.rows.length === 0) {
-      process.stdout.write(`  filling a database with ${pullRequests} pull requests…\n`);
-      await client.query('begin');
-      await client.query(`insert into organisations (id, login, name, photo_url) values ($1, 'bench', 'Bench', '')`, [
-        organisationId,
-      ]);
-      await client.query(
-        `insert into users (organisation_id, id, name, email, photo_url) values ($1, $2, 'Bench', 'bench@bench.example', '')`,
-        [organisationId, newId()],
-      );
-      await insertPullRequests(client, organisationId, pullRequests);
-      await client.query('commit');
-      await client.query('vacuum analyze');
-    }
-    // What a run that was broken off has left to do.
-    await client.query('delete from rescore_ranges');
-    await client.query(
-      `insert into access_tokens (organisation_id, id, user_id, name, token_hash, scopes)
-        select organisation_id, $2, id, 'bench', $3, '{read,rules:read}' from users where organisation_id = $1`,
-      [organisationId, newId(), hashAccessToken(token)],
-    );
-    return { organisationId, token };
+async function fill(database: Database, scopes: readonly string[]): Promise<string> {
+  process.stdout.write(`  filling a database with ${pullRequests} pull requests…\n`);
+  const { organisation, token } = await createTenant({ database }, { login: 'bench', scopes });
+  await withClient(database.url, async client => {
+    await client.query('begin');
+    await insertPullRequests(client, organisation.id, pullRequests);
+    await client.query('commit');
+    await client.query('vacuum analyze');
   });
+  return token;
 }
 
 /** One in so many has a thousand files; the others have one. */
 export const manyFilesEvery = 1_000;
 
 /** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories. */
-export async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
+async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
   await client.query(
     `insert into members (organisation_id, id, github_id, login, name, photo_url)
       select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,

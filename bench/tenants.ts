@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { newId } from '../src/ids.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
@@ -26,17 +25,8 @@ export async function measureTenants(): Promise<Row[]> {
   // Each installation has points of its own; the stand-in counts those of all together.
   if (github.limit) Object.assign(github.limit, { limit: 1_000_000, remaining: 1_000_000 });
   const tenants = Array.from({ length: organisations }, (_, index) => addTenant(github, `tenant-${index}`));
-  const [first, ...others] = tenants;
-  if (first === undefined) throw new Error('there is no organisation');
-  const server = await joinEmptied('tenants', first);
+  const server = await joinEmptied('tenants', ...tenants);
   try {
-    await withClient(server.url, client =>
-      client.query(
-        `insert into organisations (id, github_id, login, name, photo_url)
-          select *, '' from unnest($1::uuid[], $2::bigint[], $3::text[], $3::text[])`,
-        [others.map(() => newId()), others.map(({ id }) => id), others.map(({ login }) => login)],
-      ),
-    );
     const service = await startProcess(['dist/main.js', 'serve'], {
       DATABASE_URL: server.url,
       GITHUB_API_URL: github.apiUrl,
