@@ -14,11 +14,6 @@ export interface Announcement {
   pullRequest: ModelPullRequest | undefined;
 }
 
-/** The repository of pull requests that are opened in bulk; nothing else happens to it. */
-const steadyName = 'steady';
-
-export const isSteady = ({ repository }: PullRequest) => repository.name === steadyName;
-
 /**
  * GitHub as one history sees it: three organisations of different sizes and a stranger, four accounts that change, and
  * its own clock.
@@ -35,10 +30,6 @@ export interface GithubSide {
   lag(source: PullRequest, whole: boolean, seconds: number): void;
   /** Ends all lags. */
   catchUp(): void;
-  /** Opens many at once, without webhooks. */
-  flood(size: number, model: Model): ModelPullRequest[];
-  /** Opens one in the small organisation. */
-  openSmall(model: Model): Announcement;
   now(): number;
   tick(seconds: number): void;
 }
@@ -72,8 +63,6 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     large.repository('mono'),
   ];
   const repositories = [...changing];
-  /** The author of pull requests that are opened in bulk. */
-  const steady = github.account(`gil-${name}`);
   let turn = 0;
   let lags: { end(): void; until: number }[] = [];
 
@@ -81,14 +70,6 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     const there = changing.filter(({ removed }) => !removed);
     return there[place % there.length];
   };
-
-  /** Created on first use; the author joins the organisation. */
-  function steadyRepository(organisation: Organisation): Repository {
-    organisation.join(steady);
-    const repository = organisation.repository(steadyName);
-    if (!repositories.includes(repository)) repositories.push(repository);
-    return repository;
-  }
 
   function tick(seconds: number): void {
     clock.advance(seconds);
@@ -274,19 +255,6 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     },
     catchUp() {
       for (const { end } of lags.splice(0)) end();
-    },
-    flood(size, model) {
-      const repository = steadyRepository(large);
-      const added = Array.from({ length: size }, () => model.add(repository.addPullRequest({ author: steady })));
-      model.record(added, repositories);
-      return added;
-    },
-    openSmall(model) {
-      const pullRequest = model.add(steadyRepository(small).openPullRequest({ author: steady }));
-      model.record([pullRequest], repositories);
-      const event = pullRequest.source.opened;
-      if (event === undefined) throw new Error('an opening has no webhook');
-      return { event, pullRequest };
     },
     now: clock.now,
     tick,

@@ -65,13 +65,11 @@ export async function soakHistories(operands: readonly string[]): Promise<boolea
   }
 }
 
-function report({ histories, comparisons, pullRequests, counts, peaks }: Tally, seconds: number): string {
+function report({ histories, pullRequests, counts }: Tally, seconds: number): string {
   const rows: [string, number][] = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
     `${histories} histories in ${Math.round(seconds)} s, ${Math.round((1000 * seconds) / Math.max(histories, 1))} ms each:`,
     ...rows.map(([what, times]) => `${String(times).padStart(9)}  ${what}`),
-    `${String(comparisons).padStart(9)}  comparisons of an organisation with the model`,
-    `${String(pullRequests).padStart(9)}  pull requests in it at the ends`,
-    ...[...peaks].map(([what, most]) => `${String(most).padStart(9)}  at most: ${what}`),
+    `${String(pullRequests).padStart(9)}  pull requests compared with the model at the ends`,
   ].join('\n');
 }

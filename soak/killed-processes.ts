@@ -14,8 +14,6 @@ export interface KilledServer {
   readonly url: string;
   /** False from a kill until it takes connections again. */
   readonly isUp: boolean;
-  /** Raised by each kill. */
-  readonly lives: number;
   /** Kills every process of the server with SIGKILL, and starts it again after `pause` milliseconds. */
   killAll(pause: number): Promise<void>;
   /** Kills one of the server's processes with SIGKILL: the server drops every session and recovers. */
@@ -31,19 +29,14 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
   let server = await joinEmbeddedDatabase({ home });
   const { url, dataDirectory } = server;
   let isUp = true;
-  let lives = 1;
 
   return {
     url,
     get isUp() {
       return isUp;
     },
-    get lives() {
-      return lives;
-    },
     async killAll(pause) {
       isUp = false;
-      lives += 1;
       const { main, others } = processesOf(dataDirectory);
       for (const id of [main, ...others]) kill(id);
       // Before it notices: otherwise it starts the server again at once.
@@ -54,7 +47,6 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
     },
     async killOne(choose) {
       isUp = false;
-      lives += 1;
       // It is dropped with all others, when the kill has taken effect.
       const witness = await untilConnected(url);
       const dropped = new Promise(resolve => witness.once('end', resolve));
@@ -108,16 +100,12 @@ function kill(id: number): void {
 export interface KilledReplica {
   readonly port: number;
   readonly processId: number | undefined;
-  /** Number of the process that answers; a restarted one has a higher number. 0 while none answers. */
-  readonly life: number;
   /** Kills it with SIGKILL, and starts it again after `pause` milliseconds. */
   kill(pause: number): void;
   /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
   restart(): Promise<void>;
   /** Unexpected ends after it was ready, and stops that were not clean. */
   readonly ends: string[];
-  /** How often it could not start, for example without PostgreSQL. */
-  readonly failedStarts: number;
   /** @throws if it does not start within a minute */
   ready(): Promise<void>;
   stop(): Promise<void>;
@@ -128,9 +116,7 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
   const log = createWriteStream(logFile, { flags: 'a' });
   const ends: string[] = [];
   let child: ChildProcess;
-  let lives = 0;
-  let life = 0;
-  let failedStarts = 0;
+  let isReady = false;
   let killed = false;
   let stopped = false;
   let pause = 0;
@@ -147,15 +133,13 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     createInterface(own.stdout).once('line', () => {
       // Its output may arrive only after its end.
       if (killed || own.exitCode !== null || own.signalCode !== null) return;
-      lives += 1;
-      life = lives;
+      isReady = true;
     });
     own.once('exit', (code, signal) => {
-      if (!killed && !stopped) {
-        if (life === 0) failedStarts += 1;
-        else ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
-      }
-      life = 0;
+      // It can't start without PostgreSQL.
+      if (!killed && !stopped && isReady)
+        ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
+      isReady = false;
       if (!stopped) setTimeout(run, pause);
     });
   };
@@ -167,12 +151,9 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     get processId() {
       return child.pid;
     },
-    get life() {
-      return life;
-    },
     kill(milliseconds) {
       killed = true;
-      life = 0;
+      isReady = false;
       pause = milliseconds;
       child.kill('SIGKILL');
     },
@@ -187,11 +168,8 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
       await this.ready();
     },
     ends,
-    get failedStarts() {
-      return failedStarts;
-    },
     async ready() {
-      for (const begin = performance.now(); life === 0; await delay(pollIntervalMs)) {
+      for (const begin = performance.now(); !isReady; await delay(pollIntervalMs)) {
         if (performance.now() - begin > startTimeoutMs) throw new Error(`the replica on port ${port} does not start`);
       }
     },

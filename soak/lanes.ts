@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Arena, openArena } from './arena.ts';
 import { play } from './play.ts';
 import { describeHistory, type History, history } from './steps.ts';
-import { count, createTally, type Tally } from './tally.ts';
+import { count, type Tally } from './tally.ts';
 
 export interface HistoriesOptions {
   runs: number;
@@ -44,7 +44,7 @@ const shrinkingTries = 4;
 /** Plays random histories, many at once, until one ends differently from the model. */
 export async function playHistories(options: HistoriesOptions): Promise<HistoriesResult> {
   const { runs, createDatabase, signal, onProgress, onFailure } = options;
-  const tally = createTally();
+  const tally: Tally = { histories: 0, pullRequests: 0, counts: new Map() };
   for (let done = 0, { seed } = options; done < runs && signal?.aborted !== true; done += lotSize, seed += lanes) {
     const database = await createDatabase();
     try {

@@ -9,7 +9,6 @@ import { createClientSide } from './client-side.ts';
 import { compare, compareCheckRuns, comparePages, type Stage } from './compare.ts';
 import { type Announcement, createGithubSide } from './github-side.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
-import { createProbes } from './probes.ts';
 import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
 import { attempt, createSettling } from './settling.ts';
 import type { GithubStep, History, ServiceStep, Step, TroubleStep } from './steps.ts';
@@ -39,7 +38,6 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   /** An interrupted import continues where it was: only the next one reads what it had passed. */
   const interrupted = new Set<ModelOrganisation>();
   const troubles = createTroubles(github, model, organisations, side.repositories);
-  const probes = createProbes({ arena, model, side, service, client, troubles, tally, differences });
 
   const inBackground = (work: Promise<unknown>) => {
     const all = work.then(
@@ -91,7 +89,6 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     for (const organisation of organisations) {
       const found = await compare(database, model, organisation, stage, troubles.poisoned);
       differences.push(...found, ...(await comparePages(arena, organisation)));
-      tally.comparisons += 1;
     }
   }
 
@@ -168,16 +165,6 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       case 'kill':
         inBackground(delay(step.after).then(() => arena.kill(via)));
         return;
-      case 'refresh together': {
-        const [first, second] = [pullRequestAt(step.pullRequest), pullRequestAt(step.pullRequest + 1)];
-        const isQuiet = background.size === 0;
-        if (first !== undefined) await probes.refreshTogether(first, ownerOf(first), second, step.times, via, isQuiet);
-        return;
-      }
-      case 'flood':
-        await heal(via);
-        await rest();
-        return probes.flood(large, small, step);
       case 'lag': {
         const pullRequest = pullRequestAt(step.pullRequest);
         if (pullRequest !== undefined) side.lag(pullRequest.source, step.whole, step.seconds);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../test/support/random.ts';
 import { print, startInstallation, webhookSecret } from './installation.ts';
-import { findLosses, timeUntilLevel } from './killed-database.ts';
+import { listCounted, reportOutcome } from './outcome.ts';
 import { startBalancer, startReads } from './reads.ts';
 import { startTraffic } from './traffic.ts';
 
@@ -22,7 +22,7 @@ export async function soakRestarts(operands: readonly string[]): Promise<boolean
   const rounds = Number(values.rounds ?? 5);
   if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds takes a whole number from 1');
   const installation = await startInstallation('restart', replicaCount, { RATE_LIMIT: '0' });
-  const { server, github, replicas, token } = installation;
+  const { github, replicas, token } = installation;
   let clean = false;
   try {
     const balancer = startBalancer(replicas.map(({ port }) => `http://127.0.0.1:${port}`));
@@ -51,25 +51,15 @@ export async function soakRestarts(operands: readonly string[]): Promise<boolean
     }
     await Promise.all([reads.stop(), traffic.stop()]);
     await balancer.stop();
-    const level = await timeUntilLevel(server.url);
-    const losses = await findLosses(server.url, traffic);
-    const ends = replicas.flatMap(replica => replica.ends);
-    const failures = [...reads.failures, ...traffic.refused];
+    const failed = new Map([...reads.failures, ...traffic.refused]);
     print(
       [
         `${rounds * replicaCount} restarts under ${readsPerSecond} reads and ${webhooksPerSecond} webhooks a second`,
-        `reads: ${reads.latencies.length}, webhooks: ${traffic.sent}, acknowledged: ${traffic.acknowledged.size}`,
-        `failed: ${failures.length === 0 ? 'none' : ''}`,
-        ...failures.map(([reason, count]) => `  ${count} × ${reason}`),
-        level === undefined
-          ? 'The loops did not finish their work.'
-          : `all work done after ${(level / 1000).toFixed(1)} s`,
-        ...ends,
-        `lost: ${losses.length}`,
-        ...losses.slice(0, 50).map(loss => `  ${loss}`),
+        `reads: ${reads.latencies.length}, failed requests: ${failed.size === 0 ? 'none' : ''}`,
+        ...listCounted(failed),
       ].join('\n'),
     );
-    clean = failures.length === 0 && level !== undefined && losses.length === 0 && ends.length === 0;
+    clean = (await reportOutcome(installation, traffic)) && failed.size === 0;
     return clean;
   } finally {
     await installation.stop(clean);

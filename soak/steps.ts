@@ -60,14 +60,10 @@ export type ServiceStep =
   | { kind: 'redeliver'; webhook: Place }
   | { kind: 'delete'; pullRequest: Place; amidFetch: boolean }
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
-  /** Many PUT syncs of the pull request, and one of the next, all at once. */
-  | { kind: 'refresh together'; pullRequest: Place; times: number }
   | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
   | { kind: 'import' | 'import recent' | 'compare' | 'sync members'; awaited: boolean }
   | { kind: 'kill'; after: number }
-  /** Many pull requests of the large organisation at once, and one of the small one right after them. */
-  | { kind: 'flood'; size: number; poison: Poison | undefined }
   /** Waits until GitHub shows the present and no work is left, then checks what is stored. */
   | { kind: 'settle' };
 
@@ -187,15 +183,6 @@ const serviceStep = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kind('delete'), amidFetch: fc.boolean(), ...ofPullRequest, via }) },
   { weight: 5, arbitrary: fc.record({ kind: kind('refresh'), ...ofPullRequest, awaited, via }) },
   {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: kind('refresh together'),
-      ...ofPullRequest,
-      times: fc.integer({ min: 2, max: 12 }),
-      via,
-    }),
-  },
-  {
     weight: 3,
     arbitrary: fc.record({
       kind: kind('apply rules'),
@@ -250,22 +237,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 12, arbitrary: troubleStep },
 ) as fc.Arbitrary<Step>;
 
-/** In few histories, because they take long: some show the cost of a poisoned pull request, the largest who waits. */
-const floods = fc.oneof(
-  { weight: 24, arbitrary: fc.constant([]) },
-  {
-    weight: 1,
-    arbitrary: fc.tuple(
-      fc.record({
-        kind: kind('flood'),
-        size: fc.oneof(fc.integer({ min: 60, max: 150 }), fc.integer({ min: 300, max: 500 })),
-        poison: fc.constantFrom<Poison | undefined>(undefined, undefined, '502', '502', 'too much', 'forbidden'),
-        via,
-      }),
-    ),
-  },
-);
-
 const hour = 3_600;
 
 export const history: fc.Arbitrary<History> = fc.record({
@@ -274,9 +245,7 @@ export const history: fc.Arbitrary<History> = fc.record({
   steps: fc
     .tuple(
       fc.array(withFate(opening) as fc.Arbitrary<Step>, { minLength: 1, maxLength: 3 }),
-      fc.array(step, { maxLength: 40, size: 'max' }),
-      floods,
-      fc.array(step, { maxLength: 10 }),
+      fc.array(step, { maxLength: 50, size: 'max' }),
     )
     .map(parts => parts.flat()),
 });

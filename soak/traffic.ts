@@ -4,7 +4,6 @@ import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import { type Delivery, deliver } from '../test/support/github/webhooks.ts';
-import type { Account } from '../test/support/github/world.ts';
 
 export const login = 'acme';
 const firstPullRequests = 1_000;
@@ -21,11 +20,10 @@ interface Change {
 
 /**
  * Each change of a pull request raises its version, which is in its title and is its number of added lines: so the
- * stored copy shows how new it is, and whether it mixes versions. A member has only version 1.
+ * stored copy shows how new it is, and whether it mixes versions.
  */
 export interface Subject {
-  pullRequest: PullRequest | undefined;
-  member: Account | undefined;
+  pullRequest: PullRequest;
   version: number;
   /** The highest version in an acknowledged delivery; 0 before the first. */
   acknowledged: number;
@@ -41,8 +39,6 @@ export interface Traffic {
   readonly redelivered: number;
   /** Not sent, because too many were under way. */
   readonly heldBack: number;
-  /** Resolves at the next acknowledgement, with its moment by `performance.now()`. */
-  nextAcknowledgement(): Promise<number>;
   /** Stops sending, and resolves when all deliveries are answered. */
   stop(): Promise<void>;
 }
@@ -66,7 +62,6 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
   const acknowledged = new Map<string, Subject>();
   const refused = new Map<string, number>();
   const underWay = new Set<Promise<void>>();
-  let listeners: ((moment: number) => void)[] = [];
   let [sent, redelivered, heldBack, waiting] = [0, 0, 0, 0];
   let stopped = false;
 
@@ -75,24 +70,16 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     if (item === undefined) throw new Error('there is nothing to pick from');
     return item;
   };
-  const addPullRequest = (): Subject & { pullRequest: PullRequest } => {
+  const addPullRequest = (): Subject => {
     const pullRequest = pick(repositories).addPullRequest({ author });
-    const subject = { pullRequest, member: undefined, version: 0, acknowledged: 0 };
+    const subject = { pullRequest, version: 0, acknowledged: 0 };
     subjects.push(subject);
     return subject;
   };
   const pullRequests = Array.from({ length: firstPullRequests }, addPullRequest);
 
   function change(): Change {
-    const kind = random();
-    if (kind < 0.005) {
-      const member = github.account(`member-${subjects.length}`);
-      const event = organisation.join(member);
-      const subject = { pullRequest: undefined, member, version: 1, acknowledged: 0 };
-      subjects.push(subject);
-      if (event !== undefined) return { event, subject, version: 1 };
-    }
-    if (kind < 0.02) pullRequests.push(addPullRequest());
+    if (random() < 0.02) pullRequests.push(addPullRequest());
     // The latest ones change most often, so that many updates fold into one request.
     const subject = pick(pullRequests, 1 - random() ** 3);
     const { pullRequest } = subject;
@@ -121,7 +108,6 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     if (isAcknowledged(delivery)) {
       acknowledged.set(guid, subject);
       subject.acknowledged = Math.max(subject.acknowledged, version);
-      for (const listener of listeners.splice(0)) listener(performance.now());
     } else {
       const reason = delivery.status === 0 ? 'no answer' : `${delivery.status} ${delivery.answer}`;
       refused.set(reason, (refused.get(reason) ?? 0) + 1);
@@ -165,15 +151,10 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     get heldBack() {
       return heldBack;
     },
-    nextAcknowledgement: () =>
-      new Promise(resolve => {
-        listeners.push(resolve);
-      }),
     async stop() {
       clearInterval(timer);
       stopped = true;
       while (underWay.size > 0) await Promise.all(underWay);
-      listeners = [];
     },
   };
 }

@@ -9,7 +9,6 @@ import {
 } from '../test/support/github/faults.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
-import { isSteady } from './github-side.ts';
 import type { Model, ModelOrganisation, ModelPullRequest } from './model.ts';
 import type { FaultName, Poison } from './steps.ts';
 
@@ -46,9 +45,6 @@ export function createTroubles(
     (Array.isArray(ids) &&
       (pullRequests.some(({ source }) => ids.includes(source.nodeId)) ||
         repositories.some(({ nodeId }) => ids.includes(nodeId))));
-  /** Excluded from faults, because a flood's cost is counted. */
-  const isOfFlood: Condition = ({ variables: { ids } }) =>
-    Array.isArray(ids) && pullRequests.some(({ source }) => isSteady(source) && ids.includes(source.nodeId));
   const poisoned = new Map<ModelPullRequest, { isHit: Condition; end(): void }>();
   let broken: (() => void)[] = [];
   const others: (() => void)[] = [];
@@ -87,8 +83,7 @@ export function createTroubles(
     fail(name, times) {
       model.distrust();
       const nodeIds = pullRequests.map(({ source }) => source.nodeId);
-      const when: Condition = request => isOwn(request) && !isOfFlood(request);
-      others.push(github.fault(faultOf(name, nodeIds), { times, when }));
+      others.push(github.fault(faultOf(name, nodeIds), { times, when: isOwn }));
     },
     usePointsUp(remaining) {
       model.distrust();
