@@ -23,10 +23,9 @@ const linesOf = ({ files, fileChanges }: ScoredFacts, matches: (path: string) =>
     return matches(path) ? sum + added + (column === 0 ? 0 : removed) : sum;
   }, 0);
 
-/** Rules that together read every kind of fact, each with its effect in TypeScript. */
+/** Rules that together read every type of fact, one that changes without the pull request, and each side of a file's lines. */
 export const rulePool = [
   rule('Merged', 'ADD', 'merged', '10', f => (f.state === 'merged' ? 10 : undefined)),
-  rule('Open', 'SUBTRACT', 'state == "open" || draft', '1', f => (f.state === 'open' || f.draft ? 1 : undefined)),
   rule('Size', 'ADD', 'size > 0', 'min(50, per(size, 3))', f =>
     Math.min(50, Math.floor((f.additions + f.deletions) / 3)),
   ),
@@ -34,25 +33,13 @@ export const rulePool = [
     f.commits > 1 ? Math.round(f.commits / 2) : undefined,
   ),
   rule('Approved', 'ADD', 'approvals > 0', '3 * approvals', f => 3 * f.approvals),
-  rule('Objections', 'SUBTRACT', 'changes_requested > 0 && reviews > 1', 'reviews', f =>
-    f.changesRequested > 0 && f.reviews > 1 ? f.reviews : undefined,
-  ),
-  rule('Talk', 'ADD', 'true', 'comments', f => f.comments),
   rule('Bug', 'ADD', 'has_label("BUG")', '5', f => (f.labels.includes('bug') ? 5 : undefined)),
-  rule('Fix', 'ADD', 'contains(title, "fix")', '2', f => (f.title.includes('fix') ? 2 : undefined)),
   rule('Text', 'ADD', 'true', 'length(body)', f => [...f.body].length),
-  rule('Quick', 'ADD', 'hours_to_merge <= 24', '8', f =>
-    f.mergedAt !== null && f.mergedAt - f.createdAt <= 86_400 ? 8 : undefined,
-  ),
   rule('First review', 'ADD', 'true', 'hours_to_first_review * 3600', f =>
     f.firstReviewAt === null ? undefined : f.firstReviewAt - f.createdAt,
   ),
   rule('Moved', 'ADD', 'contains(repository, "-moved") || starts_with(repository, "other")', '7', f =>
     f.repository.includes('-moved') || f.repository.startsWith('other') ? 7 : undefined,
-  ),
-  rule('Bot', 'SUBTRACT', 'author_is_bot', '4', f => (f.authorIsBot ? 4 : undefined)),
-  rule('Fork', 'ADD', 'from_fork && author_association == "MEMBER"', '1', f =>
-    f.fromFork && f.authorAssociation === 'MEMBER' ? 1 : undefined,
   ),
   rule('Milestone', 'ADD', 'milestone != "bug"', '2', f =>
     f.milestone !== null && f.milestone !== 'bug' ? 2 : undefined,
@@ -69,14 +56,8 @@ export const rulePool = [
       ? Math.round(linesOf(f, path => path.startsWith('src/'), 0) / 10)
       : undefined,
   ),
-  rule('Writers', 'ADD', 'writer_approvals > 0 && !self_merged', '2 * writer_approvals', f =>
-    f.selfMerged === true ? undefined : 2 * (f.writerApprovals ?? 0),
-  ),
   rule('Rework', 'SUBTRACT', 'merged_by != "ghost"', 'times_changes_requested + bot_reviews', f =>
     f.mergedBy === null || f.mergedBy === 'ghost' ? undefined : (f.timesChangesRequested ?? 0) + (f.botReviews ?? 0),
-  ),
-  rule('Issues', 'ADD', 'linked_issues > 0 && base != "main"', 'linked_issues', f =>
-    f.base === 'main' ? undefined : f.linkedIssues,
   ),
 ] as const;
 
