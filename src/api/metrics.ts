@@ -49,8 +49,7 @@ export function createMetrics({ config, counters, database, github, log }: Deps,
     registers,
     collect() {
       this.reset();
-      for (const outcome of ['taken', 'ignored', 'refused'] as const)
-        this.inc({ outcome }, counters.deliveries[outcome]);
+      for (const [outcome, count] of Object.entries(counters.deliveries)) this.inc({ outcome }, count);
     },
   });
   new Gauge({
@@ -166,55 +165,47 @@ function createGithubMetrics(registry: Registry, perOrganisation: boolean): (req
 
 /** @param isPeriodic whether organisations are compared with GitHub regularly */
 function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog: Backlog | undefined) => void {
-  const registers = [registry];
-  const syncRequests = new Gauge({
-    name: 'pullscore_sync_requests',
-    help: 'Pull requests to fetch: waiting, behind (until GitHub catches up with a webhook), failing (tried again) or parked (until their next change or a retry)',
-    labelNames: ['state'],
-    registers,
-  });
-  const overdue = new Gauge({
-    name: 'pullscore_sync_requests_overdue_seconds',
-    help: 'How long the oldest due pull request has waited to be fetched',
-    registers,
-  });
-  const unapplied = new Gauge({
-    name: 'pullscore_webhook_delivery_unapplied_seconds',
-    help: 'Age of the oldest delivery that is not applied yet; 0 if there is none',
-    registers,
-  });
-  const checkRuns = new Gauge({
-    name: 'pullscore_check_runs',
-    help: 'Scores to show on GitHub: waiting, failing (tried again) or parked (until the pull request changes, or a retry)',
-    labelNames: ['state'],
-    registers,
-  });
-  const comparisonAge = new Gauge({
-    name: 'pullscore_comparison_age_seconds',
-    help: 'Since the last comparison with GitHub that reached its end, of the organisation for which it is longest ago; absent while RECONCILE_INTERVAL is 0',
-    registers,
-  });
-  const failingComparisons = new Gauge({
-    name: 'pullscore_failing_comparisons',
-    help: 'Organisations whose last comparison with GitHub failed, in whole or in part',
-    registers,
-  });
-  const ranges = new Gauge({
-    name: 'pullscore_rescore_ranges',
-    help: 'Ranges of pull requests whose scores may be older than the rules in force',
-    registers,
-  });
-  const suspended = new Gauge({
-    name: 'pullscore_suspended_rules',
-    help: 'Organisations whose rules in force break a bound: their scores stay as they are until others are applied',
-    registers,
-  });
-  const blockedUntil = new Gauge({
-    name: 'pullscore_github_blocked_until_timestamp_seconds',
-    help: 'Time until which GitHub must not be called; absent if it may be called',
-    labelNames: ['organisation'],
-    registers,
-  });
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+  const syncRequests = gauge(
+    'pullscore_sync_requests',
+    'Pull requests to fetch: waiting, behind (until GitHub catches up with a webhook), failing (tried again) or parked (until their next change or a retry)',
+    'state',
+  );
+  const overdue = gauge(
+    'pullscore_sync_requests_overdue_seconds',
+    'How long the oldest due pull request has waited to be fetched',
+  );
+  const unapplied = gauge(
+    'pullscore_webhook_delivery_unapplied_seconds',
+    'Age of the oldest delivery that is not applied yet; 0 if there is none',
+  );
+  const checkRuns = gauge(
+    'pullscore_check_runs',
+    'Scores to show on GitHub: waiting, failing (tried again) or parked (until the pull request changes, or a retry)',
+    'state',
+  );
+  const comparisonAge = gauge(
+    'pullscore_comparison_age_seconds',
+    'Since the last comparison with GitHub that reached its end, of the organisation for which it is longest ago; absent while RECONCILE_INTERVAL is 0',
+  );
+  const failingComparisons = gauge(
+    'pullscore_failing_comparisons',
+    'Organisations whose last comparison with GitHub failed, in whole or in part',
+  );
+  const ranges = gauge(
+    'pullscore_rescore_ranges',
+    'Ranges of pull requests whose scores may be older than the rules in force',
+  );
+  const suspended = gauge(
+    'pullscore_suspended_rules',
+    'Organisations whose rules in force break a bound: their scores stay as they are until others are applied',
+  );
+  const blockedUntil = gauge(
+    'pullscore_github_blocked_until_timestamp_seconds',
+    'Time until which GitHub must not be called; absent if it may be called',
+    'organisation',
+  );
 
   return backlog => {
     // A gauge without labels is 0 after a reset: only removing it makes it absent.
@@ -223,7 +214,7 @@ function createBacklogMetrics(registry: Registry, isPeriodic: boolean): (backlog
     if (backlog === undefined) return;
     for (const state of ['waiting', 'behind', 'failing', 'parked'] as const)
       syncRequests.set({ state }, backlog[state]);
-    for (const state of ['waiting', 'failing', 'parked'] as const) checkRuns.set({ state }, backlog.checkRuns[state]);
+    for (const [state, count] of Object.entries(backlog.checkRuns)) checkRuns.set({ state }, count);
     overdue.set(backlog.overdueSeconds);
     unapplied.set(backlog.unappliedSeconds);
     const { maxSeconds, failing } = backlog.comparisons;

@@ -10,12 +10,9 @@ export function createGate(maxUnderWay: number) {
   let underWay = 0;
   const waiting: (() => void)[] = [];
 
-  async function enter(deadline: number): Promise<void> {
-    if (underWay < maxUnderWay) {
-      underWay += 1;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
+  /** Resolves when another piece of work hands its place over. */
+  const place = (deadline: number) =>
+    new Promise<void>((resolve, reject) => {
       const giveUp = () => {
         waiting.splice(waiting.indexOf(start), 1);
         reject(timeoutError(undefined));
@@ -28,15 +25,14 @@ export function createGate(maxUnderWay: number) {
       };
       waiting.push(start);
     });
-  }
 
   return async <Result>(work: () => Promise<Result>, deadline = Number.POSITIVE_INFINITY): Promise<Result> => {
-    await enter(deadline);
+    if (underWay < maxUnderWay) underWay += 1;
+    else await place(deadline);
     try {
       return await work();
     } finally {
       const next = waiting.shift();
-      // The place passes on.
       if (next === undefined) underWay -= 1;
       else next();
     }

@@ -99,7 +99,7 @@ describe('a page of pull requests', () => {
     }
   });
 
-  test('a page is built for the first two requests, and again after a change', async () => {
+  test('is built for the first two requests, and again after a change', async () => {
     await read();
     await setTitle('Seen by the second request');
     const before = await read();
@@ -112,7 +112,7 @@ describe('a page of pull requests', () => {
     expect(after.body).toContain('Nobody said so');
   });
 
-  test('a page is built again after a while even without a known change, with another tag if it differs', async () => {
+  test('is built again after a while even without a known change, with another tag if it differs', async () => {
     const ask = askOf(createPageCache({ maxAgeMs: 20 }));
     const [before, after] = [Buffer.from('before'), Buffer.from('after')];
     await ask(before);
@@ -122,7 +122,7 @@ describe('a page of pull requests', () => {
     await expect.poll(async () => (await ask(before, tag)).status).toBe(304);
   });
 
-  test('a page has a tag of its own for each address and host', async () => {
+  test('has a tag of its own for each address and host', async () => {
     const { app } = world.service;
     const headers = { authorization: `Bearer ${world.token}` };
     const tags = await Promise.all(
@@ -139,7 +139,7 @@ describe('a page of pull requests', () => {
     expect(new Set(tags).size).toBe(5);
   });
 
-  test('a page from memory has the links of the address that is asked, not of the one that was asked before', async () => {
+  test('has the links of the address that is asked, from memory, too', async () => {
     const { app } = world.service;
     const ask = async (host: string, url = all) => {
       const { body } = await app.inject({ url, headers: { authorization: `Bearer ${world.token}`, host } });
@@ -154,13 +154,13 @@ describe('a page of pull requests', () => {
     });
   });
 
-  test('a page has another tag in another release, which may show the same content in another way', async () => {
+  test('has another tag in another release', async () => {
     const tagOf = async (release: string) => (await askOf(createPageCache({ release }))(Buffer.from('page'))).tag;
     expect(await tagOf('1.0.0')).toBe(await tagOf('1.0.0'));
     expect(await tagOf('1.1.0')).not.toBe(await tagOf('1.0.0'));
   });
 
-  test('a page is kept if it is not over 1 MiB, and all together take up to 64 MiB', async () => {
+  test('is kept up to 1 MiB, and all together up to 64 MiB', async () => {
     const ask = askOf(createPageCache());
     const maxBytes = 1024 * 1024 - 500;
     const isKept = async (url: string, bytes = maxBytes) => {
@@ -231,7 +231,7 @@ describe('a page of pull requests', () => {
       await eraseMembers(database, world.organisation.id, people, async () => undefined);
     },
   };
-  test.each(Object.entries(changes))('a page is built again on every replica after %s', async (_name, change) => {
+  test.each(Object.entries(changes))('is built again on every replica after %s', async (_name, change) => {
     const url = await listOf();
     const replica = await startReplica(world.service.database.url);
     try {
@@ -264,7 +264,7 @@ describe('a page of pull requests', () => {
   }
 
   test.each(Object.entries(changes))(
-    'a page from memory equals one from the database until %s commits',
+    'from memory equals one from the database until %s commits',
     async (_name, change) => {
       await read();
       const { body } = await read();
@@ -279,7 +279,7 @@ describe('a page of pull requests', () => {
   );
 
   test.each(Object.entries(changes))(
-    'a page that was kept before the commit of %s is not shown after it',
+    'that was kept before the commit of %s is not shown after it',
     async (_name, change) => {
       const { executor } = world.service.database;
       await executor.execute(sql`

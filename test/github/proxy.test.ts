@@ -37,7 +37,7 @@ describe('a connection through a proxy', () => {
     expect(proxy.tunnels.length).toBeLessThan(5);
   });
 
-  test('an App gets its tokens through a proxy', async () => {
+  test('an App gets its tokens', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const app = { id: '4711', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() };
     const { github, acme, config } = await startBehindProxy({}, { app });
@@ -58,7 +58,7 @@ describe('a connection through a proxy', () => {
     expect(new Set(proxy.tunnels)).toEqual(new Set(['api.github.com:443']));
   });
 
-  test('a redirect to another address is not followed through a proxy either', async () => {
+  test('a redirect to another address is not followed', async () => {
     const { github, proxy, client } = await startBehindProxy();
     github.fault({ kind: 'redirect', location: 'http://elsewhere.invalid/graphql' });
     const error = await errorOf(find(client));
@@ -68,14 +68,14 @@ describe('a connection through a proxy', () => {
     expect(proxy.tunnels).toEqual(['api.github.invalid:8080']);
   });
 
-  test('a call succeeds after its connection through the proxy died', async () => {
+  test('a call succeeds after its tunnel died', async () => {
     const { github, client } = await startBehindProxy();
     await find(client);
     github.fault({ kind: 'reset' });
     expect((await find(client))?.login).toBe('acme');
   });
 
-  test.each(['the proxy', 'GitHub'])('a call through a proxy ends in time if %s is silent', async silent => {
+  test.each(['the proxy', 'GitHub'])('a call ends in time if %s is silent', async silent => {
     const { github, proxy, clientWithin } = await startBehindProxy();
     if (silent === 'GitHub') github.fault({ kind: 'hang' });
     else proxy.hang();
@@ -98,7 +98,7 @@ describe('a proxy', () => {
     expect((await find(given))?.login).toBe('acme');
   });
 
-  test('the error for a proxy that refuses a password names its variable and shows no secret', async () => {
+  test('that refuses a password is named with its variable, without a secret', async () => {
     const { proxy, github, settings } = await startBehindProxy({}, { authorization });
     const config = loadConfig({ ...settings, HTTP_PROXY: withPassword(proxy.url, 'hush-hush') }).github;
     const error = await errorOf(find(createGithub(config)));
@@ -114,7 +114,7 @@ describe('a proxy', () => {
     }
   });
 
-  test('the error for a proxy that does not answer names it, for GraphQL and for doctor', async () => {
+  test('that does not answer is named, for GraphQL and for doctor', async () => {
     const { proxy, config, client } = await startBehindProxy();
     await proxy.close();
     for (const failing of [find(client), createInspection(config).reach()]) {

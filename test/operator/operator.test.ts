@@ -125,7 +125,7 @@ describe('rules over HTTP', () => {
     expect(await inForce()).toBe(Number(before) + 1);
   });
 
-  test('applying rules over HTTP needs If-Match', async () => {
+  test('need If-Match to be applied', async () => {
     expect((await put(file('9'), {})).status).toBe(428);
     for (const wrong of ['7', '"x"', 'W/"1"', '"1", "2"']) {
       expect((await put(file('9'), { 'if-match': wrong })).status).toBe(400);
@@ -143,21 +143,18 @@ describe('rules over HTTP', () => {
     ['is sent as JSON', '{}', 415, { 'content-type': 'application/json' }],
     ['is in another charset', file('1'), 415, { 'content-type': 'application/yaml; charset=iso-8859-1' }],
   ];
-  test.each(hostile)(
-    'a file of rules that %s is refused over HTTP and changes nothing',
-    async (_what, body, status, headers = yaml) => {
-      const before = await inForce();
-      for (const [method, path] of [
-        ['POST', 'rules/plan'],
-        ['POST', 'rules/audit'],
-        ['PUT', 'rules'],
-      ] as const) {
-        const reply = await send(path, { method, body, headers: { ...headers, 'if-match': '*' } });
-        expect([path, reply.status, Object.keys((await reply.json()) as object)]).toEqual([path, status, ['message']]);
-      }
-      expect(await inForce()).toBe(before);
-    },
-  );
+  test.each(hostile)('a file that %s is refused and changes nothing', async (_what, body, status, headers = yaml) => {
+    const before = await inForce();
+    for (const [method, path] of [
+      ['POST', 'rules/plan'],
+      ['POST', 'rules/audit'],
+      ['PUT', 'rules'],
+    ] as const) {
+      const reply = await send(path, { method, body, headers: { ...headers, 'if-match': '*' } });
+      expect([path, reply.status, Object.keys((await reply.json()) as object)]).toEqual([path, status, ['message']]);
+    }
+    expect(await inForce()).toBe(before);
+  });
 
   test('the endpoints for operators ask for scopes of their own', async () => {
     const reader = await createToken(world.service, world.user, ['rules:read']);
@@ -179,7 +176,7 @@ describe('rules over HTTP', () => {
     expect((await send('explanations/--help')).status).toBe(400);
   });
 
-  test('reads of one organisation over HTTP wait for one another, and none is refused', async () => {
+  test('reads of one organisation wait for one another, and none is refused', async () => {
     const paths = ['standings', 'rules', 'explanations/acme%2Fweb%232', 'standings?of=repositories'];
     const replies = await Promise.all([...paths, ...paths, ...paths].map(path => send(path)));
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
