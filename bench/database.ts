@@ -2,7 +2,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
+import { migrateDatabase } from '../src/database/migrations.ts';
 import { createTenant } from '../test/support/tenants.ts';
 
 export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
+import { migrateDatabase } from '../src/database/migrations.ts';
 import { users } from '../src/database/schema.ts';
 import { createTenant, createToken } from '../test/support/tenants.ts';
 import { withClient } from './database.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { migrateDatabase } from '../src/database/migrate.ts';
+import { migrateDatabase } from '../src/database/migrations.ts';
 import { type AddedDatabase, addDatabase, query, startEmbeddedServer } from '../test/support/database-server.ts';
 
 /** A PostgreSQL server for the time of a soak. */

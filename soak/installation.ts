@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { connectDatabase } from '../src/database/client.ts';
-import { migrateDatabase } from '../src/database/migrate.ts';
+import { migrateDatabase } from '../src/database/migrations.ts';
 import type { Organisation } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';

@@ -3,7 +3,7 @@ import { Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance } from 'fastify';
-import { isMigrated } from '../database/migrate.ts';
+import { isMigrated } from '../database/migrations.ts';
 import { databaseUnavailable, overloaded } from '../errors.ts';
 import { invalidToken } from './authentication.ts';
 import { createMetrics } from './metrics.ts';

@@ -1,6 +1,6 @@
 import { copyDatabase } from '../database/copy.ts';
 import { joinEmbeddedDatabase } from '../database/embedded.ts';
-import { migrateDatabase } from '../database/migrate.ts';
+import { migrateDatabase } from '../database/migrations.ts';
 import { createDeps } from '../deps.ts';
 import { counted } from '../text/numbers.ts';
 import type { PullscoreCommand } from './command.ts';

@@ -9,7 +9,7 @@ import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges 
 
 export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
 
-function selectPullRequests(executor: Executor, condition: SQL | undefined) {
+function selectPullRequests(executor: Executor, condition: SQL | undefined, organisationId: string | undefined) {
   return executor
     .select({
       pullRequest: pullRequests,
@@ -20,7 +20,7 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     .from(organisations)
     .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
     .innerJoin(repositories, isInRepository)
-    .where(condition)
+    .where(and(condition, organisationId === undefined ? undefined : eq(organisations.id, organisationId)))
     .orderBy(
       asc(organisations.login),
       desc(isNull(repositories.leftAt)),
@@ -29,16 +29,12 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined) {
     );
 }
 
-/** @param organisationId undefined for all, as in the other queries */
-const isOf = (organisationId: string | undefined): SQL | undefined =>
-  organisationId === undefined ? undefined : eq(organisations.id, organisationId);
-
+/** @param organisationId undefined: in all organisations */
 export const findPullRequestsById = (
   executor: Executor,
   id: string,
   organisationId: string | undefined,
-): Promise<ExplainablePullRequest[]> =>
-  selectPullRequests(executor, and(eq(pullRequests.id, id), isOf(organisationId)));
+): Promise<ExplainablePullRequest[]> => selectPullRequests(executor, eq(pullRequests.id, id), organisationId);
 
 /**
  * Pull requests with this page. There may be several, in two organisations.
@@ -51,8 +47,7 @@ export async function findPullRequestsOfPage(
   organisationId: string | undefined,
 ): Promise<ExplainablePullRequest[]> {
   const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
-  const isWanted = and(isNamed, eq(pullRequests.number, number), isOf(organisationId));
-  const named = await selectPullRequests(executor, isWanted);
+  const named = await selectPullRequests(executor, and(isNamed, eq(pullRequests.number, number)), organisationId);
   // A repository that has left keeps its name. Until it is marked, the higher ticket shows which one has the name now.
   return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
 }

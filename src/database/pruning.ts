@@ -42,7 +42,7 @@ export interface Retention {
 export async function deleteOldDeliveries(
   executor: Executor,
   organisationId: string,
-  kept: Pick<Retention, 'deliveries' | 'pendingDeliveries'>,
+  kept: Retention,
 ): Promise<boolean> {
   const { rowCount } = await executor.execute(sql`
     delete from webhook_deliveries where organisation_id = ${organisationId} and guid = any(array(
@@ -57,7 +57,7 @@ export async function deleteOldDeliveries(
 export async function deleteOldAuditEvents(
   executor: Executor,
   organisationId: string,
-  kept: Pick<Retention, 'syncEvents' | 'auditEvents'>,
+  kept: Retention,
 ): Promise<boolean> {
   const { rowCount } = await executor.execute(sql`
     delete from audit_events where organisation_id = ${organisationId} and id = any(array(
@@ -70,10 +70,7 @@ export async function deleteOldAuditEvents(
 }
 
 /** Deletes the audit events of a removed organisation once its removal is an old one; the record of the removal goes last. */
-export async function deleteEventsOfRemovedOrganisations(
-  executor: Executor,
-  kept: Pick<Retention, 'auditEvents'>,
-): Promise<boolean> {
+export async function deleteEventsOfRemovedOrganisations(executor: Executor, kept: Retention): Promise<boolean> {
   const [removed] = await executor
     .select({ organisationId: auditEvents.organisationId })
     .from(auditEvents)
@@ -90,7 +87,7 @@ export async function deleteEventsOfRemovedOrganisations(
 }
 
 /** Such as those of a former token. */
-export async function deleteOldLimits(executor: Executor, kept: Pick<Retention, 'limits'>): Promise<void> {
+export async function deleteOldLimits(executor: Executor, kept: Retention): Promise<void> {
   const { blockedUntil, resetAt } = githubLimits;
   await executor
     .delete(githubLimits)

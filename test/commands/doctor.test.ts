@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { countWorkers } from '../../src/commands/doctor/inspection.ts';
 import { blockGithub } from '../../src/database/github-rate-limits.ts';
-import { migrationLock } from '../../src/database/migrate.ts';
+import { migrationLock } from '../../src/database/migrations.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { applyRuleset } from '../../src/database/rules.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
-import { migrationLock } from '../../src/database/migrate.ts';
+import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';

@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
-import { migrateDatabase } from '../../src/database/migrate.ts';
+import { migrateDatabase } from '../../src/database/migrations.ts';
 import { parseDatabaseUrl } from '../../src/database-url.ts';
 import { query } from '../support/database-server.ts';
 import { startPooler } from '../support/pooler.ts';

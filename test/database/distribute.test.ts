@@ -62,15 +62,6 @@ test('ops/distribute.sql names every table once, by its organisation, and puts e
   expect(new Set(others.map(row => row.colocated_with))).toEqual(new Set([first.name]));
 });
 
-test('every unique key of a table that belongs to an organisation includes organisation_id', async () => {
-  const client = await connect();
-  const { rows } = await client.query(`
-    select indexrelid::regclass::text as key from pg_index
-    join pg_attribute on attrelid = indrelid and attname = 'organisation_id'
-    where indisunique and indrelid::regclass::text not like 'pg_%' and attnum <> all(indkey)`);
-  expect(rows).toEqual([]);
-});
-
 test('ops/distribute.sql refuses a database without Citus, or one that is distributed already', async () => {
   const client = await connect();
   await expect(client.query(script)).rejects.toThrow('run "create extension citus" on every node first');

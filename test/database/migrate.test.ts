@@ -5,7 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
-import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrate.ts';
+import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { createDatabase, createEmptyDatabase } from '../support/service.ts';
@@ -294,42 +294,21 @@ test.each(['SQL_ASCII', 'LATIN1'])(
 );
 
 test('a server older than PostgreSQL 15 is refused by its version', async () => {
-  // Speaks enough of the protocol to be asked for its version.
-  const message = (type: string, ...parts: (Buffer | string)[]) => {
-    const body = Buffer.concat(parts.map(part => Buffer.from(part)));
-    const head = Buffer.alloc(5);
-    head.write(type);
-    head.writeInt32BE(body.length + 4, 1);
-    return Buffer.concat([head, body]);
-  };
-  const ready = message('Z', 'I');
   const integer = (value: number, bytes: number) => {
     const buffer = Buffer.alloc(bytes);
     buffer.writeIntBE(value, 0, bytes);
     return buffer;
   };
-  const column = [integer(1, 2), 'version\0', integer(0, 4), integer(0, 2), integer(23, 4), integer(4, 2)];
+  const numbers = [integer(0, 4), integer(0, 2), integer(23, 4), integer(4, 2), integer(-1, 4), integer(0, 2)];
+  const ready = message('Z', 'I');
   const answer = Buffer.concat([
-    message('T', ...column, integer(-1, 4), integer(0, 2)),
-    message('D', integer(1, 2), integer(6, 4), '140012'),
+    message('T', Buffer.concat([integer(1, 2), Buffer.from('version\0'), ...numbers])),
+    message('D', Buffer.concat([integer(1, 2), integer(6, 4), Buffer.from('140012')])),
     message('C', 'SELECT 1\0'),
     ready,
   ]);
-  const old = createServer(socket => {
-    socket.once('data', () => {
-      socket.write(Buffer.concat([message('R', integer(0, 4)), ready]));
-      socket.on('data', data => {
-        if (data.toString('latin1', 0, 1) === 'Q') socket.write(answer);
-      });
-    });
-    socket.on('error', () => undefined);
-  });
-  await new Promise<void>(resolve => old.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    old.close();
-  });
-  const address = old.address();
-  const port = typeof address === 'object' ? address?.port : 0;
+  // To the settings, the question for the version, and the release of locks.
+  const port = await startServer(Buffer.concat([message('R', integer(0, 4)), ready]), answer, answer, answer);
   await expect(migrateDatabase(`postgres://nobody@127.0.0.1:${port}/none`)).rejects.toMatchObject({
     text: 'PostgreSQL 14 is too old. Use version 15 or newer.',
   });

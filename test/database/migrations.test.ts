@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { migrateDatabase } from '../../src/database/migrate.ts';
+import { migrateDatabase } from '../../src/database/migrations.ts';
 import { createEarlierDatabase, createMigrationsFolder, migrationsFolder, readJournal } from '../support/migrations.ts';
 
 /*

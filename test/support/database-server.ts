@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
-import { migrateDatabase } from '../../src/database/migrate.ts';
+import { migrateDatabase } from '../../src/database/migrations.ts';
 import { createHome, removeHome } from './home.ts';
 
 declare module 'vitest' {

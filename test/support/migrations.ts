@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { migrateDatabase } from '../../src/database/migrate.ts';
+import { migrateDatabase } from '../../src/database/migrations.ts';
 import { createEmptyDatabase } from './service.ts';
 
 /** Those of this checkout. */

@@ -2,7 +2,7 @@
 import { describeHolder, findHolder } from '../../database/advisory-lock.ts';
 import type { Executor } from '../../database/client.ts';
 import { addressOf, connectToServer } from '../../database/connection.ts';
-import { inspectSchema, migrationLock } from '../../database/migrate.ts';
+import { inspectSchema, migrationLock } from '../../database/migrations.ts';
 import { requireUsable } from '../../database/server.ts';
 import { counted } from '../../text/numbers.ts';
 import { defineCheck, ok, problem, warning } from './findings.ts';
