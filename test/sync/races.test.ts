@@ -159,7 +159,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   const syncing = sync(world.service, home, pullRequest);
   await waitUntil(async () => (await lockWaits(world.service)) === 1);
   await redelivery.query('begin');
-  // Whoever has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
+  // A session that has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
   await redelivery.query("set local deadlock_timeout = '1min'");
   await redelivery.query('update webhook_deliveries set ticket = ticket where guid = $1', [delivery.guid]);
   const redelivering = redelivery.query('update sync_requests set is_background = false where github_id = $1', [

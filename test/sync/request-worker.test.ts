@@ -108,10 +108,13 @@ async function fail(times: number): Promise<void> {
   }
 }
 
-function open(home: TenantOnGithub, count: number): PullRequest[] {
-  const web = home.acme.repository('web');
-  return Array.from({ length: count }, () => web.openPullRequest());
-}
+/** Of two at most, the types know that they exist. */
+const open = (home: TenantOnGithub, count: number) =>
+  Array.from({ length: count }, () => home.acme.repository('web').openPullRequest()) as [
+    PullRequest,
+    PullRequest,
+    ...PullRequest[],
+  ];
 
 describe('pending pull requests', () => {
   test('are fetched fifty per request', async () => {
@@ -125,7 +128,7 @@ describe('pending pull requests', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('a pending pull request with many updates is fetched once', async () => {
+  test('are fetched once, however many updates they have', async () => {
     const home = await world.newTenant();
     const opened = open(home, 2);
     for (let turn = 0; turn < 20; turn += 1) await request(home, ...opened);
@@ -169,7 +172,6 @@ describe('pending pull requests', () => {
   test('pull requests in the background come after those of webhooks, and fill up their requests', async () => {
     const home = await world.newTenant();
     const [first, ...others] = open(home, 70);
-    if (first === undefined) throw new Error('nothing opened');
     await request(home, first, ...others);
     await world.service.database.executor
       .update(syncRequests)
@@ -181,7 +183,7 @@ describe('pending pull requests', () => {
     expect(await waiting(home)).toHaveLength(20);
   });
 
-  test('a pending pull request whose author is not a member needs no more work', async () => {
+  test('need no more work if their author is not a member', async () => {
     const home = await world.newTenant();
     await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
@@ -189,10 +191,9 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(['applied']);
   });
 
-  test('a pull request that changes again while it is fetched stays pending, with its delivery', async () => {
+  test('stay pending if they change again while they are fetched', async () => {
     const home = await world.newTenant();
     const [pullRequest] = open(home, 1);
-    if (pullRequest === undefined) throw new Error('nothing opened');
     await request(home, pullRequest);
     const latch = createLatch();
     world.github.fault({ kind: 'late', until: latch.released });
@@ -211,7 +212,7 @@ describe('pending pull requests', () => {
 });
 
 describe('a fetch that fails', () => {
-  test('a failed fetch is repeated after 5 s, 30 s, 2 min and 10 min, and then every hour', async () => {
+  test('is repeated after 5 s, 30 s, 2 min and 10 min, and then every hour', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 3));
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
@@ -236,10 +237,9 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
 
-  test('a failed fetch does not make a new request wait as long as the old ones that failed with it', async () => {
+  test('does not make a new request wait as long as the old ones that failed with it', async () => {
     const home = await world.newTenant();
     const [old, fresh] = open(home, 2);
-    if (old === undefined || fresh === undefined) throw new Error('nothing opened');
     await request(home, old);
     await world.service.database.executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
@@ -251,7 +251,7 @@ describe('a fetch that fails', () => {
     expect(rows[1]?.seconds).toBeLessThan(10);
   });
 
-  test('a failed fetch is repeated within a minute of a new delivery, which does not reset its failures', async () => {
+  test('is repeated within a minute of a new delivery, which does not reset its failures', async () => {
     const home = await world.newTenant();
     const opened = open(home, 1);
     await request(home, ...opened);
@@ -267,7 +267,7 @@ describe('a fetch that fails', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('a fetch that asks for too much is split without a wait until all of it is stored', async () => {
+  test('is split without a wait if it asks for too much', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 50));
     world.github.fault(queryTimeout(), {
@@ -280,11 +280,10 @@ describe('a fetch that fails', () => {
     expect(world.github.count()).toBeLessThan(25);
   });
 
-  test('a fetch that fails because of one pull request saves the others, and defers that one', async () => {
+  test('saves the others, and defers the one that GitHub names', async () => {
     const home = await world.newTenant();
     const opened = open(home, 5);
     const [broken, ...others] = opened;
-    if (broken === undefined) throw new Error('nothing opened');
     await request(home, ...opened);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] });
     await untilIdle();
@@ -301,7 +300,6 @@ describe('a fetch that fails', () => {
   test('a failure on a further page of files defers that pull request, and saves nothing of it', async () => {
     const home = await world.newTenant();
     const [large, small] = open(home, 2);
-    if (large === undefined || small === undefined) throw new Error('nothing opened');
     await sync(world.service, home, large, small);
     const files = Array.from({ length: 250 }, (_, index) => ({ path: `${index}`, additions: 2, deletions: 1 }));
     world.github.clock.advance(1);
@@ -377,8 +375,7 @@ describe('a pull request that makes every request for it fail', () => {
     async place => {
       const home = await world.newTenant();
       const opened = open(home, 50);
-      const poisoned = opened[place];
-      if (poisoned === undefined) throw new Error('nothing opened');
+      const poisoned = opened[place] as PullRequest;
       poison(poisoned);
       await request(home, ...opened);
       await untilIdle();
@@ -388,11 +385,10 @@ describe('a pull request that makes every request for it fail', () => {
     },
   );
 
-  test('a pull request that fails every request is fetched alone, and pages for others keep their size', async () => {
+  test('is fetched alone, and batches of others keep their size', async () => {
     const home = await world.newTenant();
     const opened = open(home, 50);
-    const poisoned = opened[17];
-    if (poisoned === undefined) throw new Error('nothing opened');
+    const poisoned = opened[17] as PullRequest;
     const heal = poison(poisoned);
     await request(home, ...opened);
     await untilIdle();
@@ -414,7 +410,6 @@ describe('a pull request that makes every request for it fail', () => {
     const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
-    if (poisoned === undefined) throw new Error('nothing opened');
     const latch = createLatch();
     world.github.fault(
       { kind: 'hold', until: latch.released },
@@ -430,11 +425,10 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, isIsolated: true }]);
   });
 
-  test('a pull request that is fetched alone does not wait for ever in a busy organisation', async () => {
+  test('does not wait for ever in a busy organisation', async () => {
     const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
-    if (poisoned === undefined) throw new Error('nothing opened');
     const heal = poison(poisoned);
     await request(home, ...opened);
     await untilIdle();
@@ -467,7 +461,6 @@ describe('a pull request that makes every request for it fail', () => {
     const [home, other] = [await world.newTenant(), await world.newTenant()];
     const opened = open(home, 50);
     const [poisoned] = opened;
-    if (poisoned === undefined) throw new Error('nothing opened');
     poison(poisoned);
     await request(home, ...opened);
     await work();
@@ -536,7 +529,6 @@ describe('a pull request that keeps failing', () => {
   async function startFailing() {
     const home = await world.newTenant();
     const [broken, sound] = open(home, 2);
-    if (broken === undefined || sound === undefined) throw new Error('nothing opened');
     await request(home, sound);
     await untilIdle();
     await request(home, broken);
@@ -560,7 +552,7 @@ describe('a pull request that keeps failing', () => {
   };
   const parked = { attempts: 8, seconds: null };
 
-  test('the eighth failure parks a pull request: logged once, kept with its reason, not fetched again', async () => {
+  test('is parked by its eighth failure, which is logged once', async () => {
     const failing = await startFailing();
     const { home, broken } = failing;
     world.service.complaints.length = 0;
@@ -585,7 +577,7 @@ describe('a pull request that keeps failing', () => {
     });
   });
 
-  test('a parked pull request is tried after its next delivery, and parked again at once if it fails', async () => {
+  test('is tried after its next delivery, and parked again if it fails', async () => {
     const failing = await park();
     const { home, broken } = failing;
     await request(home, broken);
@@ -601,7 +593,6 @@ describe('a pull request that keeps failing', () => {
   test('a retry tries parked pull requests again, like all that failed, but not in other organisations', async () => {
     const [{ home, broken }, other] = [await park(), await world.newTenant()];
     const [limited, fresh] = open(home, 2);
-    if (limited === undefined || fresh === undefined) throw new Error('nothing opened');
     // As if it had moved from there.
     await request(other, limited);
     await request(home, limited, fresh);
@@ -644,7 +635,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toEqual([]);
   });
 
-  test('a parked pull request needs no retry once it was fetched another way', async () => {
+  test('needs no retry once it was fetched another way', async () => {
     const { home, broken } = await park();
     const idle = createRequestWorker(world.service);
     world.github.clearFaults();
@@ -654,7 +645,7 @@ describe('a pull request that keeps failing', () => {
     expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
   });
 
-  test('a pull request that times out alone is parked, too, because others succeed', async () => {
+  test('is parked even if it only times out alone', async () => {
     const failing = await startFailing();
     const { home, broken } = failing;
     world.github.clearFaults();
@@ -669,8 +660,7 @@ describe('a pull request that keeps failing', () => {
   test('a pull request that the service cannot save is found among the others, which are saved', async () => {
     const home = await world.newTenant();
     const opened = open(home, 20);
-    const [, , broken] = opened;
-    if (broken === undefined) throw new Error('nothing opened');
+    const broken = opened[2] as PullRequest;
     const { executor } = world.service.database;
     await executor.execute(
       sql.raw(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
@@ -703,10 +693,9 @@ describe('failures that park no pull request', () => {
     ['an outage of GitHub', htmlError(502)],
     ['refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
     ['empty replies from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
-  ])('two days of %s park no pull request', async (_, fault) => {
+  ])('two days of %s', async (_, fault) => {
     const home = await world.newTenant();
     const [stored, ...others] = open(home, 3);
-    if (stored === undefined) throw new Error('nothing opened');
     await request(home, stored);
     await untilIdle();
     await request(home, ...others);
@@ -816,7 +805,7 @@ describe('a rate limit', () => {
 });
 
 describe('a turn', () => {
-  test('the turn of a dead replica is taken over once its lease ends, not before', async () => {
+  test('of a dead replica is taken over when its lease ends', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 3));
     await claimSyncTurn(world.service.database.executor);
@@ -856,7 +845,6 @@ describe('a turn', () => {
     setPoints(world.github, 40);
     const pullRequests = open(busy, 4);
     const [first, ...later] = pullRequests;
-    if (first === undefined) throw new Error('none');
     const turn = async (home: TenantOnGithub, pullRequest: PullRequest) => {
       await request(home, pullRequest);
       return work();
@@ -889,7 +877,6 @@ describe('a turn', () => {
     }));
     const edited = large.acme.repository('web').openPullRequest({ files });
     const [other] = open(small, 1);
-    if (other === undefined) throw new Error('none');
     const { executor } = world.service.database;
     const { limit } = world.github;
     const hourEnd = limit?.resetAt ?? 0;
