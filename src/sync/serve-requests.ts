@@ -1,13 +1,8 @@
 import { countAboveShare, findLimits } from '../database/github-rate-limits.ts';
 import { whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import {
-  claimSyncTurn,
-  endSyncTurn,
-  findDueSyncRequests,
-  type SyncRequest,
-  writeDecisions,
-} from '../database/sync-requests.ts';
+import { findDueSyncRequests, type SyncRequest, writeDecisions } from '../database/sync-requests.ts';
+import { claimSyncTurn, endSyncTurn } from '../database/sync-turns.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/client.ts';

@@ -118,9 +118,12 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Repositories', 'database/sweep.ts', sync('transfers'), [[', isInPresentRepository(organisationId)', '']]),
 
-  ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
+  ...of('Fairness', 'database/sync-turns.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
     ['and(lte(syncLeasedUntil, sql`now()`), isNull(', 'and(isNull('],
+    ['hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {}', '{}'],
+  ]),
+  ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['place, is_background, turn_at limit', 'place, is_background, due_at limit'],
     ['place, is_background, turn_at limit', 'place, turn_at limit'],
     ['place, is_background, turn_at limit', 'place limit'],
@@ -128,7 +131,6 @@ export const changes: readonly Change[] = [
     ['coalesce(due_at <= failed_at, false)', 'false'],
     ['not is_candidate and coalesce(due_at', 'coalesce(due_at'],
     ['> failed_at, false)', 'is not null, false)'],
-    ['hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {}', '{}'],
     ['await executor.update(syncRequests).set({ isCandidate: false }).where(rest);', ''],
   ]),
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [

@@ -5,7 +5,8 @@ import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
-import { claimSyncTurn, writeDecisions } from '../../src/database/sync-requests.ts';
+import { writeDecisions } from '../../src/database/sync-requests.ts';
+import { claimSyncTurn } from '../../src/database/sync-turns.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import {
   createLatch,

@@ -1,0 +1,47 @@
+import { and, eq, inArray, isNull, lte, not, sql } from 'drizzle-orm';
+import type { Executor } from './client.ts';
+import { type Lease, moveLease, takeLease } from './lease.ts';
+import { areRulesSuspended } from './organisations.ts';
+import { organisations, syncRequests } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
+
+/**
+ * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
+ * backlog does not hold up the others. Only the caller then fetches for it.
+ *
+ * @param organisationId undefined: any
+ */
+export async function claimSyncTurn(executor: Executor, organisationId?: string): Promise<Lease | undefined> {
+  const { id, syncLeasedUntil, syncServedAt } = organisations;
+  const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt), not(areRulesSuspended));
+  const waiting = executor
+    .select({ organisationId: syncRequests.organisationId })
+    .from(syncRequests)
+    .where(lte(syncRequests.dueAt, sql`now()`));
+  for (;;) {
+    const [next] = await executor
+      .select({ id })
+      .from(organisations)
+      .where(and(isFree, inArray(id, waiting), organisationId === undefined ? undefined : eq(id, organisationId)))
+      .orderBy(syncServedAt)
+      .limit(1);
+    if (next === undefined) return undefined;
+    const turn = await takeLease(executor, 'syncLeasedUntil', next.id, isFree, { syncServedAt: sql`now()` });
+    // Otherwise another replica was faster, and the next organisation is another one.
+    if (turn !== undefined) return turn;
+  }
+}
+
+/** @param turn `hasShown`: GitHub has shown a pull request of the organisation in it */
+export const endSyncTurn = (
+  executor: Executor,
+  lease: Lease,
+  { pauseSeconds, hasShown }: { pauseSeconds: number; hasShown: boolean },
+): Promise<void> =>
+  moveLease(
+    executor,
+    lease,
+    secondsFromNow(pauseSeconds),
+    // Not the present: what failed in the same turn has failed after that.
+    hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {},
+  );
