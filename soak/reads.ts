@@ -71,6 +71,8 @@ interface UnseenReads extends Omit<ReadsOptions, 'nextUrl'> {
   url: string;
 }
 
+const warmUpMs = 1_500;
+
 const script = fileURLToPath(import.meta.url);
 
 /**
@@ -92,7 +94,12 @@ if (process.argv[1] === script) {
   const { url, ...options }: UnseenReads = JSON.parse(process.argv[2] ?? '');
   // Numbers of processes before this one are lower.
   let unseen = Date.now();
-  const reads = startReads({ ...options, nextUrl: () => `${url}${unseen++}` });
+  const begin = () => startReads({ ...options, nextUrl: () => `${url}${unseen++}` });
+  // The first ones compile this program and open connections.
+  const first = begin();
+  await delay(warmUpMs);
+  await first.stop();
+  const reads = begin();
   process.send?.('reading');
   process.once('message', async () => {
     await reads.stop();
