@@ -218,7 +218,7 @@ describe('the points that an organisation has used', () => {
     const opened = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, opened);
     world.github.fault(htmlError(502));
-    expect(await sync(world.service, home, opened)).toEqual([undefined]);
+    await expect(sync(world.service, home, opened)).rejects.toMatchObject({ code: 'github_failed' });
     expect(await used(home)).toBe(2);
   });
 
