@@ -146,8 +146,8 @@ describe('the action', () => {
     between.close();
     const hash = createHash('sha256').update(rules(70)).digest('hex');
     expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hash}\`.`);
-    expect(comments[0]?.body).toContain('70');
-    expect(comments[0]?.body).not.toContain('90');
+    expect(comments[0]?.body).toMatch(/\b70\b/);
+    expect(comments[0]?.body).not.toMatch(/\b90\b/);
   });
 
   test('applies nothing that was not planned, even if somebody else comments that it was', async () => {
