@@ -61,8 +61,8 @@ const context: Context = {
 
 /** Sets the variables that are not set yet. @returns the path, if there is such a file @throws ConfigError */
 function loadEnvFile(path: string): string | undefined {
-  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
   try {
+    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
     // Node's own message would say that the file is not there.
     accessSync(path, constants.R_OK);
     process.loadEnvFile(path);
