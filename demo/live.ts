@@ -26,6 +26,8 @@ const courses: readonly (readonly Step[])[] = [
 const maxInProgress = 3;
 /** How long to wait until the service has saved a change. */
 const showTimeoutMs = 10_000;
+/** An approval that no rule counts changes no page. */
+const approvalTimeoutMs = 2_000;
 
 interface LiveEvent {
   step: Step;
@@ -92,11 +94,13 @@ export function createLiveEvents(
     const pullRequest = take(work, step);
     if (work.steps.length > 0) queue.push(work);
 
-    for (const deadline = Date.now() + showTimeoutMs; Date.now() < deadline; await delay(30, undefined, { signal })) {
+    const isApproval = step === 'approved';
+    const deadline = Date.now() + (isApproval ? approvalTimeoutMs : showTimeoutMs);
+    for (; Date.now() < deadline; await delay(30, undefined, { signal })) {
       const after = await shown(pullRequest);
       if (after?.tag !== before?.tag) return { step, pullRequest, before, after };
     }
-    return { step, pullRequest, before, after: undefined };
+    return { step, pullRequest, before, after: isApproval ? before : undefined };
   };
 }
 
