@@ -40,7 +40,7 @@ const pairs: readonly Pair[] = [
   ['Changes requested', 'changes_requested > 0', '2', 'facts.changes_requested > 0', '2', 'SUBTRACT'],
   ['Discussed', 'comments > 3 && comments < 10', '1', 'comments > 3 && comments < 10', '1'],
   ['Linked', 'linked_issues > 0', '2', 'facts.linked_issues > 0', '2'],
-  // Characters are counted as ours are, which is no part of the comparison.
+  // Both count characters in the same way: that is not what is compared.
   ['Explained', 'length(body) >= 100', '2', 'characterCount(facts.body) >= 100', '2'],
   ['Quick', 'hours_to_merge <= 24', '4', 'facts.hours_to_merge !== null && facts.hours_to_merge <= 24', '4'],
   [

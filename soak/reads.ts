@@ -112,7 +112,7 @@ if (process.argv[1] === script) {
 export interface Balancer {
   /** Changes as replicas come and go. */
   readonly urls: string[];
-  /** Each in turn. @throws Error if none is ready */
+  /** Each in turn. */
   next(): string;
   /** Resolves when all are in the list. */
   whole(): Promise<void>;
@@ -132,7 +132,8 @@ export function startBalancer(all: readonly string[]): Balancer {
     );
     const place = urls.indexOf(url);
     if (isReady && place === -1) urls.push(url);
-    if (!isReady && place !== -1) urls.splice(place, 1);
+    // The last one stays: a load balancer that knows no better sends requests there.
+    if (!isReady && place !== -1 && urls.length > 1) urls.splice(place, 1);
   };
   const probing = (async () => {
     while (!controller.signal.aborted) {
@@ -144,9 +145,7 @@ export function startBalancer(all: readonly string[]): Balancer {
     urls,
     next() {
       turn += 1;
-      const url = urls[turn % urls.length];
-      if (url === undefined) throw new Error('no replica is ready');
-      return url;
+      return urls[turn % urls.length] ?? '';
     },
     async whole() {
       while (urls.length < all.length) await delay(probeIntervalMs);

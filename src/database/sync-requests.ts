@@ -25,6 +25,7 @@ export type SyncRequest = {
   isCandidate: boolean;
   /** It failed with others, and has been due since: another one made them fail, or GitHub serves none. */
   isSetAside: boolean;
+  /** It failed alone, and is fetched alone. */
   isIsolated: boolean;
   /** GitHub has shown another pull request since this one last failed. */
   hasShownOthers: boolean;
@@ -215,11 +216,10 @@ async function saveFailures(executor: Executor, organisationId: string, decided:
   const idsOf = (some: readonly Decided[]) => githubIdsOf(some.map(({ request }) => request));
   const save = async (some: readonly Decided[], values: { isCandidate: boolean; isIsolated: boolean }) => {
     if (some.length === 0) return;
-    const isIt = hasGithubId(syncRequests, organisationId, idsOf(some));
     await executor
       .update(syncRequests)
       .set({ ...values, failedAt: sql`now()` })
-      .where(isIt);
+      .where(hasGithubId(syncRequests, organisationId, idsOf(some)));
   };
   const split = failed.filter(({ decision }) => decision.kind === 'split');
   const isolated = failed.filter(({ decision }) => 'isIsolated' in decision && decision.isIsolated);
@@ -230,7 +230,7 @@ async function saveFailures(executor: Executor, organisationId: string, decided:
     { isCandidate: false, isIsolated: false },
   );
   if (split.length + isolated.length === 0) return;
-  // One of these makes the others fail, so it is none of the rest.
+  // One of these made its batch fail: the other candidates are cleared.
   const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, not(isOneOf(githubId, idsOf(failed))));
   await executor.update(syncRequests).set({ isCandidate: false }).where(rest);
 }

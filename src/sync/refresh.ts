@@ -68,7 +68,7 @@ async function refreshTogether(
   const settle = async (reference: PullRequestReference) => {
     const { id, nodeId } = reference;
     const answer = answers.get(nodeId);
-    // Each alone, at once: there is no time to look for the one that makes the others fail.
+    // Fetch each alone, all at once: there is no time to search for the one that makes the others fail.
     const last = isShared(answer) ? (await refresh([reference], sharedTimeoutMs)).get(nodeId) : answer;
     failures.set(id, failureOf(last));
   };
