@@ -6,10 +6,11 @@ import {
   isObjectType,
   isUnionType,
   Kind,
-  parse,
+  parse as parseGraphql,
   type SelectionSetNode,
 } from 'graphql';
 import { describe, expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { readTables } from '../../scripts/tables.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { admissionLimits } from '../../src/scoring/admission.ts';
@@ -187,6 +188,18 @@ test('the rules files of the documents are valid, without warnings, and their te
   }
 });
 
+test('all recipes fit into one file once only one rule is named Work', () => {
+  const files = rulesFilesIn(readFileSync('docs/recipes.md', 'utf8')).map(text => parse(text));
+  const all = files.flatMap(({ rules }, index) =>
+    rules.map((rule: { name: string }) => (rule.name === 'Work' ? { ...rule, name: `Work ${index}` } : rule)),
+  );
+  const definitions = files.flatMap(({ define = {} }) => Object.entries(define));
+  const together = { define: Object.fromEntries(definitions), rules: all };
+  expect(Object.keys(together.define)).toHaveLength(definitions.length);
+  const { problems, warnings } = parseRulesFile(stringify(together));
+  expect([...problems, ...warnings]).toEqual([]);
+});
+
 test('the documented limits are those of the code', () => {
   const number = (value: number) => value.toLocaleString('en');
   const limits = rowsWith('What', 'Maximum').map(row => row.Maximum);
@@ -256,7 +269,7 @@ function selected(set: SelectionSetNode | undefined, before = ''): string[] {
 }
 
 test('every source of a fact is a GitHub field that the query selects', () => {
-  const fragment = parse(pullRequestsQuery).definitions.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
+  const fragment = parseGraphql(pullRequestsQuery).definitions.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const asked = new Set(fragment?.kind === Kind.FRAGMENT_DEFINITION ? selected(fragment.selectionSet) : []);
   const exists = (path: string) => {
     let type = githubSchema().getType('PullRequest');
