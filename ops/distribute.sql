@@ -59,6 +59,7 @@ select create_reference_table('service_reports');
 --   content_versions           (organisation_id)
 --   rescore_ranges             (organisation_id, from_id)
 --   score_changes              (organisation_id, pull_request_id, id)
+--   changes                    (organisation_id, transaction, from_id)
 --   webhook_deliveries         (organisation_id, guid)
 --   sync_requests              (organisation_id, github_id)
 --   check_runs                 (organisation_id, pull_request_id)
@@ -76,6 +77,7 @@ select create_distributed_table('rulesets', 'organisation_id', colocate_with => 
 select create_distributed_table('content_versions', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('rescore_ranges', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('score_changes', 'organisation_id', colocate_with => 'pull_requests');
+select create_distributed_table('changes', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('webhook_deliveries', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('sync_requests', 'organisation_id', colocate_with => 'pull_requests');
 select create_distributed_table('check_runs', 'organisation_id', colocate_with => 'pull_requests');

@@ -17,6 +17,7 @@ export type Columns = Omit<
   | 'rulesetVersion'
   | 'fetchTicket'
   | 'fetchedAt'
+  | 'changedBy'
 >;
 
 /** Replaces what PostgreSQL can't hold. */

@@ -8,6 +8,7 @@ import { deletePullRequests } from './pull-requests.ts';
 import { requestRescoring } from './rescoring.ts';
 import {
   accessTokens,
+  changes,
   deletedPullRequests,
   erasedPeople,
   githubLimits,
@@ -39,6 +40,7 @@ const largeTables = [
   webhookDeliveries,
   scoreChanges,
   pullRequests,
+  changes,
   untrackedPullRequests,
   deletedPullRequests,
 ];

@@ -1,8 +1,9 @@
 import { asc, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
+import { recordChanges } from './changes.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
-import { shownHash } from './pull-requests.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 import { hasGithubId, sortedForLocking } from './statement.ts';
 
@@ -11,7 +12,7 @@ import { hasGithubId, sortedForLocking } from './statement.ts';
  * locked in the order of our ids, as re-scoring does, and new rows are inserted in the order of GitHub's.
  */
 
-type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id' | 'factsVersion'>;
+type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id' | 'factsVersion' | 'changedBy'>;
 
 /**
  * Raise it with each new column for a fact, and take the column for null in rows with a lower one. During an upgrade the
@@ -19,7 +20,7 @@ type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId'
  */
 const factsVersion = 1;
 
-type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score'> & { shown: string };
+type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score' | 'changedBy'>;
 
 /** Locks those that are stored. @returns by GitHub id */
 export async function lockPullRequests(
@@ -27,9 +28,9 @@ export async function lockPullRequests(
   organisationId: string,
   githubIds: readonly number[],
 ): Promise<Map<number, KnownPullRequest>> {
-  const { githubId, memberId, score } = pullRequests;
+  const { githubId, memberId, score, changedBy } = pullRequests;
   const rows = await executor
-    .select({ githubId, memberId, score, shown: shownHash })
+    .select({ githubId, memberId, score, changedBy })
     .from(pullRequests)
     .where(hasGithubId(pullRequests, organisationId, githubIds))
     .orderBy(asc(pullRequests.id))
@@ -57,14 +58,48 @@ export async function removeTombstones(
   await executor.delete(deletedPullRequests).where(hasGithubId(deletedPullRequests, organisationId, githubIds));
 }
 
-const keptColumns = new Set(['organisationId', 'id', 'githubId']);
+const keptColumns = new Set(['organisationId', 'id', 'githubId', 'changedBy']);
+
+const excluded = ({ name }: PgColumn) => sql.raw(`excluded."${name}"`);
 
 /** Every column that comes from a fetch, set to the row that was to be inserted. */
 const fetchedColumns: Record<string, SQL> = Object.fromEntries(
   Object.entries(getTableColumns(pullRequests))
     .filter(([property]) => !keptColumns.has(property))
-    .map(([property, column]) => [property, sql.raw(`excluded."${column.name}"`)]),
+    .map(([property, column]) => [property, excluded(column)]),
 );
+
+/** All that any version of the interface shows, without the names of repositories: they are in `url`. */
+const shownColumns: readonly PgColumn[] = [
+  pullRequests.memberId,
+  pullRequests.repositoryId,
+  pullRequests.number,
+  pullRequests.url,
+  pullRequests.state,
+  pullRequests.title,
+  pullRequests.body,
+  pullRequests.author,
+  pullRequests.base,
+  pullRequests.labels,
+  pullRequests.additions,
+  pullRequests.deletions,
+  pullRequests.commits,
+  pullRequests.changedFiles,
+  pullRequests.createdAt,
+  pullRequests.sourceUpdatedAt,
+  pullRequests.mergedAt,
+  pullRequests.closedAt,
+  pullRequests.score,
+  pullRequests.rulesetVersion,
+];
+
+const rowOf = (expressionOf: (column: PgColumn) => SQL) =>
+  // `json` can't be compared.
+  sql`(${sql.join(shownColumns.map(expressionOf), sql`, `)}, ${expressionOf(pullRequests.scoreBreakdown)}::text)`;
+
+/** Stays as it is if clients see no difference. */
+const changedBy = sql`case when ${rowOf(column => sql`${column}`)} is distinct from ${rowOf(excluded)}
+  then excluded.changed_by else ${pullRequests.changedBy} end`;
 
 /**
  * Inserts or updates the pull requests, each whole or not at all: a row stays as it is if its
@@ -82,10 +117,18 @@ export async function savePullRequests(
   if (values.length === 0) return { saved: new Set(), isVisible: false };
   const rows = await executor
     .insert(pullRequests)
-    .values(sortedForLocking(values).map(value => ({ organisationId, id: newId(), factsVersion, ...value })))
+    .values(
+      sortedForLocking(values).map(value => ({
+        organisationId,
+        id: newId(),
+        factsVersion,
+        changedBy: sql`pg_current_xact_id()`,
+        ...value,
+      })),
+    )
     .onConflictDoUpdate({
       target: [pullRequests.organisationId, pullRequests.githubId],
-      set: fetchedColumns,
+      set: { ...fetchedColumns, changedBy },
       setWhere: sql`(${pullRequests.sourceUpdatedAt}, ${pullRequests.fetchTicket})
         <= (excluded.source_updated_at, excluded.fetch_ticket)`,
     })
@@ -94,17 +137,20 @@ export async function savePullRequests(
       githubId: pullRequests.githubId,
       score: pullRequests.score,
       rulesetVersion: pullRequests.rulesetVersion,
+      changedBy: pullRequests.changedBy,
       // xmax is 0 only in a row that this statement inserted: one that it updated was locked first.
       inserted: sql<boolean>`(pull_requests.xmax = 0)`,
     });
 
-  const changes: (typeof scoreChanges.$inferInsert)[] = [];
+  const scoresChanged: (typeof scoreChanges.$inferInsert)[] = [];
+  const changed: string[] = [];
   for (const row of rows) {
     const before = known.get(row.githubId);
     // Another replica inserted it between our two statements: start again and find it.
     if (before === undefined && !row.inserted) throw new TransactionOvertaken();
+    if (before?.changedBy !== row.changedBy) changed.push(row.id);
     if (before?.score === row.score) continue;
-    changes.push({
+    scoresChanged.push({
       organisationId,
       pullRequestId: row.id,
       fromScore: before?.score ?? null,
@@ -113,23 +159,7 @@ export async function savePullRequests(
       rulesetVersion: row.rulesetVersion,
     });
   }
-  if (changes.length > 0) await executor.insert(scoreChanges).values(changes);
-  const saved = rows.map(row => row.githubId);
-  return {
-    saved: new Set(saved),
-    isVisible: changes.length > 0 || (await looksDifferent(executor, organisationId, saved, known)),
-  };
-}
-
-async function looksDifferent(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-  before: ReadonlyMap<number, KnownPullRequest>,
-): Promise<boolean> {
-  const rows = await executor
-    .select({ githubId: pullRequests.githubId, shown: shownHash })
-    .from(pullRequests)
-    .where(hasGithubId(pullRequests, organisationId, githubIds));
-  return rows.some(row => before.get(row.githubId)?.shown !== row.shown);
+  if (scoresChanged.length > 0) await executor.insert(scoreChanges).values(scoresChanged);
+  await recordChanges(executor, organisationId, changed);
+  return { saved: new Set(rows.map(row => row.githubId)), isVisible: changed.length > 0 };
 }

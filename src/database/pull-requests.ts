@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, inArray, type SQL, Subquery, sql } from 'drizzle-orm';
+import { recordChanges } from './changes.ts';
 import type { Database, Executor } from './client.ts';
 import { createExistsAnywhere, lockOrganisation } from './organisations.ts';
 import { deletedPullRequests, pullRequests, repositories, scoreChanges } from './schema.ts';
@@ -36,9 +37,6 @@ const fields = {
   score: pullRequests.score,
   scoreBreakdown: pullRequests.scoreBreakdown,
 };
-
-/** Equal if clients see the same. */
-export const shownHash = sql<string>`md5(row(${sql.join(Object.values(fields), sql`, `)})::text)`;
 
 /** Texts of people; the others are ASCII. */
 const byteStrings = ['url', 'title', 'body', 'scoreBreakdown'] as const;
@@ -244,5 +242,6 @@ export async function deletePullRequests(
   // They can't exist yet: the saves that stored the pull requests removed them.
   const rows = deleted.map(({ githubId, sourceUpdatedAt }) => ({ organisationId, githubId, sourceUpdatedAt, ticket }));
   await executor.insert(deletedPullRequests).values(rows);
+  await recordChanges(executor, organisationId, ids, { isDeletion: true });
   return deleted;
 }

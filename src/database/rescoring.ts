@@ -182,19 +182,25 @@ export async function* readRange(
   }
 }
 
-/** Puts the repositories' present names into the addresses of the range's pull requests. */
+/**
+ * Puts the repositories' present names into the addresses of the range's pull requests.
+ *
+ * @returns ids of those that it changed
+ */
 export async function followRepositoryNames(
   executor: Executor,
   organisationId: string,
   { fromId, untilId }: Pick<RescoreRange, 'fromId' | 'untilId'>,
-): Promise<void> {
+): Promise<string[]> {
   const present = sql`substring(url from '^(https?://.+/)[^/]+/[^/]+/pull/[0-9]+$')
     || repositories.name || '/pull/' || number`;
-  await executor.execute(sql`
-    update pull_requests set url = ${present} from repositories
+  const { rows } = await executor.execute<{ id: string }>(sql`
+    update pull_requests set url = ${present}, changed_by = pg_current_xact_id() from repositories
     where pull_requests.organisation_id = ${organisationId}
       and pull_requests.id >= ${fromId} and pull_requests.id < ${untilId ?? afterAllIds}
-      and repositories.organisation_id = ${organisationId} and repositories.id = repository_id and url <> ${present}`);
+      and repositories.organisation_id = ${organisationId} and repositories.id = repository_id and url <> ${present}
+    returning pull_requests.id`);
+  return rows.map(({ id }) => id);
 }
 
 export interface NewScore {
@@ -224,7 +230,8 @@ export async function saveScores(
           as scores (id, fetch_ticket, from_score, score, breakdown)
       ), saved as (
         update pull_requests
-        set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = $2
+        set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = $2,
+          changed_by = pg_current_xact_id()
         from scores
         where organisation_id = $1 and pull_requests.id = scores.id
           and pull_requests.fetch_ticket = scores.fetch_ticket

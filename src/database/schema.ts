@@ -48,6 +48,9 @@ const jsonText = customType<{ data: string; driverData: unknown }>({
   fromDriver: value => JSON.stringify(value),
 });
 
+/** The id of a transaction, which is never given out again. In JavaScript a text of digits. */
+const transactionId = customType<{ data: string }>({ dataType: () => 'xid8' });
+
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 const now = (name: string) => moment(name).notNull().defaultNow();
 
@@ -284,6 +287,11 @@ export const pullRequests = pgTable(
     fetchTicket: bigint('fetch_ticket', { mode: 'number' }).notNull(),
     /** When the fetch was saved, or when the sweep last asked for one. */
     fetchedAt: now('fetched_at'),
+    /**
+     * The transaction that last changed what clients see; it has a row in `changes`. Without an index, so that
+     * re-scoring changes no index.
+     */
+    changedBy: transactionId('changed_by').notNull().default('0'),
   },
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
@@ -467,6 +475,24 @@ export const scoreChanges = pgTable(
     primaryKey({ columns: [table.organisationId, table.pullRequestId, table.id] }),
     check('score_changes_cause', sql`${table.cause} in ('pull_request', 'ruleset')`),
   ],
+);
+
+/**
+ * The feed of changes. A row says: this transaction changed pull requests with these ids, namely those whose `changed_by`
+ * it is. Others in between have not changed, or changed again later.
+ */
+export const changes = pgTable(
+  'changes',
+  {
+    organisationId: organisationId(),
+    transaction: transactionId('transaction').notNull(),
+    fromId: uuid('from_id').notNull(),
+    /** Inclusive. */
+    untilId: uuid('until_id').notNull(),
+    isDeletion: boolean('is_deletion').notNull().default(false),
+    recordedAt: now('recorded_at'),
+  },
+  table => [primaryKey({ columns: [table.organisationId, table.transaction, table.fromId] })],
 );
 
 /** A separate table: changing a version must not wait for a lock on the organisation's row. */

@@ -1,3 +1,4 @@
+import { recordChangedRange } from '../database/changes.ts';
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';
@@ -93,7 +94,8 @@ async function rescoreRanges(work: Work, organisationId: string, ranges: readonl
       await saveScores(executor, organisationId, rulesetVersion, changed);
       const { fromId, untilId } = range;
       const scoredPart = { fromId, untilId: restFromId ?? untilId };
-      if (range.urlsStale) await followRepositoryNames(executor, organisationId, scoredPart);
+      const renamed = range.urlsStale ? await followRepositoryNames(executor, organisationId, scoredPart) : [];
+      await recordChangedRange(executor, organisationId, [...changed.map(({ id }) => id), ...renamed]);
       saved += scored;
     }
     if (saved > 0) await renewContentVersion(executor, organisationId);
