@@ -195,6 +195,7 @@ export const members = pgTable(
     primaryKey({ columns: [table.organisationId, table.id] }),
     unique('members_github_id').on(table.organisationId, table.githubId),
     index('members_by_creation').on(table.organisationId, table.createdAt, table.id),
+    index('members_by_login').on(table.organisationId, sql`lower(${table.login})`).concurrently(),
   ],
 );
 
@@ -220,6 +221,7 @@ export const repositories = pgTable(
   table => [
     primaryKey({ columns: [table.organisationId, table.id] }),
     unique('repositories_github_id').on(table.organisationId, table.githubId),
+    index('repositories_by_name').on(table.organisationId, sql`lower(${table.name})`).concurrently(),
   ],
 );
 
@@ -307,6 +309,22 @@ export const pullRequests = pgTable(
     check('pull_requests_state', sql`${table.state} in ('closed', 'draft', 'merged', 'open')`),
     index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
     index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
+    // For lists with filters: see src/database/pull-request-filters.ts. The lists of a member in 2025-04 use one of them.
+    ...(
+      [
+        ['creation', table.createdAt],
+        ['update', table.sourceUpdatedAt],
+        ['merge', table.mergedAt],
+      ] as const
+    ).flatMap(([name, time]) => {
+      const { organisationId, id, state, repositoryId, memberId } = table;
+      const lists = [
+        index(`pull_requests_of_state_by_${name}`).on(organisationId, state, time, id),
+        index(`pull_requests_of_repository_by_${name}`).on(organisationId, repositoryId, state, time, id),
+        index(`pull_requests_of_member_by_${name}`).on(organisationId, memberId, time, id, state, repositoryId),
+      ];
+      return lists.map(list => (time.notNull ? list : list.where(sql`${time} is not null`)).concurrently());
+    }),
     index('pull_requests_by_number').on(table.organisationId, table.repositoryId, table.number),
     index('pull_requests_by_fetch').on(table.organisationId, table.fetchedAt),
     index('pull_requests_open').on(table.organisationId, table.id).where(sql`${table.state} in ('draft', 'open')`),

@@ -106,8 +106,10 @@ test("migrations that Drizzle's own migrator applied are not applied again", asy
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
-  await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({}) });
-  expect(await migrateDatabase(url)).toBe(0);
+  // It runs all in one transaction, in which the next one can't build its indexes.
+  await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({ last: 5 }) });
+  const { length: all } = await readJournal();
+  expect(await migrateDatabase(url)).toBe(all - 6);
 });
 
 test('a schema of an earlier release is refused without an upgrade, and an empty database is set up', async () => {

@@ -1,0 +1,11 @@
+CREATE INDEX CONCURRENTLY "members_by_login" ON "members" USING btree ("organisation_id",lower("login"));--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_state_by_creation" ON "pull_requests" USING btree ("organisation_id","state","created_at","id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_repository_by_creation" ON "pull_requests" USING btree ("organisation_id","repository_id","state","created_at","id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_member_by_creation" ON "pull_requests" USING btree ("organisation_id","member_id","created_at","id","state","repository_id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_state_by_update" ON "pull_requests" USING btree ("organisation_id","state","source_updated_at","id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_repository_by_update" ON "pull_requests" USING btree ("organisation_id","repository_id","state","source_updated_at","id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_member_by_update" ON "pull_requests" USING btree ("organisation_id","member_id","source_updated_at","id","state","repository_id");--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_state_by_merge" ON "pull_requests" USING btree ("organisation_id","state","merged_at","id") WHERE "pull_requests"."merged_at" is not null;--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_repository_by_merge" ON "pull_requests" USING btree ("organisation_id","repository_id","state","merged_at","id") WHERE "pull_requests"."merged_at" is not null;--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "pull_requests_of_member_by_merge" ON "pull_requests" USING btree ("organisation_id","member_id","merged_at","id","state","repository_id") WHERE "pull_requests"."merged_at" is not null;--> statement-breakpoint
+CREATE INDEX CONCURRENTLY "repositories_by_name" ON "repositories" USING btree ("organisation_id",lower("name"));
