@@ -7,7 +7,7 @@ import autocannon from 'autocannon';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { createFactsReader } from '../src/database/facts.ts';
-import { type RescoreRange, readRange } from '../src/database/rescoring.ts';
+import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
 import type { FactName } from '../src/scoring/facts.ts';
 import { withClient } from './database.ts';
 import { startProcess } from './processes.ts';

@@ -1,5 +1,5 @@
 import type { Facts } from '../src/scoring/facts.ts';
-import { characterCount } from '../src/scoring/language/text.ts';
+import { characterCount } from '../src/scoring/language/text-operations.ts';
 import type { RuleAction, RuleDefinition } from '../src/scoring/rule.ts';
 
 /** A rule in our language, and its condition and value as one would write them in JavaScript. */

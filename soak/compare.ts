@@ -14,7 +14,7 @@ import {
   webhookDeliveries,
 } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
-import { formatInteger } from '../src/text/numbers.ts';
+import { formatInteger } from '../src/text/number-formats.ts';
 import type { Arena } from './arena.ts';
 import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';

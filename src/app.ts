@@ -7,7 +7,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { accountRoutes } from './api/account.ts';
 import { requireHost } from './api/addresses.ts';
 import { requireAuthentication } from './api/authentication.ts';
-import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/errors.ts';
+import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/error-replies.ts';
 import { addOperationRoutes } from './api/health.ts';
 import { memberRoutes } from './api/members.ts';
 import { describeApi, operatorPath } from './api/openapi.ts';

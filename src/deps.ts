@@ -3,7 +3,7 @@ import { type Config, isUnencrypted } from './config.ts';
 import { connectDatabase, type Database } from './database/client.ts';
 import { joinEmbeddedDatabase } from './database/embedded.ts';
 import { migrateDatabase } from './database/migrations.ts';
-import { createGithub, type Github } from './github/client.ts';
+import { createGithub, type Github } from './github/github.ts';
 import type { Scorer } from './scorer/jobs.ts';
 import { createLocalScorer } from './scorer/local.ts';
 import { createScorer } from './scorer/scorer.ts';

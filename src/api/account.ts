@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findUserRow } from '../database/users.ts';
 import { invalidToken } from './authentication.ts';
-import { errorResponses } from './errors.ts';
+import { errorResponses } from './error-replies.ts';
 import { dataOf } from './pagination.ts';
 import { representUser, User } from './users.ts';
 

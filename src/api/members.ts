@@ -5,7 +5,7 @@ import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from
 import { formatId, parseId } from '../ids.ts';
 import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
-import { errorResponses, unknownId } from './errors.ts';
+import { errorResponses, unknownId } from './error-replies.ts';
 import { notModified } from './page-cache.ts';
 import { dataOf, PageQuery, pageOf, sendList } from './pagination.ts';
 import { PullRequest, paginatePullRequests } from './pull-requests.ts';

@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { GithubRequest, RateLimit } from '../github/transport.ts';
 import { version } from '../package.ts';
-import { fingerprintOf } from '../sync/ask-github.ts';
+import { fingerprintOf } from '../sync/share-github-points.ts';
 
 /** How long a scrape waits for the database: by default, Prometheus gives up after ten seconds. */
 const databaseTimeoutMs = 1_000;

@@ -16,7 +16,7 @@ import { createRefresh } from '../sync/refresh.ts';
 import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
-import { errorResponses, unknownId } from './errors.ts';
+import { errorResponses, unknownId } from './error-replies.ts';
 import { notModified } from './page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
 import { closedObject, namedObject } from './validation.ts';

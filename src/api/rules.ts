@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
 import { findRulesetVersion, type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
-import { errorResponses } from './errors.ts';
+import { errorResponses } from './error-replies.ts';
 import { dataOf, sendList } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 import { closedObject, namedObject } from './validation.ts';

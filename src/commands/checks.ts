@@ -4,7 +4,7 @@ import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { mayWriteChecks } from '../github/permissions.ts';
 import { createInspection } from '../github/rest.ts';
-import { keepToLimits } from '../sync/ask-github.ts';
+import { keepToLimits } from '../sync/share-github-points.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator } from './context.ts';
 

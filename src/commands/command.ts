@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
-import { askServer, type ServerRequest } from './server.ts';
+import { askServer, type ServerRequest } from './running-service.ts';
 
 /** The result of a command: one document for programs, lines for people. */
 export interface Answer {

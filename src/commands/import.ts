@@ -2,7 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/estimate-import.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import { counted, duration, formatInteger } from '../text/numbers.ts';
+import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, parseDay, showTime } from './context.ts';

@@ -10,7 +10,7 @@ import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { formatId, type IdPrefix } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/sync-members.ts';
-import { counted, formatInteger } from '../text/numbers.ts';
+import { counted, formatInteger } from '../text/number-formats.ts';
 import { table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import { type Answer, jsonDocument, type PullscoreCommand } from './command.ts';

@@ -2,7 +2,7 @@ import { copyDatabase } from '../database/copy.ts';
 import { joinEmbeddedDatabase } from '../database/embedded.ts';
 import { migrateDatabase } from '../database/migrations.ts';
 import { createDeps } from '../deps.ts';
-import { counted } from '../text/numbers.ts';
+import { counted } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';
 

@@ -1,6 +1,7 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import { beginRemoval, countRemoved, finishRemoval } from '../database/erasure.ts';
 import { whileRenewing } from '../database/lease.ts';
+import { leasePruning } from '../database/old-rows.ts';
 import {
   addOrganisation,
   findGithubOrganisation,
@@ -8,11 +9,10 @@ import {
   type Organisation,
   releaseLogin,
 } from '../database/organisations.ts';
-import { leasePruning } from '../database/pruning.ts';
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
-import { askGithub, followIdentity } from '../sync/ask-github.ts';
-import { counted } from '../text/numbers.ts';
+import { askGithub, followIdentity } from '../sync/share-github-points.ts';
+import { counted } from '../text/number-formats.ts';
 import { shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

@@ -1,4 +1,4 @@
-import { duration } from '../text/numbers.ts';
+import { duration } from '../text/number-formats.ts';
 import { bar, lineWidth, plain, truncate } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
 

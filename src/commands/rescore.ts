@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Executor } from '../database/client.ts';
-import { countOutdated } from '../database/rescoring.ts';
+import { countOutdated } from '../database/rescore-ranges.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
-import { counted, formatInteger } from '../text/numbers.ts';
+import { counted, formatInteger } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { countWorkers } from './doctor/inspection.ts';

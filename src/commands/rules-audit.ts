@@ -1,7 +1,7 @@
 import { type AuditDocument, readAudit, rounding } from '../reports/audit.ts';
 import { maxAudited } from '../scorer/plan.ts';
 import type { Way } from '../scoring/plan/audit-ways.ts';
-import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../text/numbers.ts';
+import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../text/number-formats.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, UsageError } from './context.ts';

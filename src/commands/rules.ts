@@ -1,7 +1,7 @@
 import { getRuleset } from '../database/rules.ts';
 import { type AppliedDocument, applyRules, type RulesDocument, readRules } from '../reports/rules.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { counted } from '../text/numbers.ts';
+import { counted } from '../text/number-formats.ts';
 import { plain } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, confirm, operator, operatorName, UsageError } from './context.ts';

@@ -9,7 +9,7 @@ import {
   type StandingsDocument,
   type StandingsQuery,
 } from '../reports/standings.ts';
-import { counted, fixedPercent, formatInteger, twoDecimals } from '../text/numbers.ts';
+import { counted, fixedPercent, formatInteger, twoDecimals } from '../text/number-formats.ts';
 import { grid, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, checkUsage, UsageError } from './context.ts';

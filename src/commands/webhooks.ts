@@ -19,7 +19,7 @@ import { getRuleset } from '../database/rules.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
 import { describeSuspension } from '../errors.ts';
-import { counted } from '../text/numbers.ts';
+import { counted } from '../text/number-formats.ts';
 import { brief, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';

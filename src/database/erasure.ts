@@ -5,7 +5,7 @@ import { addErased, finishErased, readErased } from './erased-people.ts';
 import { listMembers, type Member } from './members.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests } from './pull-requests.ts';
-import { requestRescoring } from './rescoring.ts';
+import { requestRescoring } from './rescore-ranges.ts';
 import {
   accessTokens,
   changes,

@@ -7,7 +7,7 @@ import { databaseUnavailable } from '../errors.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
 import type { Database } from './client.ts';
 import { connectToServer } from './connection.ts';
-import { requireUsable } from './server.ts';
+import { requireUsable } from './server-requirements.ts';
 import type { Selection } from './statement.ts';
 
 const migrationsFolder = join(dirname(createRequire(import.meta.url).resolve('#package.json')), 'migrations');

@@ -3,7 +3,7 @@ import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
-import { requestRescoring } from './rescoring.ts';
+import { requestRescoring } from './rescore-ranges.ts';
 import { repositories } from './schema.ts';
 import { hasGithubId, sortedForLocking } from './statement.ts';
 import { requestUntrackedOfOtherOwners } from './untracked-pull-requests.ts';

@@ -7,7 +7,7 @@ import { storable } from '../text/storable.ts';
 import { recordAuditEvent } from './audit-log.ts';
 import type { Database, Executor } from './client.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
-import { requestRescoring } from './rescoring.ts';
+import { requestRescoring } from './rescore-ranges.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
 import { createSelection, placeholder, query, type RowOf } from './statement.ts';
 

@@ -1,9 +1,9 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { requestInBackground } from './background-requests.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { members, untrackedPullRequests } from './schema.ts';
 import { hasGithubId, isOneOf } from './statement.ts';
-import { requestInBackground } from './sweep.ts';
 import { anyTime } from './sync-requests.ts';
 
 /*

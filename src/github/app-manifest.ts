@@ -4,10 +4,10 @@ import { plain } from '../text/terminal.ts';
 import { createOctokit, type GithubConfig, toPkcs8 } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { decode, Reply, UnexpectedReply } from './decode.ts';
-import { errorOfRequest, githubFailed, isHttpError } from './errors.ts';
+import { errorOfRequest, githubFailed, isHttpError } from './github-error.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 import { permissionTitles } from './permissions.ts';
-import { unexpectedReplyError } from './replies.ts';
+import { unexpectedReplyError } from './reply-entries.ts';
 
 const timeoutMs = 8_000;
 const maxReplyBytes = 1024 * 1024;

@@ -1,4 +1,4 @@
-import { errorOfFailures, type GithubError, type GraphqlFailure, githubRefused, isRefusal } from './errors.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure, githubRefused, isRefusal } from './github-error.ts';
 import { permissionTitles } from './permissions.ts';
 
 /**

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { githubNotConfigured } from '../errors.ts';
 import { decode, present, Reply } from './decode.ts';
-import { errorOfRequest, githubFailed, githubRefused, isHttpError } from './errors.ts';
+import { errorOfRequest, githubFailed, githubRefused, isHttpError } from './github-error.ts';
 
 export type GithubConfig = Config['github'];
 

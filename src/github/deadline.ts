@@ -1,4 +1,4 @@
-import { timeoutError } from './errors.ts';
+import { timeoutError } from './github-error.ts';
 
 /**
  * Runs `work`, and rejects with `github_timeout` if it takes longer.

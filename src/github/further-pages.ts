@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox';
 import type { ServiceError } from '../errors.ts';
 import { decode, matches, Reply, UnexpectedReply } from './decode.ts';
-import { errorOfFailures, GithubError, type GraphqlFailure } from './errors.ts';
+import { errorOfFailures, GithubError, type GraphqlFailure } from './github-error.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 import { nodeIdOf } from './pull-request.ts';
 import { type LongList, longLists, selectPage } from './pull-request-queries.ts';
-import { unexpectedReplyError } from './replies.ts';
+import { unexpectedReplyError } from './reply-entries.ts';
 import { rateLimit } from './transport.ts';
 
 /*

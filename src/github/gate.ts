@@ -1,4 +1,4 @@
-import { timeoutError } from './errors.ts';
+import { timeoutError } from './github-error.ts';
 
 /**
  * Lets only so many pieces of work run at once; the others wait in order.

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { connectionErrorCode, githubFailed, proxyError } from './errors.ts';
+import { connectionErrorCode, githubFailed, proxyError } from './github-error.ts';
 
 const mebibyte = 1024 * 1024;
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);

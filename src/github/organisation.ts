@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox';
 import { decode, linkOrNone, matches, optionalUnixSeconds, present, Reply } from './decode.ts';
-import type { GraphqlFailure } from './errors.ts';
+import type { GraphqlFailure } from './github-error.ts';
 import { pageInfo, pageOf, readPageInfo } from './pages.ts';
 import { rateLimit } from './transport.ts';
 

@@ -2,9 +2,9 @@ import { type Static, Type } from '@sinclair/typebox';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { decode, present, Reply, UnexpectedReply, unixSeconds } from './decode.ts';
-import { errorOfRequest, githubRefused, isHttpError } from './errors.ts';
+import { errorOfRequest, githubRefused, isHttpError } from './github-error.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
-import { unexpectedReplyError } from './replies.ts';
+import { unexpectedReplyError } from './reply-entries.ts';
 
 /** What GitHub says about the credentials. */
 export interface CredentialFacts {

@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
+import { createGate } from './gate.ts';
 import {
   clockOf,
   errorOfFailures,
@@ -15,8 +16,7 @@ import {
   isHttpError,
   isRateLimit,
   rateLimitError,
-} from './errors.ts';
-import { createGate } from './gate.ts';
+} from './github-error.ts';
 import { createGuardedFetch } from './guarded-fetch.ts';
 
 export interface GithubOptions {

@@ -7,7 +7,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { invalidToken } from '../api/authentication.ts';
-import { errorResponses } from '../api/errors.ts';
+import { errorResponses } from '../api/error-replies.ts';
 import { documentOptions, serveDocument } from '../api/openapi.ts';
 import { closedObject } from '../api/validation.ts';
 import { findUserRow } from '../database/users.ts';

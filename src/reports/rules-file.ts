@@ -4,7 +4,7 @@ import type { Scorer } from '../scorer/jobs.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain/explain.ts';
 import type { CheckedFile } from '../scoring/file/check-rules-file.ts';
 import type { FileProblem } from '../scoring/file/yaml-node.ts';
-import { formatInteger, signed } from '../text/numbers.ts';
+import { formatInteger, signed } from '../text/number-formats.ts';
 import { brief } from '../text/terminal.ts';
 
 /** More than 200 rules of maximum size need. */

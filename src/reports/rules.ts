@@ -1,7 +1,7 @@
 import { type Actor, recordAuditEvent } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import { getOrganisation } from '../database/organisations.ts';
-import { countOutdated } from '../database/rescoring.ts';
+import { countOutdated } from '../database/rescore-ranges.ts';
 import { applyRuleset, getRuleset, type RulesetWithSource } from '../database/rules.ts';
 import { defineKey } from '../scoring/file/rules-file.ts';
 

@@ -1,7 +1,7 @@
 import type { Database } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation } from '../database/organisations.ts';
-import { countOutdated } from '../database/rescoring.ts';
+import { countOutdated } from '../database/rescore-ranges.ts';
 import { readFacts, readSnapshot } from '../database/snapshot.ts';
 import { isCounted, listPointsByRule, listTotals, type Period } from '../database/standings.ts';
 import { badRequest } from '../errors.ts';

@@ -12,7 +12,7 @@ import {
   readRange,
   saveScores,
   splitRemainder,
-} from '../database/rescoring.ts';
+} from '../database/rescore-ranges.ts';
 import type { Work } from './work.ts';
 
 /** After this a batch ends early. One pull request may take as long again. */

@@ -5,13 +5,13 @@
  * slow or busy machine refuses the same rules. This is not the wall, since another text may be slower than those written
  * here. The wall is the time that rules may take once they are in force: src/scorer.
  */
-import { decimal } from '../text/numbers.ts';
+import { decimal } from '../text/number-formats.ts';
 import { type Facts, factOf } from './facts.ts';
 import { type CheckedEntry, treesOf } from './language/compile.ts';
 import { parseExpression } from './language/expression.ts';
 import type { Value } from './language/functions.ts';
 import type { Pattern } from './language/pattern.ts';
-import { compareText } from './language/text.ts';
+import { compareText } from './language/text-operations.ts';
 import { factsRead, type TypedExpression } from './language/tree.ts';
 import type { OnEntry } from './ruleset.ts';
 import { createWorstCases, type Syllables, syllablesFor, usualSyllables } from './worst-cases.ts';

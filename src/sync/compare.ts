@@ -1,3 +1,4 @@
+import { requestListed, sweepPullRequests } from '../database/background-requests.ts';
 import {
   areMembersDue,
   claimComparison,
@@ -16,16 +17,15 @@ import {
   saveRepositories,
 } from '../database/repositories.ts';
 import { secondsFromNow } from '../database/statement.ts';
-import { requestListed, sweepPullRequests } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { maxPageSize } from '../github/client.ts';
-import { isTransientFailure } from '../github/errors.ts';
-import { askGithub, countOrganisationsOnCredential } from './ask-github.ts';
+import { maxPageSize } from '../github/github.ts';
+import { isTransientFailure } from '../github/github-error.ts';
 import { fullName } from './choose-repositories.ts';
 import { reasonOf } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
 import { listPage } from './list-page.ts';
+import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
 import { syncMembers } from './sync-members.ts';
 
 /** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */

@@ -1,9 +1,8 @@
 import type { Organisation } from '../database/organisations.ts';
 import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { maxPageSize, maxPullRequests } from '../github/client.ts';
+import { maxPageSize, maxPullRequests } from '../github/github.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
-import { pointsLeft } from './ask-github.ts';
 import {
   type ChosenRepositories,
   chooseRepositories,
@@ -15,6 +14,7 @@ import {
   parseNames,
 } from './choose-repositories.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
+import { pointsLeft } from './share-github-points.ts';
 
 /**
  * Seconds that GitHub takes for fifty pull requests with every fact, as an estimate: GitHub times out after ten, this

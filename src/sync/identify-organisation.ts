@@ -2,8 +2,8 @@ import { isDatabaseUnavailable } from '../database/failures.ts';
 import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { notFound, ServiceError } from '../errors.ts';
-import { GithubError } from '../github/errors.ts';
-import { askGithub } from './ask-github.ts';
+import { GithubError } from '../github/github-error.ts';
+import { askGithub } from './share-github-points.ts';
 import { shrinkPage } from './shrink-page.ts';
 
 /**

@@ -1,15 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { requestListed } from '../database/background-requests.ts';
 import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
 import { getUsableVersion, type Organisation } from '../database/organisations.ts';
 import { beginImport, endImport, saveProgress, saveRepositories } from '../database/repositories.ts';
-import { requestListed } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isTransientFailure } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { requireLimits } from './ask-github.ts';
 import {
   chooseRepositories,
   type FailedRepository,
@@ -23,6 +22,7 @@ import { estimateOf, type ImportEstimate } from './estimate-import.ts';
 import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
 import { listPage } from './list-page.ts';
 import { createRequestWorker } from './serve-requests.ts';
+import { requireLimits } from './share-github-points.ts';
 
 export interface ImportOptions extends ImportScope {
   /** Stops after the page under way; the next import continues there. */

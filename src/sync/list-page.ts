@@ -1,8 +1,8 @@
+import type { ListedPullRequest } from '../database/background-requests.ts';
 import type { Organisation } from '../database/organisations.ts';
-import type { ListedPullRequest } from '../database/sweep.ts';
 import type { Deps } from '../deps.ts';
 import { notFound, type ServiceError } from '../errors.ts';
-import { askGithub } from './ask-github.ts';
+import { askGithub } from './share-github-points.ts';
 import { shrinkPage } from './shrink-page.ts';
 
 /** A page of a repository's list. */

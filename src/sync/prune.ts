@@ -1,6 +1,5 @@
 import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
 import { moveLease, whileRenewing } from '../database/lease.ts';
-import { isBeingRemoved } from '../database/organisations.ts';
 import {
   claimPruning,
   deleteEventsOfRemovedOrganisations,
@@ -9,7 +8,8 @@ import {
   deleteOldLimits,
   foldScoreChanges,
   type Retention,
-} from '../database/pruning.ts';
+} from '../database/old-rows.ts';
+import { isBeingRemoved } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 

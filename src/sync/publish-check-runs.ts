@@ -15,8 +15,8 @@ import { ServiceError } from '../errors.ts';
 import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
 import { factsOf } from '../scoring/facts.ts';
-import { askGithub } from './ask-github.ts';
 import { nextTry, reasonOf } from './decide.ts';
+import { askGithub } from './share-github-points.ts';
 import { checkRunSummary, checkRunTitle } from './write-check-run.ts';
 
 /** Between two check runs of one pull request. */

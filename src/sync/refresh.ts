@@ -4,7 +4,7 @@ import { getOrganisation } from '../database/organisations.ts';
 import { findPullRequestReferences, type PullRequestReference } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { notFound } from '../errors.ts';
-import { maxPullRequests } from '../github/client.ts';
+import { maxPullRequests } from '../github/github.ts';
 import { isShared } from './decide.ts';
 import { type SyncAnswer, syncByNodeIds } from './sync-pull-requests.ts';
 

@@ -1,4 +1,4 @@
-import { findOutdatedOrganisation } from '../database/rescoring.ts';
+import { findOutdatedOrganisation } from '../database/rescore-ranges.ts';
 import type { Deps } from '../deps.ts';
 
 /**

@@ -5,9 +5,9 @@ import { findDueSyncRequests, type SyncRequest, writeDecisions } from '../databa
 import { claimSyncTurn, endSyncTurn } from '../database/sync-turns.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { maxPullRequests } from '../github/client.ts';
-import { credentialOf, pointsLeft } from './ask-github.ts';
+import { maxPullRequests } from '../github/github.ts';
 import { type Answer, chooseBatch, decide } from './decide.ts';
+import { credentialOf, pointsLeft } from './share-github-points.ts';
 import { syncByNodeIds } from './sync-pull-requests.ts';
 
 /** How long a request that is fetched alone lets others go first. */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { maxPageSize } from '../github/client.ts';
-import { GithubError } from '../github/errors.ts';
+import { maxPageSize } from '../github/github.ts';
+import { GithubError } from '../github/github-error.ts';
 
 /** How many entries are not too much for GitHub. After ten minutes it is asked for all again. */
 const sizes = new LRUCache<string, number>({ max: 3_000, ttl: 600_000 });

@@ -5,8 +5,8 @@ import { lockOrganisation, type Organisation } from '../database/organisations.t
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
-import { askGithub } from './ask-github.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
+import { askGithub } from './share-github-points.ts';
 import { shrinkPage } from './shrink-page.ts';
 
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */

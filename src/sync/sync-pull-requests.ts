@@ -21,13 +21,13 @@ import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { GithubError, isTransientFailure } from '../github/errors.ts';
+import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
-import type { FetchResult } from '../github/replies.ts';
+import type { FetchResult } from '../github/reply-entries.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
-import { askGithub, type Urgency } from './ask-github.ts';
 import type { Answer, Failure } from './decide.ts';
+import { askGithub, type Urgency } from './share-github-points.ts';
 import { saveAuthors } from './sync-members.ts';
 
 /** What happened to a fetched pull request. */

@@ -2,7 +2,7 @@
 import { maxSummaryBytes } from '../github/check-runs.ts';
 import { type Explanation, missingParts } from '../scoring/explain/explain.ts';
 import { code, markdownTable } from '../text/markdown.ts';
-import { counted, formatInteger, signed } from '../text/numbers.ts';
+import { counted, formatInteger, signed } from '../text/number-formats.ts';
 import { right } from '../text/terminal.ts';
 
 /** Entries that do not count yet; each may have several conditions. */

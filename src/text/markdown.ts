@@ -1,5 +1,5 @@
 /** Other people's texts in GitHub's Markdown. */
-import { formatInteger } from './numbers.ts';
+import { formatInteger } from './number-formats.ts';
 import { type Column, plain, truncate } from './terminal.ts';
 
 const maxTextWidth = 200;

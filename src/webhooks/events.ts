@@ -1,8 +1,8 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/background-requests.ts';
 import type { Executor } from '../database/client.ts';
 import { requestComparison } from '../database/comparisons.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
-import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/sweep.ts';
 import {
   type DeliveryOutcome,
   findCommentedPullRequest,

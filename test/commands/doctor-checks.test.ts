@@ -15,7 +15,7 @@ import { hook as checkedHook, readHook } from '../../src/commands/doctor/webhook
 import { loadConfig } from '../../src/config.ts';
 import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';
 import type { ServiceReport } from '../../src/database/service-reports.ts';
-import type { Github } from '../../src/github/client.ts';
+import type { Github } from '../../src/github/github.ts';
 import type { GithubInspection } from '../../src/github/rest.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */

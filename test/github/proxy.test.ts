@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { createGithub } from '../../src/github/client.ts';
+import { createGithub } from '../../src/github/github.ts';
 import { createInspection } from '../../src/github/rest.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';

@@ -104,7 +104,7 @@ export const changes: readonly Change[] = [
     ['        isNull(members.leftAt),\n', ''],
     ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
   ]),
-  ...of('Membership', 'database/sweep.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
+  ...of('Membership', 'database/background-requests.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
   ...of('Membership', 'sync/sync-members.ts', sync('members', 'order'), [
     ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
   ]),
@@ -116,7 +116,9 @@ export const changes: readonly Change[] = [
     [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
-  ...of('Repositories', 'database/sweep.ts', sync('transfers'), [[', isInPresentRepository(organisationId)', '']]),
+  ...of('Repositories', 'database/background-requests.ts', sync('transfers'), [
+    [', isInPresentRepository(organisationId)', ''],
+  ]),
 
   ...of('Fairness', 'database/sync-turns.ts', sync('request-worker', 'loops', 'races'), [
     ['.orderBy(syncServedAt)', '.orderBy(id)'],
@@ -138,7 +140,7 @@ export const changes: readonly Change[] = [
     ["now() + interval '1 minute', ${earliest}", '${earliest}'],
   ]),
 
-  ...of('Scores', 'database/rescoring.ts', sync('rescore', 'races', 'expensive-rules'), [
+  ...of('Scores', 'database/rescore-ranges.ts', sync('rescore', 'races', 'expensive-rules'), [
     ['          and pull_requests.fetch_ticket = scores.fetch_ticket\n', ''],
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     ['    eq(rescoreRanges.id, id),\n', ''],
@@ -155,7 +157,7 @@ export const changes: readonly Change[] = [
     ['if (breakdown !== former.breakdown) {', 'if (true) {'],
   ]),
 
-  ...of('Points', 'database/github-rate-limits.ts', sync('ask-github'), [
+  ...of('Points', 'database/github-rate-limits.ts', sync('share-github-points'), [
     ['and(eq(id, organisationId), isOfThisHour)', 'eq(id, organisationId)'],
     ['then ${pointsUsed} else 0 end', 'then ${pointsUsed} else ${pointsUsed} end'],
     ['${resetAt - toleranceSeconds}', '${resetAt}'],
@@ -174,7 +176,7 @@ export const changes: readonly Change[] = [
     ['.then(() => moveLease(executor, lease))', ''],
   ]),
 
-  ...of('Bounds', 'database/pruning.ts', sync('prune'), [
+  ...of('Bounds', 'database/old-rows.ts', sync('prune'), [
     ["(state <> 'pending' or received_at < now() - ${kept.pendingDeliveries}::interval)", 'true'],
     ['or received_at < now() - ${kept.pendingDeliveries}::interval', ''],
     ['happened_at < now() - ${kept.syncEvents}::interval', 'true'],
@@ -193,7 +195,7 @@ export const changes: readonly Change[] = [
   ...of(
     'Text',
     'text/storable.ts',
-    [...sync('identity'), 'test/scoring/text.test.ts'],
+    [...sync('identity'), 'test/scoring/text-operations.test.ts'],
     [
       [".replaceAll('\\0', '\\uFFFD')", ''],
       [".replace(/\\p{Surrogate}/gu, '\\uFFFD')", ''],
@@ -210,7 +212,7 @@ export const changes: readonly Change[] = [
   ),
   ...of(
     'Text',
-    'database/sweep.ts',
+    'database/background-requests.ts',
     ['test/webhooks/deliveries.test.ts'],
     [
       ['sql`labels @> array[${storable(former.label)}]`', 'sql`labels @> array[${former.label}]`'],

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
-import { countOutdated } from '../../src/database/rescoring.ts';
+import { countOutdated } from '../../src/database/rescore-ranges.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';

@@ -1,7 +1,7 @@
 import type { Facts } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import type { ArithmeticOperator, ComparisonOperator } from '../../src/scoring/language/syntax.ts';
-import { compareText } from '../../src/scoring/language/text.ts';
+import { compareText } from '../../src/scoring/language/text-operations.ts';
 import type { TypedExpression } from '../../src/scoring/language/tree.ts';
 
 const arithmetic: Record<ArithmeticOperator, (left: number, right: number) => number> = {

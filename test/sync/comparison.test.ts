@@ -1,11 +1,11 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
-import { sweepPullRequests } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
 import { lockOrganisation } from '../../src/database/organisations.ts';
-import { requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
+import { requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { requestListed } from '../../src/database/background-requests.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
-import { requestListed } from '../../src/database/sweep.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';

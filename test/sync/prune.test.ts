@@ -2,7 +2,7 @@ import { asc, eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
-import { claimPruning, foldScoreChanges } from '../../src/database/pruning.ts';
+import { claimPruning, foldScoreChanges } from '../../src/database/old-rows.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';

@@ -5,7 +5,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
-import { readRange, saveScores } from '../../src/database/rescoring.ts';
+import { readRange, saveScores } from '../../src/database/rescore-ranges.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '../../src/database/rescoring.ts';
+import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';

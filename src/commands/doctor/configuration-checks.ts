@@ -8,7 +8,7 @@ import {
   type ServiceReport,
   setsVariable,
 } from '../../database/service-reports.ts';
-import { counted } from '../../text/numbers.ts';
+import { counted } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { defineCheck, list, ok, type Verdict, warning } from './findings.ts';
 import { describeVariables, type Scope } from './scope.ts';

@@ -3,7 +3,7 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
 import { driverError, isDatabaseUnavailable } from '../../database/failures.ts';
 import { ServiceError } from '../../errors.ts';
-import { counted } from '../../text/numbers.ts';
+import { counted } from '../../text/number-formats.ts';
 import { brief, labelled } from '../../text/terminal.ts';
 
 export const areas = {

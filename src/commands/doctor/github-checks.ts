@@ -2,11 +2,11 @@
 import type { Database } from '../../database/client.ts';
 import { findLimits } from '../../database/github-rate-limits.ts';
 import type { IdentifiedOrganisation, Organisation } from '../../database/organisations.ts';
-import { type Github, maxPageSize } from '../../github/client.ts';
+import { type Github, maxPageSize } from '../../github/github.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/rest.ts';
-import { credentialOf } from '../../sync/ask-github.ts';
-import { counted, duration } from '../../text/numbers.ts';
+import { credentialOf } from '../../sync/share-github-points.ts';
+import { counted, duration } from '../../text/number-formats.ts';
 import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
 import { findUnconfirmedRepositories, type UnconfirmedRepository } from './inspection.ts';
 import { command, logs, nameOf, type OrganisationScope, type Scope } from './scope.ts';

@@ -6,14 +6,14 @@ import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
-import { countOutdated } from '../../database/rescoring.ts';
+import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { countGoneDeliveries, goneDays } from '../../database/webhook-deliveries.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
-import { countOrganisationsOnCredential } from '../../sync/ask-github.ts';
 import { maxRefetchesPerHour } from '../../sync/compare.ts';
-import { counted, duration } from '../../text/numbers.ts';
+import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
+import { counted, duration } from '../../text/number-formats.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';

@@ -3,7 +3,7 @@ import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { webAddress } from '../../github/app-manifest.ts';
 import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
-import { counted, duration } from '../../text/numbers.ts';
+import { counted, duration } from '../../text/number-formats.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
 import type { Call, CurrentScope } from './github-checks.ts';

@@ -1,13 +1,13 @@
 import type { Executor } from '../../database/client.ts';
 import { type ExplanationDocument, parseTarget, readExplanation } from '../../reports/explanation.ts';
 import { keptChanges } from '../../sync/prune.ts';
-import { counted, formatInteger } from '../../text/numbers.ts';
+import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
 import { type Answer, type FromServer, type PullscoreCommand, withActions } from '../command.ts';
 import { type Context, checkUsage, requireOrganisation, showTime, UsageError, withDeps } from '../context.ts';
 import { describeRescoring } from '../rescore.ts';
 import { loadRules } from '../rules-file.ts';
-import { askServer } from '../server.ts';
+import { askServer } from '../running-service.ts';
 import { showExplanation } from './text.ts';
 
 async function showStanding(context: Context, document: ExplanationDocument, executor?: Executor): Promise<string> {

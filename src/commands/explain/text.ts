@@ -3,7 +3,7 @@
 import { placeOf, points } from '../../reports/rules-file.ts';
 import type { ExplainedEntry, ExplainedRule, Explanation } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
-import { counted, formatInteger } from '../../text/numbers.ts';
+import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief } from '../../text/terminal.ts';
 
 const maxTextWidth = 80;

@@ -4,7 +4,7 @@ import type { PlannedMember } from '../../reports/plan.ts';
 import { type Bucket, roundStep } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
 import { type Html, html, nothing } from '../../text/html.ts';
-import { decimal, formatInteger } from '../../text/numbers.ts';
+import { decimal, formatInteger } from '../../text/number-formats.ts';
 import { plain, truncate } from '../../text/terminal.ts';
 import { bucketLabel } from './wording.ts';
 

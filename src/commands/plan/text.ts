@@ -4,7 +4,7 @@ import type { AuditComparison, ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
-import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/numbers.ts';
+import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/number-formats.ts';
 import {
   bar,
   type Column,

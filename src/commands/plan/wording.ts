@@ -3,7 +3,7 @@
 import type { PlanDocument, PlannedRule } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
-import { counted, formatInteger, twoDecimals } from '../../text/numbers.ts';
+import { counted, formatInteger, twoDecimals } from '../../text/number-formats.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
 export const isFirst = ({ rules }: PlanDocument): boolean =>

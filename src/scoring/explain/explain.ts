@@ -1,8 +1,8 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 
 import type { Facts } from '../facts.ts';
-import { type CheckedEntry, clampScore, scoreLimits } from '../language/compile.ts';
-import { roundHalfAway } from '../language/functions.ts';
+import type { CheckedEntry } from '../language/compile.ts';
+import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';

@@ -6,7 +6,7 @@
 import { type Facts, factOf, type SourceName } from '../facts.ts';
 import { compileExpression } from '../language/compile.ts';
 import type { ArithmeticOperator, ComparisonOperator } from '../language/syntax.ts';
-import { compareText } from '../language/text.ts';
+import { compareText } from '../language/text-operations.ts';
 import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 
 /** The smallest and the largest value of a number, unless it is absent. */

@@ -1,7 +1,7 @@
 /** Parts of expressions that are valid and can hardly be meant. */
 import { factOf, type SourceName } from '../facts.ts';
 import { functionsOfItems } from '../language/hints.ts';
-import { excerpt } from '../language/text.ts';
+import { excerpt } from '../language/text-operations.ts';
 import { factsRead, type TypedExpression } from '../language/tree.ts';
 import { constantOf, isFact } from './constancy.ts';
 import { neverMore } from './test-facts.ts';

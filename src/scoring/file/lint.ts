@@ -1,9 +1,9 @@
 /** What a valid rules file probably does not mean. */
 
-import { type CheckedEntry, scoreLimits, treesOf } from '../language/compile.ts';
-import { roundHalfAway } from '../language/functions.ts';
+import { type CheckedEntry, treesOf } from '../language/compile.ts';
+import { roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { DefinitionError } from '../language/syntax.ts';
-import { excerpt } from '../language/text.ts';
+import { excerpt } from '../language/text-operations.ts';
 import { type CheckedDefinitions, definitionsUsed, type TypedExpression } from '../language/tree.ts';
 import type { RuleDefinition } from '../rule.ts';
 import { describeProblem, type RuleProblem } from '../ruleset.ts';

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { judge, measureRules } from '../admission.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
 import { suggestion } from '../language/nearest-name.ts';
-import { characterCount } from '../language/text.ts';
+import { characterCount } from '../language/text-operations.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
 import { checkRule, type OnEntry, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';

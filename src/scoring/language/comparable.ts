@@ -3,7 +3,7 @@ import { factOf } from '../facts.ts';
 import { hintOfMismatch, messageOfDay } from './hints.ts';
 import { nearestName } from './nearest-name.ts';
 import { type ComparisonOperator, ExpressionError } from './syntax.ts';
-import { excerpt } from './text.ts';
+import { excerpt } from './text-operations.ts';
 import { type TypedExpression, typeOf } from './tree.ts';
 
 const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);

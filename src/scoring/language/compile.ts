@@ -5,8 +5,9 @@
 
 import { type Facts, factOf, type SourceName } from '../facts.ts';
 import type { RuleLogic } from '../rule.ts';
-import { roundHalfAway, type Value } from './functions.ts';
-import { compareText } from './text.ts';
+import type { Value } from './functions.ts';
+import { clampScore, effectOf, scoreLimits } from './rounding.ts';
+import { compareText } from './text-operations.ts';
 import type { TypedExpression } from './tree.ts';
 
 export interface CheckedEntry {
@@ -30,10 +31,6 @@ export interface Score {
   /** JSON text of an array of breakdown entries. */
   breakdown: string;
 }
-
-/** The range of scores and effects: 32-bit signed integers. */
-export const scoreLimits = { minimum: -(2 ** 31), maximum: 2 ** 31 - 1 } as const;
-const { minimum, maximum } = scoreLimits;
 
 /** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
 const sourceLimit = 20_000;
@@ -164,7 +161,7 @@ function createWriter() {
       return;
     }
     statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
-    statements += `if (v !== 0 && v >= ${minimum} && v <= ${maximum}) { score ${sign}= v; `;
+    statements += `if (v !== 0 && v >= ${scoreLimits.minimum} && v <= ${scoreLimits.maximum}) { score ${sign}= v; `;
     statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
   }
 
@@ -190,12 +187,6 @@ function createWriter() {
   const finishValue = <Result>(code: string) => make('facts', `return ${code};`) as (facts: Facts) => Result;
 
   return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
-}
-
-/** The value rounded, or 0 if it is absent or out of range. */
-function effectOf(value: number): number {
-  const effect = roundHalfAway(value);
-  return effect >= minimum && effect <= maximum ? effect : 0;
 }
 
 /** A value that is a plain number, such as 5 or -5; undefined for others. */
@@ -241,9 +232,6 @@ export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts)
     return { score: clampScore(score), breakdown: breakdown === '' ? '[]' : `${breakdown}]` };
   };
 }
-
-/** Limits a sum of effects to the range of scores. */
-export const clampScore = (sum: number): number => Math.min(Math.max(sum, minimum), maximum);
 
 /** What each entry adds to a score, without a breakdown: negative if it subtracts, 0 if it does not count. */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts) => number[] {

@@ -32,7 +32,7 @@ import {
   tooLong,
   withoutBrackets,
 } from './syntax.ts';
-import { characterCount, excerpt } from './text.ts';
+import { characterCount, excerpt } from './text-operations.ts';
 import {
   type CheckedDefinitions,
   type CheckedExpression,

@@ -1,9 +1,11 @@
 /** The functions of the rule language. docs/rules.md says what they mean; a test runs its examples. */
+
 import { startOfDay } from '../../text/times.ts';
 import type { FactType, SourceName } from '../facts.ts';
 import { compileGlob } from './glob.ts';
 import { compilePattern, matchesAny, type Pattern, PatternError, type Patterns, prepareWith } from './pattern.ts';
-import { characterCount, containsText } from './text.ts';
+import { roundHalfAway } from './rounding.ts';
+import { characterCount, containsText } from './text-operations.ts';
 
 export type Value = number | string | boolean | readonly string[];
 
@@ -40,11 +42,6 @@ function readDate(text: string): number {
   const time = startOfDay(text);
   if (time === undefined) throw new PatternError('is not a valid day; write it like "2026-01-31"');
   return time;
-}
-
-/** Rounds to the nearest integer, halves away from zero; `Math.round` would turn −0.5 into −0. */
-export function roundHalfAway(value: number): number {
-  return value < 0 ? -Math.round(-value) : Math.round(value);
 }
 
 /**

@@ -3,7 +3,7 @@
  * one character of a folder, `{a,b}` either. A leading dot is a character like any other, and case counts.
  */
 import { compilePattern, type Pattern, PatternError } from './pattern.ts';
-import { containsText, excerpt } from './text.ts';
+import { containsText, excerpt } from './text-operations.ts';
 
 interface Translation {
   regex: string;

@@ -15,7 +15,7 @@ import {
   tooLarge,
   tooLong,
 } from './syntax.ts';
-import { characterCount, excerpt } from './text.ts';
+import { characterCount, excerpt } from './text-operations.ts';
 
 /** The members of jsep's class that are used here; its type declarations leave them out. */
 interface JsepReader {

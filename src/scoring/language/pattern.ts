@@ -7,7 +7,7 @@
  * steps at a time from a table. A character costs at most size²/128 word operations, whatever the text.
  */
 import { RE2JS, RE2JSException } from 're2js';
-import { characterCount } from './text.ts';
+import { characterCount } from './text-operations.ts';
 
 /** Why a pattern is refused; `message` is the end of a sentence about it. */
 export class PatternError extends Error {}

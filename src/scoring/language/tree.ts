@@ -3,7 +3,7 @@ import type { FactType, SourceName } from '../facts.ts';
 import type { FunctionDefinition } from './functions.ts';
 import { createPatterns, type Patterns } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
-import { excerpt } from './text.ts';
+import { excerpt } from './text-operations.ts';
 
 /** An expression without problems, and what it counts within the limits, with the definitions that it uses. */
 export interface CheckedExpression {

@@ -4,7 +4,8 @@
  */
 
 import { type Facts, factNames, type SourceName } from '../facts.ts';
-import { clampScore, compileEffects, treesOf } from '../language/compile.ts';
+import { compileEffects, treesOf } from '../language/compile.ts';
+import { clampScore } from '../language/rounding.ts';
 import { factsRead } from '../language/tree.ts';
 import { checkRules, type Ruleset } from '../ruleset.ts';
 import { type Change, changesOf, type Way, ways } from './audit-ways.ts';

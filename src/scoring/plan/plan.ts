@@ -5,7 +5,8 @@
 
 import { rank } from '../../rank.ts';
 import type { Facts } from '../facts.ts';
-import { type CheckedEntry, clampScore, compileEffects, treesOf } from '../language/compile.ts';
+import { type CheckedEntry, compileEffects, treesOf } from '../language/compile.ts';
+import { clampScore } from '../language/rounding.ts';
 import { definitionsUsed, factsRead } from '../language/tree.ts';
 import { type CheckedRule, checkRules, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { bucketsOf, createDistribution, type Distribution } from './distribution.ts';

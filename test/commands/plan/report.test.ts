@@ -4,7 +4,7 @@ import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { distributionChart } from '../../../src/commands/plan/charts.ts';
 import { planMarkdown } from '../../../src/commands/plan/markdown.ts';
-import { planReport } from '../../../src/commands/plan/report.ts';
+import { planReport } from '../../../src/commands/plan/page.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { newId } from '../../../src/ids.ts';
 import { type PlanDocument, planDocument } from '../../../src/reports/plan.ts';

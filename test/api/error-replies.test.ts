@@ -10,7 +10,7 @@ import {
   handleErrors,
   sendError,
   unknownId,
-} from '../../src/api/errors.ts';
+} from '../../src/api/error-replies.ts';
 import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
 
 interface LogLine {

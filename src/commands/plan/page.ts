@@ -8,7 +8,7 @@ import type { ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from '../../reports/plan.ts';
 import type { EntryResult, Share } from '../../scoring/plan/plan.ts';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
-import { counted, decimal, fixedPercent, formatInteger, percent, signed } from '../../text/numbers.ts';
+import { counted, decimal, fixedPercent, formatInteger, percent, signed } from '../../text/number-formats.ts';
 import { descriptions } from '../rules-audit.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import { planStyle } from './style.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { UnexpectedReply } from '../../src/github/decode.ts';
-import type { GraphqlFailure } from '../../src/github/errors.ts';
-import { GithubError } from '../../src/github/errors.ts';
+import type { GraphqlFailure } from '../../src/github/github-error.ts';
+import { GithubError } from '../../src/github/github-error.ts';
 import { readListedRepository, readMembers, readOwners } from '../../src/github/organisation.ts';
 import { nodeIdOf, readListedPullRequest } from '../../src/github/pull-request.ts';
 import {
@@ -12,7 +12,7 @@ import {
   readEntry,
   readPage,
   unexpectedReplyError,
-} from '../../src/github/replies.ts';
+} from '../../src/github/reply-entries.ts';
 
 const node = {
   id: 'PR_7',

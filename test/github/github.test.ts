@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Github } from '../../src/github/client.ts';
+import type { Github } from '../../src/github/github.ts';
 import { pointsOfFetch } from '../../src/github/pull-request-queries.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';

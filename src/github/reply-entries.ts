@@ -1,6 +1,6 @@
 import type { ServiceError } from '../errors.ts';
 import { UnexpectedReply } from './decode.ts';
-import { errorOfFailures, type GithubError, type GraphqlFailure, githubFailed } from './errors.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure, githubFailed } from './github-error.ts';
 import { type FetchedPullRequest, isComplete, readPullRequest } from './pull-request.ts';
 
 /*

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { characterCount, compareText, containsText, excerpt } from '../../src/scoring/language/text.ts';
+import { characterCount, compareText, containsText, excerpt } from '../../src/scoring/language/text-operations.ts';
 import { storable } from '../../src/text/storable.ts';
 import { readTime, startOfDay } from '../../src/text/times.ts';
 

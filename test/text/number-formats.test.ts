@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decimal, duration, fixedPercent, percent, signed, twoDecimals } from '../../src/text/numbers.ts';
+import { decimal, duration, fixedPercent, percent, signed, twoDecimals } from '../../src/text/number-formats.ts';
 
 test.each([
   [0.2, '1 s'],

@@ -4,10 +4,10 @@ import { blockGithub, countPoints, findLimits, saveReply } from '../../src/datab
 import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import { credentialOf, keepToLimits } from '../../src/sync/ask-github.ts';
 import { estimateImport } from '../../src/sync/estimate-import.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';

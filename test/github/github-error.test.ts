@@ -13,7 +13,7 @@ import {
   isTransientFailure,
   rateLimitError,
   timeoutError,
-} from '../../src/github/errors.ts';
+} from '../../src/github/github-error.ts';
 
 const failure = (type: string, message = 'it says', path: GraphqlFailure['path'] = []) => ({ type, message, path });
 

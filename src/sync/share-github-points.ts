@@ -15,8 +15,8 @@ import {
 } from '../database/organisations.ts';
 import { drawTicket } from '../database/tickets.ts';
 import type { Deps } from '../deps.ts';
-import type { Github } from '../github/client.ts';
-import { GithubError } from '../github/errors.ts';
+import type { Github } from '../github/github.ts';
+import { GithubError } from '../github/github-error.ts';
 import type { RateLimit } from '../github/transport.ts';
 
 /** A hash of the token or of the App's id. Limits belong to it: a new token does not inherit those of the old one. */

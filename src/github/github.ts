@@ -2,8 +2,8 @@ import { notFound, ServiceError } from '../errors.ts';
 import { type CheckRun, checkRunsMutation, errorsOfCheckRuns } from './check-runs.ts';
 import type { GithubConfig, OrganisationReference } from './credentials.ts';
 import { UnexpectedReply } from './decode.ts';
-import { errorOfFailures, type GithubError, type GraphqlFailure } from './errors.ts';
 import { readFurtherPages } from './further-pages.ts';
+import { errorOfFailures, type GithubError, type GraphqlFailure } from './github-error.ts';
 import {
   type GithubIdentity,
   membersQuery,
@@ -30,7 +30,7 @@ import {
   readEntry,
   readPage,
   unexpectedReplyError,
-} from './replies.ts';
+} from './reply-entries.ts';
 import { createTransport, type GithubOptions, type RequestContext, type RequestListener } from './transport.ts';
 
 /** GitHub allows 100, but with all their facts it answers only 50 in time. */
