@@ -1,28 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import underPressure from '@fastify/under-pressure';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
-import { accountRoutes } from './api/account.ts';
+import Fastify, { type FastifyBaseLogger } from 'fastify';
+import { version202504 } from './api/2025-04/version.ts';
+import { version202612 } from './api/2026-12/version.ts';
 import { requireHost } from './api/addresses.ts';
-import { requireAuthentication } from './api/authentication.ts';
-import { ErrorBody, handleClientError, handleConnections, handleErrors, sendError } from './api/error-replies.ts';
+import { createErrorSender, handleClientError, handleConnections, handleErrors } from './api/error-replies.ts';
 import { addOperationRoutes } from './api/health.ts';
-import { memberRoutes } from './api/members.ts';
-import { describeApi, operatorPath } from './api/openapi.ts';
+import { serveDocumentation } from './api/openapi.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
-import { PageLinks, PageMeta } from './api/pagination.ts';
-import { pullRequestRoutes, pullRequestSchemas } from './api/pull-requests.ts';
-import { limitRequests } from './api/rate-limit.ts';
 import { boundReplies } from './api/replies.ts';
-import { ruleRoutes } from './api/rules.ts';
-import { userRoutes } from './api/users.ts';
+import { serveVersion } from './api/serve-version.ts';
 import { compileValidator } from './api/validation.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
-import { describeOperatorApi, operatorRoutes } from './operator/routes.ts';
+import { operatorVersion } from './operator/routes.ts';
 import { webhookRoutes } from './webhooks/route.ts';
 
 declare module 'fastify' {
@@ -30,8 +24,12 @@ declare module 'fastify' {
     readonly deps: Deps;
     readonly sendPage: SendPage;
     readonly admitBodies: AdmitBodies;
+    readonly refuseUnread: ReturnType<typeof boundReplies>;
   }
 }
+
+/** Newest first. */
+const versions = [version202612, version202504, operatorVersion];
 
 export type App = Awaited<ReturnType<typeof buildApp>>;
 
@@ -52,6 +50,7 @@ export async function buildApp(
   }: { maxEventLoopDelayMs?: number; maxReplyMs?: number; metricsMaxAgeMs?: number; isHealthOnly?: boolean } = {},
 ) {
   const { config, log } = deps;
+  const sendError = createErrorSender(versions);
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new Fastify.LogController({ disableRequestLogging: true }),
@@ -92,13 +91,12 @@ export async function buildApp(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => undefined);
   handleConnections(app);
-  handleErrors(app);
+  handleErrors(app, sendError);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
   requireHost(app);
-  const refuseUnread = boundReplies(app, maxReplyMs);
-  for (const schema of [ErrorBody, PageMeta, PageLinks, ...pullRequestSchemas]) app.addSchema(schema);
+  app.decorate('refuseUnread', boundReplies(app, maxReplyMs));
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -118,56 +116,8 @@ export async function buildApp(
   });
   addOperationRoutes(app, metricsMaxAgeMs);
   if (isHealthOnly) return app;
-  await describeApi(app);
+  await app.register(async docs => serveDocumentation(docs, versions));
   await app.register(webhookRoutes, { prefix: '/webhooks' });
-  /** Requires a bearer token. */
-  const protect = async (api: FastifyInstance) => {
-    api.addHook('onSend', async (_request, reply) => {
-      if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
-    });
-    requireAuthentication(api, deps);
-    api.addHook('onRequest', refuseUnread);
-    if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
-  };
-  await app.register(
-    async api => {
-      if (config.corsOrigins.length > 0) {
-        // Only preflights are the plugin's: all else is answered as without CORS.
-        api.addHook('onRequest', async ({ method, headers }, reply) => {
-          const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
-          if (method === 'OPTIONS' && !isPreflight) return reply.callNotFound();
-        });
-        await api.register(cors, {
-          origin: [...config.corsOrigins],
-          methods: ['GET', 'PUT', 'DELETE'],
-          allowedHeaders: ['authorization', 'content-type', 'if-none-match', 'x-request-id'],
-          exposedHeaders: [
-            'etag',
-            'retry-after',
-            'x-ratelimit-limit',
-            'x-ratelimit-remaining',
-            'x-ratelimit-reset',
-            'x-request-id',
-          ],
-          maxAge: 3_600,
-        });
-      }
-      await protect(api);
-      for (const routes of [accountRoutes, memberRoutes, pullRequestRoutes, ruleRoutes, userRoutes]) {
-        await api.register(routes);
-      }
-    },
-    { prefix: '/2025-04' },
-  );
-  await app.register(
-    async operator => {
-      await describeOperatorApi(operator);
-      await operator.register(async api => {
-        await protect(api);
-        await api.register(operatorRoutes);
-      });
-    },
-    { prefix: operatorPath },
-  );
+  for (const version of versions) await app.register(async api => serveVersion(api, version));
   return app;
 }

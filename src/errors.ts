@@ -29,23 +29,28 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses;
 
+interface ErrorOptions {
+  cause?: unknown;
+  parameter?: string | undefined;
+  retryAfter?: number;
+}
+
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   /** What the reader should do next, a sentence; undefined if there is nothing to do. */
   readonly action: string | undefined;
+  /** The request's parameter that is to blame, by its name. */
+  readonly parameter: string | undefined;
   /** Seconds after which another try makes sense; becomes `Retry-After`. */
   readonly retryAfter: number | undefined;
 
   /** @param message what went wrong, a sentence */
-  constructor(
-    code: ErrorCode,
-    message: string,
-    options: { action?: string | undefined; cause?: unknown; retryAfter?: number } = {},
-  ) {
+  constructor(code: ErrorCode, message: string, options: ErrorOptions & { action?: string | undefined } = {}) {
     super(message, { cause: options.cause });
     this.name = 'ServiceError';
     this.code = code;
     this.action = options.action;
+    this.parameter = options.parameter;
     this.retryAfter = options.retryAfter;
   }
 
@@ -62,7 +67,7 @@ export class ServiceError extends Error {
 /** Makes errors of one code: what went wrong, and what the reader should do next. */
 const errorOf =
   (code: ErrorCode) =>
-  (message: string, action?: string, options: { cause?: unknown; retryAfter?: number } = {}): ServiceError =>
+  (message: string, action?: string, options: ErrorOptions = {}): ServiceError =>
     new ServiceError(code, message, { action, ...options });
 
 export const badRequest = errorOf('bad_request');

@@ -6,17 +6,16 @@ import { errorResponses } from './error-replies.ts';
 import { dataOf } from './pagination.ts';
 import { representUser, User } from './users.ts';
 
-const Account = Type.Omit(User, ['email'], { $id: 'Account', description: 'The user who holds the token' });
+export const Account = Type.Omit(User, ['email'], { $id: 'Account', description: 'The user who holds the token' });
 
 export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  app.addSchema(Account);
 
   app.get(
     '/account',
     {
       schema: {
-        operationId: 'v202504.account.show',
+        operationId: 'account.show',
         summary: 'Get the current account',
         tags: ['Account'],
         response: {

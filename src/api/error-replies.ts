@@ -17,9 +17,7 @@ import {
   ServiceError,
   unsupportedMediaType,
 } from '../errors.ts';
-import { namedObject } from './validation.ts';
-
-export const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
+import type { Version } from './version.ts';
 
 const descriptions: Partial<Record<ErrorCode, string>> = {
   bad_request: 'A parameter is not valid; the message says which and why',
@@ -40,7 +38,7 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
  * @param codes error codes, each optionally with the reasons for it in this route
  */
 export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode, reasons: string])[]) {
-  const described = (description: string) => ({ ...Type.Ref(ErrorBody), description });
+  const described = (description: string) => ({ ...Type.Ref('Error'), description });
   const all = (
     ['unauthenticated', 'forbidden', ...codes, 'rate_limited', 'internal', 'database_unavailable'] as const
   ).map(entry => (typeof entry === 'string' ? ([entry, descriptions[entry] ?? entry] as const) : entry));
@@ -68,13 +66,30 @@ function asServiceError(error: FastifyError | Error, request: FastifyRequest): S
 }
 
 /** Without the query, in which a client may have put a secret. */
+const pathOf = (url: string): string => url.replace(/[?#].*$/s, '');
+
 const describeRequest = ({ method, url }: FastifyRequest) => ({
   method,
-  path: url.replace(/[?#].*$/s, '').slice(0, 200),
+  path: pathOf(url).slice(0, 200),
 });
 
-export function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
-  const failure = asServiceError(error, request);
+/** Makes the error handler. An error has the form of the version to which its path belongs, known or not. */
+export function createErrorSender(versions: readonly Version[]) {
+  const versionOf = ({ routeOptions, url }: FastifyRequest) => {
+    // A client may send a whole address, as to a proxy.
+    const [, first] = (routeOptions.url ?? pathOf(url.replace(/^https?:\/\/[^/]*/, ''))).split('/');
+    return versions.find(({ name }) => name === first);
+  };
+  return (error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void =>
+    sendError(asServiceError(error, request), versionOf(request), request, reply);
+}
+
+function sendError(
+  failure: ServiceError,
+  version: Version | undefined,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const { code, status } = failure;
   const isOurs = status >= 500 && code !== 'overloaded';
   // Operators must see why a webhook is refused; GitHub shows them only the status.
@@ -94,11 +109,12 @@ export function sendError(error: FastifyError | Error, request: FastifyRequest, 
   reply.header('cache-control', 'no-store').removeHeader('etag');
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   // Sent as text, so that no response schema of the route applies.
-  reply.serializer(String).send(JSON.stringify({ message: failure.text }));
+  const body = version?.representError(failure, request.id) ?? { message: failure.text };
+  reply.serializer(String).send(JSON.stringify(body));
 }
 
-/** Gives every error the Error body, also on unknown paths. Call it before adding routes. */
-export function handleErrors(app: FastifyInstance): void {
+/** Gives every error a body, also on unknown paths. Call it before adding routes. */
+export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof createErrorSender>): void {
   // Each path is stored under GET, with the methods that it has.
   const paths = createRouter({ ...app.initialConfig.routerOptions });
   app.addHook('onRoute', ({ url, method }) => {
@@ -115,7 +131,7 @@ export function handleErrors(app: FastifyInstance): void {
     return route === null || hasEmptyValue(route.params) ? undefined : route.store;
   };
   const unknownPath = ({ url }: FastifyRequest) => {
-    const path = url.replace(/[?#].*$/s, '');
+    const path = pathOf(url);
     const shorter = path.replace(/\/+$/, '');
     const exists = shorter !== path && methodsOf(shorter) !== undefined;
     return notFound(

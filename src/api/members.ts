@@ -3,37 +3,47 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { findMemberRow, type MemberRow, memberExistsAnywhere, readMembers } from '../database/members.ts';
 import { formatId, parseId } from '../ids.ts';
-import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-replies.ts';
 import { notModified } from './page-cache.ts';
 import { dataOf, PageQuery, pageOf, sendList } from './pagination.ts';
-import { PullRequest, paginatePullRequests } from './pull-requests.ts';
-import { closedObject, namedObject } from './validation.ts';
+import { paginatePullRequests, type RepresentPullRequest } from './pull-requests.ts';
+import { closedObject } from './validation.ts';
+import { versionUrl } from './version.ts';
 
-const Member = namedObject('Member', {
+/** The fields of a member that every version has. */
+export const memberFields = {
   id: Type.String({ description: 'Identifier of the member' }),
   name: Type.String({ description: 'Name' }),
   profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
   created_at: Type.Integer({ description: 'When this service first knew the member, Unix seconds' }),
-  links: closedObject({
-    pull_requests: Type.String({ format: 'uri', description: "Reference to the member's pull requests" }),
-  }),
+};
+
+export const MemberLinks = closedObject({
+  pull_requests: Type.String({ format: 'uri', description: "Reference to the member's pull requests" }),
 });
+
+/** A member as a version shows them. @param base the address with which the version's paths begin */
+export type RepresentMember = (row: MemberRow, base: string) => object;
 
 const MemberParams = Type.Object({ member: Type.String({ description: 'Unique identifier of the member' }) });
 
-const represent = ({ id, name, photoUrl, createdAt }: MemberRow, base: string) => ({
+export const representMember = ({ id, name, photoUrl, createdAt }: MemberRow) => ({
   id: formatId('mem', id),
   name,
   profile_photo_url: photoUrl,
   created_at: Number(createdAt),
-  links: { pull_requests: `${base}/2025-04/members/${formatId('mem', id)}/pull-requests` },
 });
 
-export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
+export const memberLinks = ({ id }: MemberRow, base: string) => ({
+  pull_requests: `${base}/members/${formatId('mem', id)}/pull-requests`,
+});
+
+export const memberRoutes: FastifyPluginAsyncTypebox<{
+  represent: RepresentMember;
+  representPullRequest: RepresentPullRequest;
+}> = async (app, { represent, representPullRequest }) => {
   const { database } = app.deps;
-  app.addSchema(Member);
 
   const getMember = async (organisationId: string, text: string): Promise<MemberRow> => {
     const id = parseId('mem', text);
@@ -47,18 +57,18 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     '/members',
     {
       schema: {
-        operationId: 'v202504.members.index',
+        operationId: 'members.index',
         summary: 'List all members',
         description: 'Members of the organisation, sorted by creation date, most recent first.',
         tags: ['Members'],
         response: {
-          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref(Member)), 'The members')),
+          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref('Member')), 'The members')),
           ...errorResponses(),
         },
       },
     },
     async (request, reply) => {
-      const base = baseUrl(request);
+      const base = versionUrl(request);
       const steps = readMembers(database, request.caller.organisationId);
       // The first step is awaited here: until the reply has begun, a failure is an error like any other.
       const { value: first } = await steps.next();
@@ -75,19 +85,19 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     '/members/:member',
     {
       schema: {
-        operationId: 'v202504.members.show',
+        operationId: 'members.show',
         summary: 'Retrieve a member',
         tags: ['Members'],
         params: MemberParams,
         response: {
-          200: dataOf(Type.Ref(Member), 'The member'),
+          200: dataOf(Type.Ref('Member'), 'The member'),
           ...errorResponses(['not_found', 'There is no member with this id']),
         },
       },
     },
     async request => {
       const row = await getMember(request.caller.organisationId, request.params.member);
-      return { data: represent(row, baseUrl(request)) };
+      return { data: represent(row, versionUrl(request)) };
     },
   );
 
@@ -95,14 +105,14 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
     '/members/:member/pull-requests',
     {
       schema: {
-        operationId: 'v202504.members.pull-requests.index',
+        operationId: 'members.pull-requests.index',
         summary: 'List member pull requests',
         description: 'Pull requests of one member, sorted by creation date, most recent first.',
         tags: ['Members'],
         params: MemberParams,
         querystring: PageQuery,
         response: {
-          200: pageOf(PullRequest),
+          200: pageOf('PullRequest'),
           ...notModified,
           ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
         },
@@ -112,7 +122,7 @@ export const memberRoutes: FastifyPluginAsyncTypebox = async app => {
       app.sendPage(request, reply, async () => {
         const { organisationId } = request.caller;
         const { id: memberId } = await getMember(organisationId, request.params.member);
-        return paginatePullRequests(database, request, { organisationId, memberId });
+        return paginatePullRequests(database, request, { organisationId, memberId }, representPullRequest);
       }),
   );
 };

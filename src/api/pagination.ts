@@ -5,8 +5,8 @@ import { Value } from '@sinclair/typebox/value';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
-import { baseUrl } from './addresses.ts';
 import { closedObject, namedObject } from './validation.ts';
+import { versionUrl } from './version.ts';
 
 export const PageQuery = Type.Object({
   cursor: Type.Optional(
@@ -30,19 +30,22 @@ export type PageQuery = Static<typeof PageQuery>;
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const NullableUri = Type.Union([Type.String({ format: 'uri' }), Type.Null()]);
 
-export const PageMeta = namedObject('PageMeta', {
+const PageMeta = namedObject('PageMeta', {
   path: { ...NullableString, description: 'Base path for paginator-generated URLs' },
   per_page: Type.Integer({ description: 'Number of items on a page' }),
   next_cursor: { ...NullableString, description: 'Cursor pointing to the next set of items' },
   prev_cursor: { ...NullableString, description: 'Cursor pointing to the previous set of items' },
 });
 
-export const PageLinks = namedObject('PageLinks', {
+const PageLinks = namedObject('PageLinks', {
   first: NullableString,
   last: NullableString,
   prev: NullableUri,
   next: NullableUri,
 });
+
+/** To which pages refer. */
+export const pageSchemas = [PageMeta, PageLinks];
 
 /** A reply whose only property is `data`. */
 export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
@@ -76,7 +79,8 @@ export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIt
   return Readable.from(text(), { objectMode: false });
 }
 
-export const pageOf = (item: TSchema) =>
+/** @param item the name of the schema of its items */
+export const pageOf = (item: string) =>
   jsonBytes(
     closedObject(
       { data: Type.Array(Type.Ref(item)), meta: Type.Ref(PageMeta), links: Type.Ref(PageLinks) },
@@ -90,7 +94,7 @@ export const pageOf = (item: TSchema) =>
  * `_pointsToNextItems`.
  */
 export interface PagedList<Row, Columns extends TObject, Position> {
-  /** The list's path, from `/2025-04` on. */
+  /** The list's path within its version. */
   readonly path: string;
   /** All that a cursor holds besides its direction. */
   readonly columns: Columns;
@@ -134,7 +138,7 @@ export async function paginate<Row, Columns extends TObject, Position>(
       ? formatCursor(list.cursorValues(first), 'previous')
       : null;
 
-  const path = baseUrl(request) + list.path;
+  const path = versionUrl(request) + list.path;
   const link = (target: string | null) =>
     target === null
       ? null
@@ -154,7 +158,9 @@ function parseCursor<Row, Columns extends TObject, Position>(
   { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
 ): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
-    badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.');
+    badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.', {
+      parameter: 'cursor',
+    });
   const bytes = Buffer.from(text, 'base64url');
   // The decoder ignores characters outside base64url, and stray bits at the end.
   if (text === '' || bytes.toString('base64url') !== text) throw refused();

@@ -14,15 +14,15 @@ import {
 import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { removePullRequest } from '../sync/remove-pull-request.ts';
-import { baseUrl } from './addresses.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-replies.ts';
 import { notModified } from './page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
 import { closedObject, namedObject } from './validation.ts';
+import { versionUrl } from './version.ts';
 
 /** A union of literals would be `anyOf`, of which client generators make a type for each value. */
-const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
+export const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
   Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options });
 
 export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
@@ -42,7 +42,8 @@ const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
   description: 'State of the pull request',
 });
 
-export const PullRequest = namedObject('PullRequest', {
+/** The fields of a pull request that every version has. */
+export const pullRequestFields = {
   id: Type.String({ description: 'Unique identifier of the object' }),
   external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
   number: Type.Integer({ description: 'Pull-request number' }),
@@ -59,13 +60,19 @@ export const PullRequest = namedObject('PullRequest', {
     description: 'Breakdown of the score, one entry per rule contribution',
   }),
   created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
-  links: closedObject({
-    member: Type.String({ format: 'uri', description: 'Reference to the member who created the pull request' }),
-  }),
+};
+
+/** Reference to the member who created it. */
+export const MemberLink = Type.String({
+  format: 'uri',
+  description: 'Reference to the member who created the pull request',
 });
 
-/** The members' routes refer to them, too. */
-export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore, PullRequest];
+/** To which a version's `PullRequest` refers. */
+export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore];
+
+/** A pull request as JSON, as a version shows it. @param base the address with which the version's paths begin */
+export type RepresentPullRequest = (row: PullRequestRow, base: string) => string;
 
 const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
@@ -80,17 +87,16 @@ const DeletedPullRequest = closedObject(
   { description: 'What was deleted' },
 );
 
-/** As JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
-function represent(row: PullRequestRow, base: string): string {
-  return (
-    `{"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
-    `"url":${JSON.stringify(row.url)},"state":"${row.state}","title":${JSON.stringify(row.title)},` +
-    `"body":${JSON.stringify(row.body)},"additions":${row.additions},"deletions":${row.deletions},` +
-    `"commits":${row.commits},"changed_files":${row.changedFiles},"score":${row.score},` +
-    `"score_breakdown":${row.scoreBreakdown},"created_at":${row.createdAt},` +
-    `"links":{"member":${JSON.stringify(`${base}/2025-04/members/${formatId('mem', row.memberId)}`)}}}`
-  );
-}
+/** The fields of every version, as JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
+export const representFields = (row: PullRequestRow): string =>
+  `"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
+  `"url":${JSON.stringify(row.url)},"state":"${row.state}","title":${JSON.stringify(row.title)},` +
+  `"body":${JSON.stringify(row.body)},"additions":${row.additions},"deletions":${row.deletions},` +
+  `"commits":${row.commits},"changed_files":${row.changedFiles},"score":${row.score},` +
+  `"score_breakdown":${row.scoreBreakdown},"created_at":${row.createdAt}`;
+
+export const representMemberLink = ({ memberId }: PullRequestRow, base: string): string =>
+  `"member":${JSON.stringify(`${base}/members/${formatId('mem', memberId)}`)}`;
 
 const cursorColumns = Type.Object({
   // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
@@ -104,11 +110,12 @@ export function paginatePullRequests(
   database: Database,
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: { organisationId: string; memberId?: string },
+  represent: RepresentPullRequest,
 ): Promise<Buffer> {
-  const base = baseUrl(request);
+  const base = versionUrl(request);
   const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
   return paginate(request, {
-    path: `/2025-04/${member === undefined ? '' : `members/${member}/`}pull-requests`,
+    path: `/${member === undefined ? '' : `members/${member}/`}pull-requests`,
     columns: cursorColumns,
     locate: ({ created_at: createdAt, id: text, member_id: memberId }) => {
       const id = parseId('pr', text);
@@ -126,7 +133,10 @@ export function paginatePullRequests(
   });
 }
 
-export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
+export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest }> = async (
+  app,
+  { represent },
+) => {
   const { database } = app.deps;
   const refresh = createRefresh(app.deps);
 
@@ -137,17 +147,17 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
     '/pull-requests',
     {
       schema: {
-        operationId: 'v202504.pull-requests.index',
+        operationId: 'pull-requests.index',
         summary: 'List all pull requests',
         description: 'Pull requests that the account has access to, sorted by creation date, most recent first.',
         tags: ['Pull requests'],
         querystring: PageQuery,
-        response: { 200: pageOf(PullRequest), ...notModified, ...errorResponses('bad_request') },
+        response: { 200: pageOf('PullRequest'), ...notModified, ...errorResponses('bad_request') },
       },
     },
     (request, reply) =>
       app.sendPage(request, reply, () =>
-        paginatePullRequests(database, request, { organisationId: request.caller.organisationId }),
+        paginatePullRequests(database, request, { organisationId: request.caller.organisationId }, represent),
       ),
   );
 
@@ -156,7 +166,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'sync' },
       schema: {
-        operationId: 'v202504.pull-requests.sync',
+        operationId: 'pull-requests.sync',
         summary: 'Sync a pull request',
         description:
           'Fetches the pull request from GitHub again. Not needed in normal operation, since it is synced on every ' +
@@ -164,7 +174,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Pull requests'],
         params: PullRequestParams,
         response: {
-          200: jsonBytes(dataOf(Type.Ref(PullRequest), 'The refreshed pull request')),
+          200: jsonBytes(dataOf(Type.Ref('PullRequest'), 'The refreshed pull request')),
           ...errorResponses(
             [
               'not_found',
@@ -187,7 +197,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
       if (row === undefined) throw unknownId('pull request');
       await recordSync(database.executor, request.caller, request.id, formatId('pr', id));
       reply.type('application/json; charset=utf-8');
-      return bytesOf(`{"data":${represent(row, baseUrl(request))}}`);
+      return bytesOf(`{"data":${represent(row, versionUrl(request))}}`);
     },
   );
 
@@ -196,7 +206,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'delete' },
       schema: {
-        operationId: 'v202504.pull-requests.destroy',
+        operationId: 'pull-requests.destroy',
         summary: 'Delete a pull request',
         description:
           'Permanently deletes the stored pull request. It becomes available again, under a new id, when it is next ' +

@@ -9,7 +9,7 @@ import { dataOf, sendList } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 import { closedObject, namedObject } from './validation.ts';
 
-const Rule = namedObject('Rule', {
+export const Rule = namedObject('Rule', {
   id: Type.String({ description: 'Identifier' }),
   name: Type.String({ description: 'Name' }),
   description: Type.String({ description: 'Description' }),
@@ -28,7 +28,6 @@ const Rule = namedObject('Rule', {
 
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  app.addSchema(Rule);
   /** By organisation and version. Requests that come together share one: it may have 20 MB. */
   const lists = new LRUCache<string, readonly string[], string>({
     maxSize: 32 * 1024 * 1024,
@@ -42,7 +41,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     '/rules',
     {
       schema: {
-        operationId: 'v202504.rules.index',
+        operationId: 'rules.index',
         summary: 'List all rules',
         description: 'Rules that the account has access to, sorted by creation date, most recent first.',
         tags: ['Rules'],

@@ -37,25 +37,24 @@ const cursorColumns = Type.Object({
 
 export const userRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  app.addSchema(User);
 
   app.get(
     '/users',
     {
       schema: {
-        operationId: 'v202504.users.index',
+        operationId: 'users.index',
         summary: 'List all users',
         description: 'Users of the current organisation, sorted by name.',
         tags: ['Users'],
         querystring: PageQuery,
-        response: { 200: pageOf(User), ...errorResponses('bad_request') },
+        response: { 200: pageOf('User'), ...errorResponses('bad_request') },
       },
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
       reply.type('application/json; charset=utf-8');
       return paginate(request, {
-        path: '/2025-04/users',
+        path: '/users',
         columns: cursorColumns,
         locate: ({ name, id: text }) => {
           const id = parseId('usr', text);

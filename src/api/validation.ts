@@ -2,6 +2,7 @@ import { type ObjectOptions, type TObject, type TProperties, type TSchema, Type 
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifySchemaCompiler } from 'fastify';
 import { badRequest } from '../errors.ts';
+import { suggestion } from '../scoring/language/nearest-name.ts';
 
 /** A schema of an object with these properties only. */
 export const closedObject = <Properties extends TProperties>(properties: Properties, options: ObjectOptions = {}) =>
@@ -10,6 +11,9 @@ export const closedObject = <Properties extends TProperties>(properties: Propert
 /** The same, listed by name in the OpenAPI document. */
 export const namedObject = <Properties extends TProperties>($id: string, properties: Properties) =>
   closedObject(properties, { $id });
+
+export const Nullable = <Schema extends TSchema>(schema: Schema, description: string) =>
+  Type.Union([schema, Type.Null()], { description });
 
 /**
  * Checks path and query parameters against their schema, and hands on those that it declares: a parameter that no schema
@@ -34,12 +38,16 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
     }
     if (check.Check(value)) return { value };
     const name = check.Errors(value).First()?.path.slice(1) ?? '';
-    return { error: badRequest(describe(name, properties[name], value[name])) };
+    return { error: badRequest(describe(name, properties, value[name]), undefined, { parameter: name }) };
   };
 };
 
-function describe(name: string, schema: TSchema | undefined, value: unknown): string {
-  if (schema === undefined) return `${name} is not a known parameter.`;
+function describe(name: string, properties: TProperties, value: unknown): string {
+  // `__proto__` is a property of every object.
+  const schema: TSchema | undefined = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  if (schema === undefined) {
+    return `${name} is not a known parameter${suggestion(name, Object.keys(properties)) || '.'}`;
+  }
   if (Array.isArray(value)) return `${name} may be given only once.`;
   if (schema.type === 'integer') return `${name} must be a whole number from ${schema.minimum} to ${schema.maximum}.`;
   return `${name} is not valid.`;

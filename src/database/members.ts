@@ -148,12 +148,14 @@ export async function markOthersLeft(
   return { left: rowCount ?? 0, isOvertaken: newer > 0 };
 }
 
-/** `createdAt` in Unix seconds. */
+/** Times in Unix seconds. */
 const fields = {
   id: members.id,
   name: members.name,
   photoUrl: members.photoUrl,
   createdAt: sql<number>`floor(extract(epoch from ${members.createdAt}))::bigint`,
+  login: members.login,
+  leftAt: sql<number | null>`floor(extract(epoch from ${members.leftAt}))::bigint`,
 };
 
 const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'));

@@ -2,14 +2,14 @@
  * Rules over HTTP, for operators' automation: outside of the interface that the specification describes, with a
  * document of its own.
  */
-import swagger from '@fastify/swagger';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { invalidToken } from '../api/authentication.ts';
 import { errorResponses } from '../api/error-replies.ts';
-import { documentOptions, serveDocument } from '../api/openapi.ts';
-import { closedObject } from '../api/validation.ts';
+import { createPlaces } from '../api/places.ts';
+import { closedObject, namedObject } from '../api/validation.ts';
+import type { Version } from '../api/version.ts';
 import { findUserRow } from '../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../errors.ts';
 import { readAudit } from '../reports/audit.ts';
@@ -18,7 +18,6 @@ import { readPlan } from '../reports/plan.ts';
 import { applyRules, readRules } from '../reports/rules.ts';
 import { checkFile, maxFileBytes } from '../reports/rules-file.ts';
 import { readStandings } from '../reports/standings.ts';
-import { createPlaces } from './places.ts';
 
 /** Each has a connection of its own. Standings of a million pull requests take seconds. */
 const maxSnapshots = 4;
@@ -39,20 +38,7 @@ minutes, and ends when its client goes away. Reads of an organisation wait for o
 const document = (description: string) => Type.Unsafe<object>({ description });
 const Day = Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'A day, UTC' }));
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    operatorDocument(): object;
-  }
-}
-
-/** Generates the document of these routes; register it before them. */
-export async function describeOperatorApi(app: FastifyInstance): Promise<void> {
-  const info = { title: 'pullscore for operators', description: introduction, version: '1' };
-  await app.register(swagger, { ...documentOptions(app.deps.config, info, []), decorator: 'operatorDocument' });
-  serveDocument(app, '..', () => app.operatorDocument());
-}
-
-export const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
+const operatorRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database, scorer } = app.deps;
   app.removeAllContentTypeParsers();
   const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
@@ -255,3 +241,16 @@ function versionOf(ifMatch: string | undefined): number | undefined {
   }
   return version === undefined ? undefined : Number(version);
 }
+
+export const operatorVersion: Version = {
+  name: 'operator',
+  document: {
+    path: '/operator/openapi.json',
+    info: { title: 'pullscore for operators', description: introduction, version: '1' },
+    tags: [],
+  },
+  representError: ({ text }) => ({ message: text }),
+  refusesUnknownParameters: true,
+  schemas: [namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) })],
+  routes: operatorRoutes,
+};

@@ -526,7 +526,7 @@ describe('/docs', () => {
     },
   );
 
-  test.each(['/openapi', '/operator/openapi'])(
+  test.each(['/openapi', '/2026-12/openapi'])(
     '%s.page.json is the document with the address from which it comes as the server',
     async path => {
       const { app } = closing(await startReplica(service.database.url, { PUBLIC_URL: 'https://scores.example/api' }));
@@ -543,7 +543,7 @@ describe('/docs', () => {
   test('the documents are written once', async () => {
     const { app } = closing(await startReplica(service.database.url));
     await app.ready();
-    const paths = ['/openapi.json', '/openapi.page.json', '/operator/openapi.json', '/operator/openapi.page.json'];
+    const paths = ['/openapi.json', '/openapi.page.json', '/2026-12/openapi.json', '/2026-12/openapi.page.json'];
     const read = () => Promise.all(paths.map(async path => (await app.inject(path)).body));
     const first = await read();
     const written = vi.spyOn(JSON, 'stringify');

@@ -41,7 +41,7 @@ const serve = (rows: readonly Row[]) => async (url: string) => {
   const { searchParams } = new URL(url, 'https://scores.example');
   const [size, cursor] = [searchParams.get('per_page'), searchParams.get('cursor')];
   const query = { ...(size !== null && { per_page: Number(size) }), ...(cursor !== null && { cursor }) };
-  const server = { deps: { config: { publicUrl: 'https://scores.example' } } };
+  const server = { prefix: '', deps: { config: { publicUrl: 'https://scores.example' } } };
   const request = { query, server } as unknown as FastifyRequest<{ Querystring: PageQuery }>;
   return JSON.parse((await paginate(request, listOf(rows))).toString()) as Page;
 };

@@ -38,18 +38,25 @@ export interface CheckedReply {
 }
 
 /** The document as the service serves it. */
-export async function readDocument(app: App): Promise<OpenApiDocument> {
-  return (await app.inject('/openapi.json')).json();
+export async function readDocument(app: App, address = '/openapi.json'): Promise<OpenApiDocument> {
+  return (await app.inject(address)).json();
 }
 
 const escapePointer = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
 
 /**
- * Checks that a reply to `/2025-04/…` matches the served document in status, content type and body, and that every
- * reply is JSON and has a request id.
+ * Checks that a reply matches the served document of its version in status, content type and body, and that every
+ * reply is JSON and has a request id. Outside of versions, it is an error of 2025-04.
  */
 export async function createReplyCheck(app: App) {
-  const document = await readDocument(app);
+  const [first, second] = await Promise.all(
+    ['/openapi.json', '/2026-12/openapi.json'].map(async address => createCheck(await readDocument(app, address))),
+  );
+  return (reply: CheckedReply, method: string, url: string): void =>
+    (/^(http:\/\/[^/]+)?\/2026-12([/?#]|$)/.test(url) ? second : first)?.(reply, method, url);
+}
+
+function createCheck(document: OpenApiDocument) {
   const { Ajv2020 } = createRequire(import.meta.resolve('fastify'))('ajv/dist/2020.js') as {
     Ajv2020: new (options: object) => Ajv;
   };

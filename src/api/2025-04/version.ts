@@ -1,0 +1,50 @@
+import { Type } from '@sinclair/typebox';
+import { Account, accountRoutes } from '../account.ts';
+import {
+  MemberLinks,
+  memberFields,
+  memberLinks,
+  memberRoutes,
+  type RepresentMember,
+  representMember,
+} from '../members.ts';
+import { pageSchemas } from '../pagination.ts';
+import {
+  MemberLink,
+  pullRequestFields,
+  pullRequestRoutes,
+  pullRequestSchemas,
+  type RepresentPullRequest,
+  representFields,
+  representMemberLink,
+} from '../pull-requests.ts';
+import { Rule, ruleRoutes } from '../rules.ts';
+import { User, userRoutes } from '../users.ts';
+import { closedObject, namedObject } from '../validation.ts';
+import type { Version } from '../version.ts';
+import { document } from './document.ts';
+
+const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
+const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });
+const Member = namedObject('Member', { ...memberFields, links: MemberLinks });
+
+const representPullRequest: RepresentPullRequest = (row, base) =>
+  `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
+
+const represent: RepresentMember = (row, base) => ({ ...representMember(row), links: memberLinks(row, base) });
+
+/** As the interface specification has it. */
+export const version202504: Version = {
+  name: '2025-04',
+  document,
+  representError: ({ text }) => ({ message: text }),
+  refusesUnknownParameters: false,
+  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],
+  async routes(api) {
+    await api.register(accountRoutes);
+    await api.register(memberRoutes, { represent, representPullRequest });
+    await api.register(pullRequestRoutes, { represent: representPullRequest });
+    await api.register(ruleRoutes);
+    await api.register(userRoutes);
+  },
+};

@@ -1,0 +1,35 @@
+import { Type } from '@sinclair/typebox';
+import { errorStatuses } from '../../errors.ts';
+import { Account, accountRoutes } from '../account.ts';
+import { memberRoutes } from '../members.ts';
+import { pageSchemas } from '../pagination.ts';
+import { pullRequestRoutes, pullRequestSchemas, stringEnum } from '../pull-requests.ts';
+import { Rule, ruleRoutes } from '../rules.ts';
+import { User, userRoutes } from '../users.ts';
+import { namedObject } from '../validation.ts';
+import type { Version } from '../version.ts';
+import { document } from './document.ts';
+import { Member, represent } from './member.ts';
+import { PullRequest, representPullRequest } from './pull-request.ts';
+
+const ErrorBody = namedObject('Error', {
+  message: Type.String({ description: 'What is wrong, and what to do; for people' }),
+  code: stringEnum(Object.keys(errorStatuses), { description: 'What is wrong; for programs' }),
+  request_id: Type.String({ description: 'As in `x-request-id` and in the log' }),
+  parameter: Type.Optional(Type.String({ description: 'The name of the parameter that is to blame, if it is one' })),
+});
+
+export const version202612: Version = {
+  name: '2026-12',
+  document,
+  representError: ({ text, code, parameter }, requestId) => ({ message: text, code, request_id: requestId, parameter }),
+  refusesUnknownParameters: true,
+  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],
+  async routes(api) {
+    await api.register(accountRoutes);
+    await api.register(memberRoutes, { represent, representPullRequest });
+    await api.register(pullRequestRoutes, { represent: representPullRequest });
+    await api.register(ruleRoutes);
+    await api.register(userRoutes);
+  },
+};

@@ -1,0 +1,63 @@
+import cors from '@fastify/cors';
+import type { FastifyInstance } from 'fastify';
+import { requireAuthentication } from './authentication.ts';
+import { serveDocument } from './openapi.ts';
+import { limitRequests } from './rate-limit.ts';
+import { closedObject } from './validation.ts';
+import type { Version } from './version.ts';
+
+/** Adds what the routes of a version have in common. */
+function describeRoutes(api: FastifyInstance, { name, schemas, refusesUnknownParameters }: Version): void {
+  for (const schema of schemas) api.addSchema(schema);
+  api.addHook('onRoute', ({ method, schema }) => {
+    // A HEAD route has the schema of its GET.
+    if (schema === undefined || method === 'HEAD') return;
+    if (schema.operationId !== undefined) schema.operationId = `v${name.replace('-', '')}.${schema.operationId}`;
+    if (!refusesUnknownParameters) return;
+    const { properties } = (schema.querystring ?? closedObject({})) as ReturnType<typeof closedObject>;
+    schema.querystring = closedObject(properties);
+  });
+}
+
+/** Serves a version: its document to everybody, and all else to holders of a token. */
+export async function serveVersion(app: FastifyInstance, version: Version): Promise<void> {
+  await serveDocument(app, version);
+  await app.register(
+    async api => {
+      describeRoutes(api, version);
+      const { config } = api.deps;
+      if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins);
+      api.addHook('onSend', async (_request, reply) => {
+        if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+      });
+      requireAuthentication(api, api.deps);
+      api.addHook('onRequest', api.refuseUnread);
+      if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
+      await api.register(version.routes);
+    },
+    { prefix: `/${version.name}` },
+  );
+}
+
+/** Lets pages of these origins ask. */
+async function allowOrigins(api: FastifyInstance, origins: readonly string[]): Promise<void> {
+  // Only preflights are the plugin's: all else is answered as without CORS.
+  api.addHook('onRequest', async ({ method, headers }, reply) => {
+    const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+    if (method === 'OPTIONS' && !isPreflight) return reply.callNotFound();
+  });
+  await api.register(cors, {
+    origin: [...origins],
+    methods: ['GET', 'PUT', 'DELETE'],
+    allowedHeaders: ['authorization', 'content-type', 'if-none-match', 'x-request-id'],
+    exposedHeaders: [
+      'etag',
+      'retry-after',
+      'x-ratelimit-limit',
+      'x-ratelimit-remaining',
+      'x-ratelimit-reset',
+      'x-request-id',
+    ],
+    maxAge: 3_600,
+  });
+}

@@ -1,0 +1,25 @@
+import type { TSchema } from '@sinclair/typebox';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import type { ServiceError } from '../errors.ts';
+import { baseUrl } from './addresses.ts';
+
+/** A dated version of the interface: what it does not share with the others. */
+export interface Version {
+  /** The first part of its paths. */
+  readonly name: string;
+  readonly document: {
+    readonly path: string;
+    readonly info: { title: string; description: string; version: string };
+    readonly tags: { name: string; description: string }[];
+  };
+  /** The body of an error. */
+  representError(failure: ServiceError, requestId: string): object;
+  /** Otherwise parameters that a route does not declare are ignored. */
+  readonly refusesUnknownParameters: boolean;
+  /** To which its routes refer by `$id`; one of them is `Error`. */
+  readonly schemas: readonly TSchema[];
+  readonly routes: FastifyPluginAsync;
+}
+
+/** The address with which the paths of the request's version begin. */
+export const versionUrl = (request: FastifyRequest): string => baseUrl(request) + request.server.prefix;
