@@ -17,7 +17,7 @@ import {
 import { type Organisation, setWebhooksEnabled } from '../database/organisations.ts';
 import { getRuleset } from '../database/rules.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
-import { countGoneDeliveries, goneDays, listDeliveries } from '../database/webhook-deliveries.ts';
+import { countGoneDeliveries, listDeliveries } from '../database/webhook-deliveries.ts';
 import { describeSuspension } from '../errors.ts';
 import { counted } from '../text/number-formats.ts';
 import { brief, table } from '../text/terminal.ts';
@@ -25,6 +25,7 @@ import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { describeComparison, lastFailure } from './comparison.ts';
 import { type Context, operator, parseLimit, showTime } from './context.ts';
+import { goneDays } from './doctor/organisation-checks.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
@@ -77,7 +78,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
       const [{ suspension }, deliveries, gone, requests, failing, checkRuns, failingChecks] = await Promise.all([
         getRuleset(executor, id, organisation.rulesetVersion),
         listDeliveries(executor, id, limit),
-        countGoneDeliveries(executor, id),
+        countGoneDeliveries(executor, id, goneDays),
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailing.json),
         countCheckRuns(executor, id),

@@ -12,18 +12,19 @@ import { hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
  * its pace allows since the last sweep, at most an hour's. Runs in a transaction; the caller holds the organisation's
  * comparison.
  *
- * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before
+ * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before; `minPauseSeconds`: between
+ * two sweeps
  */
 export async function sweepPullRequests(
   executor: Executor,
   organisationId: string,
-  { perHour, minAgeSeconds }: { perHour: number; minAgeSeconds: number },
+  { perHour, minAgeSeconds, minPauseSeconds }: { perHour: number; minAgeSeconds: number; minPauseSeconds: number },
 ): Promise<void> {
   const { id, sweptAt } = organisations;
   const [last] = await executor
     .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
     .from(organisations)
-    .where(and(eq(id, organisationId), lt(sweptAt, sql`now() - interval '1 minute'`)));
+    .where(and(eq(id, organisationId), lt(sweptAt, secondsFromNow(-minPauseSeconds))));
   const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
   // Leave `swept_at` alone until enough time has passed for one pull request.
   if (limit === 0) return;
@@ -66,12 +67,17 @@ export async function requestRefetches(
 /** The former name of a label or a milestone that was renamed or deleted on GitHub. */
 export type LabelOrMilestone = { label: string } | { milestone: string };
 
-/** Requests refetches of stored pull requests in a repository that have this label or milestone. */
+/**
+ * Requests refetches of stored pull requests in a repository that have this label or milestone.
+ *
+ * @param seconds until GitHub is asked
+ */
 export async function requestRefetchesWith(
   executor: Executor,
   organisationId: string,
   repositoryGithubId: number,
   former: LabelOrMilestone,
+  seconds: number,
 ): Promise<void> {
   const hasIt =
     'label' in former
@@ -83,16 +89,10 @@ export async function requestRefetchesWith(
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
         and repositories.github_id = ${repositoryGithubId} and ${hasIt}
-    ), requested as (${requestInBackground(organisationId, sql`found`, { seconds: catchUpSeconds })})
+    ), requested as (${requestInBackground(organisationId, sql`found`, { seconds })})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');
 }
-
-/**
- * A label's new name and a comment's deletion do not change `updated_at`, so no floor shows whether an answer is older:
- * GitHub gets some time to catch up.
- */
-export const catchUpSeconds = 15;
 
 /**
  * An existing request only gets a new ticket and GitHub's node id; if it is parked, it is also tried once more.

@@ -37,21 +37,23 @@ export async function claimComparison(
 }
 
 /**
- * Requests a comparison at once, even if one is under way, and another a minute later: until then GitHub may answer
- * from before the event.
+ * Requests a comparison at once, even if one is under way, and another one later: until then GitHub may answer from before
+ * the event.
  *
+ * @param seconds until the repetition
  * @param options `members`: the request is about members, so it waits until these may be listed again
  */
 export async function requestComparison(
   executor: Executor,
   organisationId: string,
+  seconds: number,
   { members = false }: { members?: boolean } = {},
 ): Promise<void> {
   const earliest = members ? sql`greatest(now(), ${organisations.membersDueAt})` : sql`now()`;
   await updateOrganisation(executor, organisationId, {
     // If it has been due for longer, it keeps its place in the queue.
     comparisonDueAt: sql`least(${organisations.comparisonDueAt}, ${earliest})`,
-    comparisonAgainAt: sql`greatest(${organisations.comparisonAgainAt}, now() + interval '1 minute', ${earliest})`,
+    comparisonAgainAt: sql`greatest(${organisations.comparisonAgainAt}, ${secondsFromNow(seconds)}, ${earliest})`,
     comparisonRequested: true,
   });
   await notify(executor, 'compare');

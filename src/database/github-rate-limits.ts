@@ -43,33 +43,35 @@ export async function findLimits(executor: Executor, credential: string, organis
   };
 }
 
-const firstWaitSeconds = 60;
-
 /**
- * Keeps all replicas from calling GitHub for a while. If GitHub named no time: a minute, doubling up to an hour while
- * it keeps refusing.
+ * Keeps all replicas from calling GitHub for a while.
  *
- * @param seconds undefined if GitHub named no time
+ * @param wait in seconds; or, if GitHub named no time, a guess that doubles while it keeps refusing
  */
-export async function blockGithub(executor: Executor, credential: string, seconds: number | undefined): Promise<void> {
+export async function blockGithub(
+  executor: Executor,
+  credential: string,
+  wait: number | { firstSeconds: number; maxSeconds: number },
+): Promise<void> {
   const { blockedUntil, credential: target, refusals } = githubLimits;
-  const values = { credential, blockedUntil: secondsFromNow(seconds ?? firstWaitSeconds) };
-  if (seconds !== undefined) {
+  const seconds = typeof wait === 'number' ? wait : wait.firstSeconds;
+  const values = { credential, blockedUntil: secondsFromNow(seconds) };
+  if (typeof wait === 'number') {
     const set = { blockedUntil: sql`greatest(${blockedUntil}, excluded.blocked_until)` };
     await executor.insert(githubLimits).values(values).onConflictDoUpdate({ target, set });
     return;
   }
   // A distributed PostgreSQL allows only what always has the same result here: not now(), nor an interval added to a
   // time with a zone. So the present comes from the row that was to be inserted, in UTC.
-  const now = sql`excluded.blocked_until at time zone 'UTC' - make_interval(secs => ${firstWaitSeconds})`;
-  const wait = sql`least(3600, ${firstWaitSeconds} * 2 ^ least(${refusals}, 6))`;
+  const now = sql`excluded.blocked_until at time zone 'UTC' - make_interval(secs => ${seconds})`;
+  const guess = sql`least(${wait.maxSeconds}, ${seconds} * 2 ^ least(${refusals}, 20))`;
   await executor
     .insert(githubLimits)
     .values({ ...values, refusals: 1 })
     .onConflictDoUpdate({
       target,
       set: {
-        blockedUntil: sql`(${now} + make_interval(secs => ${wait})) at time zone 'UTC'`,
+        blockedUntil: sql`(${now} + make_interval(secs => ${guess})) at time zone 'UTC'`,
         refusals: sql`${refusals} + 1`,
       },
       // A refusal of many requests at once counts once.

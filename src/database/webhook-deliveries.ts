@@ -69,10 +69,10 @@ const takeDeliveries = createStatement(
       set ticket = greatest(sync_requests.ticket, excluded.ticket),
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
         requested_at = excluded.requested_at, is_background = false,
-        -- A webhook about a failing one brings its next try forward, to a minute from now at the earliest. In UTC,
-        -- because a distributed database allows no sum here that depends on the session's time zone.
+        -- A webhook about a failing one brings its next try forward. In UTC, because a distributed database allows no
+        -- sum here that depends on the session's time zone.
         due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
-          (excluded.due_at at time zone 'UTC' + interval '1 minute') at time zone 'UTC') end,
+          (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC') end,
         -- The floor is higher now, so the wait starts over.
         behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
           else sync_requests.behind_since end
@@ -90,11 +90,13 @@ const takeDeliveries = createStatement(
  * one that is not yet applied makes its request again, which folds into the pending one. Rows are written in the order
  * of their keys, to avoid deadlocks.
  *
+ * @param minRetrySeconds until the earliest next try of a failing pull request
  * @returns outcomes in the order given
  */
 export async function takePullRequestDeliveries(
   database: Pick<Database, 'write'>,
   deliveries: readonly PullRequestDelivery[],
+  minRetrySeconds: number,
 ): Promise<DeliveryOutcome[]> {
   const rows = await database.write<{ outcome: DeliveryOutcome }>(takeDeliveries, {
     guids: deliveries.map(({ guid }) => guid),
@@ -106,6 +108,7 @@ export async function takePullRequestDeliveries(
     nodeIds: deliveries.map(({ pullRequest }) => pullRequest.nodeId),
     updatedAts: deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
     delays: deliveries.map(({ delaySeconds }) => delaySeconds),
+    minRetrySeconds,
   });
   return rows.map(({ outcome }) => outcome);
 }
@@ -176,13 +179,10 @@ export function listDeliveries(executor: Executor, organisationId: string, limit
     .limit(limit);
 }
 
-/** How far back {@link countGoneDeliveries} looks. */
-export const goneDays = 7;
-
-/** Recent deliveries whose pull request GitHub has not shown since. */
-export async function countGoneDeliveries(executor: Executor, organisationId: string): Promise<number> {
+/** Deliveries of the last days whose pull request GitHub has not shown since. */
+export async function countGoneDeliveries(executor: Executor, organisationId: string, days: number): Promise<number> {
   const { pullRequestGithubId, receivedAt, state, ticket } = webhookDeliveries;
-  const isRecent = gt(receivedAt, sql`now() - make_interval(days => ${goneDays})`);
+  const isRecent = gt(receivedAt, sql`now() - make_interval(days => ${days})`);
   const gone = await executor
     .select({ githubId: pullRequestGithubId, ticket })
     .from(webhookDeliveries)

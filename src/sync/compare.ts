@@ -22,7 +22,7 @@ import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/github.ts';
 import { isTransientFailure } from '../github/github-error.ts';
 import { fullName } from './choose-repositories.ts';
-import { reasonOf } from './decide.ts';
+import { reasonOf, settlingSeconds } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
 import { listPage } from './list-page.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
@@ -38,13 +38,13 @@ const defaultIntervalSeconds = 900;
 export const maxRefetchesPerHour = 4_000;
 
 /** What was fetched since then is not swept. */
-const minRefetchSeconds = 86_400;
+const minAgeSeconds = 86_400;
+
+/** Sweeps are no closer together: most would find nothing. */
+const minPauseSeconds = 60;
 
 /** How far GitHub's clock may be behind the database's. */
 const maxClockDifferenceSeconds = 86_400;
-
-/** How long until GitHub surely shows every change of a moment: its answers may lag behind. */
-const settlingSeconds = 60;
 
 /**
  * Finds what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
@@ -76,7 +76,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       await compareRepositories(deps, identified, note, signal);
       await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
       const perHour = maxRefetchesPerHour / (await countOrganisationsOnCredential(deps));
-      const pace = { perHour, minAgeSeconds: minRefetchSeconds };
+      const pace = { perHour, minAgeSeconds, minPauseSeconds };
       await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, pace));
       isFinished = true;
     });

@@ -8,6 +8,21 @@ import { ServiceError } from '../errors.ts';
  * https://github.com/Asana/SGTM/issues/53.
  */
 
+/**
+ * How long until GitHub surely shows every change of a moment. Until then it may answer a comparison, too, from before the
+ * event that asked for it.
+ */
+export const settlingSeconds = 60;
+
+/**
+ * A label's new name and a comment's deletion do not change `updated_at`, so no floor shows whether an answer is older:
+ * GitHub gets some time to catch up.
+ */
+export const catchUpSeconds = 15;
+
+/** The earliest next try of a failing pull request that a webhook names. */
+export const minRetrySeconds = 60;
+
 /** When GitHub is asked again, in seconds since its answer first came. After the last one the answer is believed. */
 const retryAfterSeconds = [1, 3, 7, 15, 30, 60, 180, 780];
 

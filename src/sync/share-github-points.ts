@@ -39,6 +39,9 @@ export const countOrganisationsOnCredential = async ({
 /** What points are used for: webhooks and operators' commands (`now`), PUT syncs, or work for which no caller waits. */
 export type Urgency = 'now' | 'put' | 'background';
 
+/** If GitHub refuses and names no time. */
+const guessedWait = { firstSeconds: 60, maxSeconds: 3_600 };
+
 /** The parts of an hour's points that each leaves to what is more urgent. */
 const reserves = { now: 0, put: 1 / 20, background: 1 / 10 } satisfies Record<Urgency, number>;
 
@@ -134,7 +137,11 @@ export async function keepToLimits<Reply>(
     return reply;
   } catch (error) {
     if (error instanceof GithubError && error.code === 'github_rate_limited') {
-      await blockGithub(executor, credential, error.retryAfterGuessed ? undefined : error.retryAfter);
+      await blockGithub(
+        executor,
+        credential,
+        error.retryAfterGuessed ? guessedWait : (error.retryAfter ?? guessedWait),
+      );
     }
     throw error;
   } finally {

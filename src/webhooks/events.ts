@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { catchUpSeconds, type LabelOrMilestone, requestRefetchesWith } from '../database/background-requests.ts';
+import { type LabelOrMilestone, requestRefetchesWith } from '../database/background-requests.ts';
 import type { Executor } from '../database/client.ts';
 import { requestComparison } from '../database/comparisons.ts';
 import { findGithubOrganisation, type Organisation } from '../database/organisations.ts';
@@ -12,6 +12,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { badRequest, unauthenticated } from '../errors.ts';
 import { matches, optionalUnixSeconds, Reply } from '../github/decode.ts';
+import { catchUpSeconds, settlingSeconds } from '../sync/decide.ts';
 
 /*
  * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come
@@ -92,8 +93,9 @@ interface EventUse {
   effect: 'pull request' | 'commented pull request' | Readonly<Record<string, Reader>>;
 }
 
-const compare: Effect = (executor, { id }) => requestComparison(executor, id);
-const compareMembers: Effect = (executor, { id }) => requestComparison(executor, id, { members: true });
+const compare: Effect = (executor, { id }) => requestComparison(executor, id, settlingSeconds);
+const compareMembers: Effect = (executor, { id }) =>
+  requestComparison(executor, id, settlingSeconds, { members: true });
 
 /** @param formerNameOf the former name, if the payload is about one */
 function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
@@ -103,7 +105,8 @@ function refetch<Schema extends typeof LabelPayload | typeof MilestonePayload>(
   return (payload: object): Effect | undefined => {
     const known = requireShape(schema, payload);
     const former = formerNameOf(known);
-    return former && ((executor, { id }) => requestRefetchesWith(executor, id, known.repository.id, former));
+    if (former === undefined) return undefined;
+    return (executor, { id }) => requestRefetchesWith(executor, id, known.repository.id, former, catchUpSeconds);
   };
 }
 

@@ -9,6 +9,7 @@ import {
   takePullRequestDeliveries,
 } from '../database/webhook-deliveries.ts';
 import { badRequest, unauthenticated, unsupportedMediaType, webhooksNotConfigured } from '../errors.ts';
+import { minRetrySeconds } from '../sync/decide.ts';
 import { receive } from './events.ts';
 import { parsePayload } from './payload.ts';
 
@@ -24,7 +25,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   // Deliveries that arrive close together share one statement, because most of a delivery's cost is the commit.
   const takePullRequest = createBatcher<PullRequestDelivery, DeliveryOutcome>(
     { maxUnderWay: 2, maxBatchSize: 100 },
-    deliveries => takePullRequestDeliveries(deps.database, deliveries),
+    deliveries => takePullRequestDeliveries(deps.database, deliveries, minRetrySeconds),
   );
   app.removeAllContentTypeParsers();
   // The signature is over these bytes: serialising the parsed JSON would give others.

@@ -137,7 +137,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
     ['.orderBy(comparisonDueAt)', '.orderBy(id)'],
-    ["now() + interval '1 minute', ${earliest}", '${earliest}'],
+    ['${secondsFromNow(seconds)}, ${earliest}', '${earliest}'],
   ]),
 
   ...of('Scores', 'database/rescore-ranges.ts', sync('rescore', 'races', 'expensive-rules'), [

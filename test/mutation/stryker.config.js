@@ -2,8 +2,8 @@
 export default {
   mutate: [
     'src/scoring/**/*.ts',
-    'src/api/{errors,pagination}.ts',
-    'src/github/{decode,errors,further-pages,organisation,pages,pull-request,replies}.ts',
+    'src/api/{error-replies,pagination}.ts',
+    'src/github/{decode,further-pages,github-error,organisation,pages,pull-request,reply-entries}.ts',
     'src/sync/decide.ts',
     'src/config.ts',
     'src/webhooks/events.ts',

@@ -5,9 +5,9 @@ export default defineConfig({
   test: {
     include: [
       'test/scoring/**/*.test.ts',
-      'test/github/{decode,errors,further-pages,pull-request,replies}.test.ts',
+      'test/github/{decode,further-pages,github-error,pull-request,reply-entries}.test.ts',
       'test/sync/decide.test.ts',
-      'test/api/{errors,paginate}.test.ts',
+      'test/api/{error-replies,paginate}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',
       'test/webhooks/{deliveries,payloads,signature}.test.ts',

@@ -124,7 +124,7 @@ describe('organisations', () => {
 
 describe('a comparison that a webhook requests', () => {
   const request = (home: TenantOnGithub, options?: { members: boolean }) =>
-    requestComparison(world.service.database.executor, home.organisation.id, options);
+    requestComparison(world.service.database.executor, home.organisation.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {
     const { home } = await withRepositories(['web'], 1);

@@ -83,7 +83,7 @@ describe('RECONCILE_INTERVAL=0', () => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     expect(await compareOrganisation(replica)).toBe(false);
-    await requestComparison(replica.database.executor, home.organisation.id);
+    await requestComparison(replica.database.executor, home.organisation.id, 60);
     world.github.fault({ kind: 'reply', status: 500 });
     expect(await compareOrganisation(replica)).toBe(true);
     expect(await dueInSeconds(home)).toBeGreaterThan(50);
@@ -500,7 +500,7 @@ describe('the sweep at the end of a comparison', () => {
       [5, 1],
     ] as const) {
       await world.service.database.transaction(each =>
-        sweepPullRequests(each, home.organisation.id, { perHour, minAgeSeconds: 86_400 }),
+        sweepPullRequests(each, home.organisation.id, { perHour, minAgeSeconds: 86_400, minPauseSeconds: 60 }),
       );
       expect(await waitingSyncs(world.service, home)).toHaveLength(count);
     }

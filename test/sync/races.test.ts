@@ -142,9 +142,11 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const delivery = deliveryOf(home, pullRequest.id);
-  await takePullRequestDeliveries(world.service.database, [
-    { ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } },
-  ]);
+  await takePullRequestDeliveries(
+    world.service.database,
+    [{ ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } }],
+    60,
+  );
   const { executor } = world.service.database;
   await executor.execute(sql`
     create function hold_deletion() returns trigger language plpgsql as $$
@@ -225,7 +227,7 @@ describe('a delivery', () => {
       .set({ login: `former-${home.acme.login}` })
       .where(eq(organisations.id, home.organisation.id));
     const squatter = await createTenant(world.service, { login: home.acme.login });
-    expect(await takePullRequestDeliveries(world.service.database, [deliveryOf(home, 5)])).toEqual(['taken']);
+    expect(await takePullRequestDeliveries(world.service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
     const rows = await world.service.database.executor.select().from(syncRequests);
     expect(rows.map(({ organisationId }) => organisationId)).toEqual([home.organisation.id]);
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
@@ -242,9 +244,9 @@ describe('a delivery', () => {
       [home.organisation.id, late.guid],
     );
     // It has drawn its ticket, and waits to see whether its GUID exists.
-    const waiting = takePullRequestDeliveries(world.service.database, [late]);
+    const waiting = takePullRequestDeliveries(world.service.database, [late], 60);
     await waitUntil(async () => (await lockWaits(world.service)) === 1);
-    await takePullRequestDeliveries(world.service.database, [early]);
+    await takePullRequestDeliveries(world.service.database, [early], 60);
     const [before] = await requestsOf(home);
     await lock.query('rollback');
     expect(await waiting).toEqual(['taken']);

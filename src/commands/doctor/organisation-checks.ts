@@ -8,7 +8,7 @@ import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
-import { countGoneDeliveries, goneDays } from '../../database/webhook-deliveries.ts';
+import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
 import { maxRefetchesPerHour } from '../../sync/compare.ts';
@@ -125,11 +125,14 @@ export const scores = defineCheck('organisations', 'scores', logs, {
   },
 });
 
+/** How far back deliveries count that named a pull request which GitHub never showed. */
+export const goneDays = 7;
+
 export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
   ask: async ({ database, organisation, inspecting }: StoredScope) => ({
     ...(await inspecting),
     // Recent ones that named a pull request that GitHub never showed.
-    gone: await countGoneDeliveries(database.executor, organisation.id),
+    gone: await countGoneDeliveries(database.executor, organisation.id, goneDays),
   }),
   judge({ sinceLastDelivery, lateDeliveries, gone }, scope) {
     const { config, organisation } = scope;
