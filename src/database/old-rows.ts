@@ -35,6 +35,7 @@ export interface Retention {
   pendingDeliveries: string;
   syncEvents: string;
   auditEvents: string;
+  changes: string;
   /** After they are over. */
   limits: string;
 }
@@ -66,6 +67,37 @@ export async function deleteOldAuditEvents(
         and (action = 'pull_request.sync' or happened_at < now() - ${kept.auditEvents}::interval)
       order by happened_at limit ${maxDeleted}
     ))`);
+  return rowCount === maxDeleted;
+}
+
+/**
+ * Deletes entries of the feed of changes that a later one follows which is old as well: so a client's own entry is there
+ * exactly if all after it are.
+ */
+export async function deleteOldChanges(executor: Executor, organisationId: string, kept: Retention): Promise<boolean> {
+  const { rowCount } = await executor.execute(sql`
+    with oldest as (
+      select transaction, from_id, recorded_at from changes where organisation_id = ${organisationId}
+      order by transaction, from_id limit ${maxDeleted + 1}
+    )
+    delete from changes where organisation_id = ${organisationId} and (transaction, from_id) < (
+      select transaction, from_id from oldest where recorded_at < now() - ${kept.changes}::interval
+      order by transaction desc, from_id desc limit 1
+    )`);
+  return rowCount === maxDeleted;
+}
+
+/**
+ * Deletes entries that came with a copy of another database, where ids of transactions were higher: until they are
+ * reached here, new entries would come before them, and be taken for old.
+ */
+export async function deleteChangesFromElsewhere(executor: Executor, organisationId: string): Promise<boolean> {
+  const { rowCount } = await executor.execute(sql`
+    delete from changes where organisation_id = ${organisationId} and (transaction, from_id) in (
+      select transaction, from_id from changes
+      where organisation_id = ${organisationId} and transaction >= pg_snapshot_xmax(pg_current_snapshot())
+      limit ${maxDeleted}
+    )`);
   return rowCount === maxDeleted;
 }
 

@@ -61,6 +61,15 @@ const pullRequestOfId = createSelection(
   byteStrings,
 );
 
+const pullRequestsOfIds = createSelection(
+  'pull_requests_of_ids',
+  query
+    .select(fields)
+    .from(pullRequests)
+    .where(and(isOfOrganisation, sql`${pullRequests.id} = any(${placeholder('ids')}::uuid[])`)),
+  byteStrings,
+);
+
 type Direction = 'next' | 'previous';
 
 /** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
@@ -168,6 +177,18 @@ export async function readPullRequestPage(
 export async function findPullRequestRow(database: Database, organisationId: string, id: string) {
   const [row] = await database.read(pullRequestOfId, { organisationId, id });
   return row;
+}
+
+export type WholePullRequestRow = RowOf<typeof pullRequestsOfIds>;
+
+/** By id. */
+export async function findPullRequestRows(
+  database: Database,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<Map<string, WholePullRequestRow>> {
+  const rows = await database.readStep(pullRequestsOfIds, { organisationId, ids });
+  return new Map(rows.map(row => [row.id, row]));
 }
 
 export const pullRequestExistsAnywhere = createExistsAnywhere('pull_request_anywhere', pullRequests);

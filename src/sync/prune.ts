@@ -2,8 +2,10 @@ import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure
 import { moveLease, whileRenewing } from '../database/lease.ts';
 import {
   claimPruning,
+  deleteChangesFromElsewhere,
   deleteEventsOfRemovedOrganisations,
   deleteOldAuditEvents,
+  deleteOldChanges,
   deleteOldDeliveries,
   deleteOldLimits,
   foldScoreChanges,
@@ -25,6 +27,8 @@ const retention: Retention = {
   /** Clients can request syncs without end. */
   syncEvents: '90 days',
   auditEvents: '3 years',
+  /** A client that has not read for longer starts again. */
+  changes: '30 days',
   limits: '1 hour',
 };
 
@@ -57,6 +61,8 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
       if (halfErased.length > 0) await eraseMembers(database, organisationId, halfErased);
       await work(() => deleteOldDeliveries(executor, organisationId, retention));
       await work(() => deleteOldAuditEvents(executor, organisationId, retention));
+      await work(() => deleteChangesFromElsewhere(executor, organisationId));
+      await work(() => deleteOldChanges(executor, organisationId, retention));
       await work(() => deleteEventsOfRemovedOrganisations(executor, retention));
       await deleteOldLimits(executor, retention);
       await work(() => foldScoreChanges(database, organisationId, keptChanges), maxFoldSteps);

@@ -342,3 +342,32 @@ describe('an organisation', () => {
     expect(await secondsUntilDue()).toBeLessThanOrEqual(0);
   });
 });
+
+describe('the feed of changes', () => {
+  const addEntries = (count: number, { age, above = '0' }: { age: string; above?: string }) =>
+    execute(sql`
+      insert into changes (organisation_id, transaction, from_id, until_id, recorded_at)
+      select ${organisationId}::uuid, (${above}::int + (number + 9) / 10)::text::xid8, id, id, now() - ${age}::interval
+      from (select number, gen_random_uuid() as id from generate_series(1, ${count}::int) as number) as added`);
+
+  const entries = () =>
+    execute<{ transaction: string }>(
+      sql`select transaction::text from changes where organisation_id = ${organisationId} order by changes.transaction`,
+    ).then(rows => rows.map(({ transaction }) => Number(transaction)));
+
+  test('is kept from the last entry on that is older than 30 days', async () => {
+    // More than one statement deletes, with an id for each ten: ids of transactions are still low in this database.
+    await addEntries(6_000, { age: '30 days 1 minute' });
+    await addEntries(3, { age: '30 days -1 minute', above: '700' });
+    await pruneOrganisation(service);
+    expect(await entries()).toEqual([600, 701, 701, 701]);
+  });
+
+  test('loses what came with a copy of a database where ids of transactions were higher', async () => {
+    const [now] = await execute<{ id: string }>(sql`select pg_current_xact_id()::text as id`);
+    await addEntries(6_000, { age: '31 days', above: `${Number(now?.id) + 1_000_000}` });
+    await addEntries(2, { age: '1 minute' });
+    await pruneOrganisation(service);
+    expect(await entries()).toEqual([1, 1]);
+  });
+});
