@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { styleText } from 'node:util';
+import { formatInteger, signed } from '../src/text/number-formats.ts';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 import type { Api, Member, PullRequest, ShownPullRequest } from './api.ts';
@@ -118,12 +119,12 @@ export function printEvent({ step, pullRequest, before, after }: LiveEvent): voi
     print(`${start}  not updated within ${showTimeoutMs / 1000} s: are webhooks enabled?`);
     return;
   }
-  const from = before === undefined ? 'new' : String(before.score);
-  const to = styleText('bold', String(after.score).padStart(3));
+  const from = before === undefined ? 'new' : formatInteger(before.score);
+  const to = styleText('bold', formatInteger(after.score).padStart(3));
   print(`${start} ${from.padStart(3)} → ${to}  ${styleText('dim', `(${explainChange(before, after)})`)}`);
 }
 
-/** `+10 Merged, -5 Reviewed` */
+/** `+10 Merged, −5 Reviewed` */
 function explainChange(before: PullRequest | undefined, after: PullRequest): string {
   const change = new Map<string, number>();
   const count = (pullRequest: PullRequest | undefined, sign: 1 | -1) => {
@@ -135,5 +136,5 @@ function explainChange(before: PullRequest | undefined, after: PullRequest): str
   count(before, -1);
   const parts = [...change].filter(([, points]) => points !== 0);
   if (parts.length === 0) return before === undefined ? 'no rule counts yet' : 'unchanged';
-  return parts.map(([name, points]) => `${points > 0 ? '+' : '−'}${Math.abs(points)} ${name}`).join(', ');
+  return parts.map(([name, points]) => `${signed(points)} ${name}`).join(', ');
 }

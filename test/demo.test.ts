@@ -149,7 +149,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     ]);
 
     expect(await demo.ended).toEqual([0, null]);
-    const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|-?\d+) → +-?\d+ {2}\(.+\)$/gm);
+    const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|−?\d+) → +−?\d+ {2}\(.+\)$/gm);
     expect(events).toHaveLength(5);
     expect(events?.[4]).toMatch(/merged .* \(\+\d+ Work.*\)$/);
     expect(demo.output()).toContain('120 saved, 3 skipped because the author is not a member');

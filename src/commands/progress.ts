@@ -1,4 +1,4 @@
-import { duration } from '../text/number-formats.ts';
+import { duration, formatInteger } from '../text/number-formats.ts';
 import { bar, lineWidth, plain, truncate } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
 
@@ -30,7 +30,10 @@ export function startProgress({ stderr }: Context, unit: string) {
      * @param worked how much of `done` this run did: the rate counts only this
      */
     update(done: number, total: number, note = '', worked = done): void {
-      const parts = [`${done}${total > 0 ? ` of ${total}` : ''} ${unit}`, ...speedOf(worked, total - done)].join(', ');
+      const parts = [
+        `${formatInteger(done)}${total > 0 ? ` of ${formatInteger(total)}` : ''} ${unit}`,
+        ...speedOf(worked, total - done),
+      ].join(', ');
       const drawn = isTerminal && total > 0 ? `${bar(Math.min(done, total), total, barWidth).padEnd(barWidth)} ` : '';
       line = `${drawn}${parts}${note && ` (${note})`}`;
     },
@@ -75,7 +78,7 @@ function createSpeed(): (worked: number, left: number) => string[] {
     const [first] = samples;
     if (first === undefined || at - first.at < 1_000 || worked <= first.worked) return [];
     const rate = ((worked - first.worked) / (at - first.at)) * 1_000;
-    const perSecond = `${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`;
+    const perSecond = `${rate < 10 ? rate.toFixed(1) : formatInteger(rate)}/s`;
     return left > 0 ? [perSecond, `${duration(left / rate)} left`] : [perSecond];
   };
 }

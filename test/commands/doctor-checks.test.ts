@@ -9,6 +9,7 @@ import {
   organisations as checkedOrganisations,
   comparison,
   rules,
+  scores,
 } from '../../src/commands/doctor/organisation-checks.ts';
 import type { StoredScope } from '../../src/commands/doctor/scope.ts';
 import { hook as checkedHook, readHook } from '../../src/commands/doctor/webhook-checks.ts';
@@ -280,14 +281,23 @@ test('a clock is wrong if it differs by more than thirty seconds in either direc
   expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 s ahead of GitHub's/);
 });
 
+test('outdated scores are a warning only if no process updates them', () => {
+  const facts = { outdated: 1_200, total: 120_000 };
+  const message = '1,200 of 120,000 scores are not up to date with the rules in force.';
+  expect(linesOf(scores.judge(facts, scopeWith()))).toEqual([`ok: ${message}`]);
+  expect(linesOf(scores.judge(facts, { ...scopeWith(), workers: 0 }))).toEqual([
+    `warning: ${message} → Run: pullscore rescore --organisation acme`,
+  ]);
+});
+
 test('a tenth of the points is enough, and a GitHub without a rate limit needs none', () => {
   const lines = (remaining: number) =>
-    linesOf(remote.points.judge({ expiresAt: null, limit: { limit: 50, remaining, resetAt: 0 } }, scopeWith()));
+    linesOf(remote.points.judge({ expiresAt: null, limit: { limit: 5_000, remaining, resetAt: 0 } }, scopeWith()));
   expect(linesOf(remote.points.judge({ expiresAt: null, limit: null }, scopeWith()))).toEqual([
     'ok: This GitHub has no rate limit.',
   ]);
-  expect(lines(5)).toEqual(['ok: 5 of 50 points of the rate limit are left, until 00:00 UTC.']);
-  expect(lines(4)).toEqual([expect.stringMatching(/^warning: Only 4 of 50 points .* → Wait/)]);
+  expect(lines(500)).toEqual(['ok: 500 of 5,000 points of the rate limit are left, until 00:00 UTC.']);
+  expect(lines(499)).toEqual([expect.stringMatching(/^warning: Only 499 of 5,000 points .* → Wait/)]);
 });
 
 test('a suspended installation of the App is a problem', () => {

@@ -170,7 +170,7 @@ test('doctor has no complaints about a healthy service in any area', async () =>
   expect(text.match(/^[A-Z]\w+( \w+)?$/gm)).toEqual(Object.values(areas));
   expect(text).toMatch(/✓ PostgreSQL \d+\.\d+ at [^✓]*, answers\s+in \d+ ms\./);
   expect(text).toContain('✓ GitHub accepts GITHUB_TOKEN.');
-  expect(text).toMatch(/✓ \d+ of 5000 points of the rate limit are left/);
+  expect(text).toMatch(/✓ [\d,]+ of 5,000 points of the rate limit are left/);
   expect(text).toContain(`✓ acme: GitHub delivers to ${environment.PUBLIC_URL}/webhooks/github.`);
   expect(text).toMatch(/^ {2}✓ Background work is done by 1 process on this database\.$/m);
   expect(text.match(/✓/g)?.length).toBeGreaterThanOrEqual(18);
@@ -357,7 +357,7 @@ describe('GitHub', () => {
     );
     expect((await complaints()).filter(line => line.includes('credentials'))).toEqual([
       expect.stringContaining(`GITHUB_TOKEN expires on ${ends.slice(0, 10)}. → `),
-      expect.stringContaining('Only 12 of 5000 points of the rate limit are left, until 17:46 UTC. → '),
+      expect.stringContaining('Only 12 of 5,000 points of the rate limit are left, until 17:46 UTC. → '),
     ]);
   });
 

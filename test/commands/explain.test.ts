@@ -363,7 +363,7 @@ test('explain shows only the beginning of a long body', async () => {
   const { executor } = world.service.database;
   await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
   await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
-  expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30999 characters)`);
+  expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30,999 characters)`);
   const [lower] = (await explainJson(id)).rules[0].entries[0].condition.parts;
   expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
 });

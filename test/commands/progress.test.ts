@@ -31,11 +31,11 @@ describe('progress without a terminal', () => {
     }
     progress.stop();
     expect(lines().slice(0, 2)).toEqual([
-      '100 of 1000 pull requests, 13/s, 72 s left (acme/web)',
-      '200 of 1000 pull requests, 13/s, 64 s left (acme/web)',
+      '100 of 1,000 pull requests, 13/s, 72 s left (acme/web)',
+      '200 of 1,000 pull requests, 13/s, 64 s left (acme/web)',
     ]);
     expect(lines()).toHaveLength(8);
-    expect(lines().at(-1)).toBe('950 of 1000 pull requests, 13/s, 4 s left');
+    expect(lines().at(-1)).toBe('950 of 1,000 pull requests, 13/s, 4 s left');
   });
 
   test('the rate of progress is that of the last minute, without the work of earlier runs', () => {
@@ -48,8 +48,8 @@ describe('progress without a terminal', () => {
       progress.update(1_100 + seconds, 2_000, '', 200 + seconds);
     }
     wait(10);
-    expect(lines()[0]).toBe('990 of 2000 pull requests, 10/s, 101 s left');
-    expect(lines().at(-1)).toBe('1219 of 2000 pull requests, 1.0/s, 13 min left');
+    expect(lines()[0]).toBe('990 of 2,000 pull requests, 10/s, 101 s left');
+    expect(lines().at(-1)).toBe('1,219 of 2,000 pull requests, 1.0/s, 13 min left');
   });
 
   test('leaves out an unknown rate or total', () => {

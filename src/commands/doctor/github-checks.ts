@@ -6,7 +6,7 @@ import { type Github, maxPageSize } from '../../github/github.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/rest.ts';
 import { credentialOf } from '../../sync/share-github-points.ts';
-import { counted, duration } from '../../text/number-formats.ts';
+import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
 import { findUnconfirmedRepositories, type UnconfirmedRepository } from './inspection.ts';
 import { command, logs, nameOf, type OrganisationScope, type Scope } from './scope.ts';
@@ -107,7 +107,7 @@ export const points = defineCheck('github', 'limit', app, {
 function describePoints({ limit }: CredentialFacts): Verdict {
   if (limit === null) return ok('This GitHub has no rate limit.');
   const reset = new Date(limit.resetAt * 1000).toISOString().slice(11, 16);
-  const left = `${limit.remaining} of ${limit.limit} points of the rate limit are left, until ${reset} UTC.`;
+  const left = `${formatInteger(limit.remaining)} of ${counted(limit.limit, 'point')} of the rate limit are left, until ${reset} UTC.`;
   // An import stops below a tenth of the hour's points.
   return limit.remaining >= limit.limit / 10
     ? ok(left)

@@ -13,7 +13,7 @@ import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
 import { maxRefetchesPerHour } from '../../sync/compare.ts';
 import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
-import { counted, duration } from '../../text/number-formats.ts';
+import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
@@ -120,7 +120,7 @@ export const scores = defineCheck('organisations', 'scores', logs, {
     const { outdated, total } = facts;
     if (total === 0) return warning('No pull requests are stored yet.', `Import them: ${command(scope, 'import')}`);
     if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
-    const found = `${outdated} of ${total} scores are not up to date with the rules in force.`;
+    const found = `${formatInteger(outdated)} of ${formatInteger(total)} scores are not up to date with the rules in force.`;
     return scope.workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
   },
 });

@@ -16,7 +16,7 @@ function showValue({ value, infinite, characters }: ExplainedPart): string {
   if (typeof value === 'string') {
     const quoted = JSON.stringify(brief(value, maxTextWidth));
     const count = characters ?? [...value].length;
-    return count > maxTextWidth ? `${quoted} (${count} characters)` : quoted;
+    return count > maxTextWidth ? `${quoted} (${counted(count, 'character')})` : quoted;
   }
   // Four decimals, unless only smaller ones differ from zero.
   if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
