@@ -9,6 +9,7 @@ export const errorStatuses = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  cursor_expired: 410,
   precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
@@ -75,6 +76,7 @@ export const unauthenticated = errorOf('unauthenticated');
 export const forbidden = errorOf('forbidden');
 export const notFound = errorOf('not_found');
 export const methodNotAllowed = errorOf('method_not_allowed');
+export const cursorExpired = errorOf('cursor_expired');
 export const preconditionFailed = errorOf('precondition_failed');
 export const preconditionRequired = errorOf('precondition_required');
 export const payloadTooLarge = errorOf('payload_too_large');

@@ -24,6 +24,7 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
   unauthenticated: 'Credentials missing or invalid',
   forbidden: 'The caller is not allowed to do this, or the object belongs to another organisation',
   not_found: 'The object does not exist',
+  cursor_expired: 'Changes after this cursor may be missing here: start again without one',
   rate_limited: 'Too many requests with this token; `Retry-After` says when to try again',
   internal: 'An error in the service',
   github_failed: 'GitHub is unreachable, failing, or refuses our credentials',

@@ -68,6 +68,15 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
   };
 }
 
+/** Replies with a page that is built anew for each request: what it shows has no version. */
+export function sendTagged(request: FastifyRequest, reply: FastifyReply, page: Buffer): Buffer | undefined {
+  const tag = `"${createHash('sha256').update(page).digest('base64url')}"`;
+  reply.type('application/json; charset=utf-8').headers({ etag: tag, 'cache-control': 'private, no-cache' });
+  if (!hasTag(request.headers['if-none-match'], tag)) return page;
+  reply.code(304);
+  return undefined;
+}
+
 /** @param header `If-None-Match`: tags, which proxies mark as weak or as compressed, as Apache does; or `*` for any */
 function hasTag(header: string | undefined, tag: string): boolean {
   const isSame = (sent: string) => sent === '*' || sent.replace(/^W\//, '').replace(/--?(gzip|br|zstd)"$/, '"') === tag;

@@ -149,13 +149,15 @@ export async function paginate<Row, Columns extends TObject, Position>(
   return bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
 }
 
-function formatCursor(place: object, direction: 'next' | 'previous'): string {
+/** @param place its texts may be byte strings */
+export function formatCursor(place: object, direction: 'next' | 'previous'): string {
   return bytesOf(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
 }
 
-function parseCursor<Row, Columns extends TObject, Position>(
+/** @throws ServiceError `bad_request` */
+export function parseCursor<Columns extends TObject, Position>(
   text: string,
-  { columns, locate }: Pick<PagedList<Row, Columns, Position>, 'columns' | 'locate'>,
+  { columns, locate }: Pick<PagedList<never, Columns, Position>, 'columns' | 'locate'>,
 ): { position: Position; direction: 'next' | 'previous' } {
   const refused = () =>
     badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.', {

@@ -6,6 +6,7 @@ import { copyDatabase } from '../../src/database/copy.ts';
 import { readChanges } from '../../src/database/feed.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { createDatabase, startService } from '../support/service.ts';
+import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
 
 const service = await startService();
@@ -20,6 +21,11 @@ const read = (place?: Place, limit = 100, from: Database = database) => readChan
 
 /** To the end. @returns what came, and where the reader then stands */
 async function readToEnd(place?: Place, limit = 100) {
+  await waitUntilSettled(database);
+  return readOn(place, limit);
+}
+
+async function readOn(place?: Place, limit = 100) {
   const came: string[] = [];
   for (;;) {
     const page = await read(place, limit);
@@ -88,10 +94,10 @@ test('two transactions that end in the reverse order lose nothing', async () => 
   });
   await hasBegun;
   await change(ids[1] as string);
-  const meanwhile = await readToEnd(place);
+  const meanwhile = await readOn(place);
   expect(meanwhile.came).toEqual([]);
   // One that starts now lists the second change, and must not miss the first.
-  const fresh = await readToEnd();
+  const fresh = await readOn();
   end();
   await first;
   expect((await readToEnd(meanwhile.place)).came).toEqual([ids[0], ids[1]]);
@@ -114,6 +120,7 @@ test('a range comes in pages, each pull request once, unless it changes again', 
   const all = [...ids, ...more].sort();
   await changeRange(all);
   await change(all[30] as string);
+  await waitUntilSettled(database);
   const page = await read(place, 7);
   expect(page?.changes.map(({ id }) => id)).toEqual(all.slice(0, 7));
   await change(all[3] as string, all[20] as string);
@@ -125,6 +132,7 @@ test('only the end of the feed is empty: entries whose pull requests have all ch
   const { place } = await readToEnd();
   for (let time = 0; time < 30; time += 1) await changeRange(ids);
   for (let time = 0; time < 10; time += 1) for (const id of ids) await change(id);
+  await waitUntilSettled(database);
   expect((await read(place, 3))?.changes.map(({ id }) => id)).toEqual(ids.slice(0, 3));
   expect((await readToEnd(place, 3)).came).toEqual(ids);
 });
@@ -134,6 +142,7 @@ test('a page of long texts ends below a megabyte', async () => {
   await database.executor.execute(sql`
     update pull_requests set body = repeat('x', 250000) where organisation_id = ${organisationId}`);
   await changeRange(ids);
+  await waitUntilSettled(database);
   for (const start of [undefined, place]) {
     const page = await read(start);
     expect(page?.changes.map(({ id }) => id)).toEqual(ids.slice(0, 3));

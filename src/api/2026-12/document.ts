@@ -28,6 +28,7 @@ export const document: Version['document'] = {
     { name: 'Account', description: 'The user who holds the token' },
     { name: 'Members', description: "The organisation's members on GitHub, whose pull requests are tracked" },
     { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
+    { name: 'Changes', description: 'What has changed since: for copies elsewhere' },
     { name: 'Rules', description: 'How pull requests are scored' },
     { name: 'Users', description: 'The people who may hold access tokens' },
   ],

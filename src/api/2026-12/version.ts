@@ -8,6 +8,7 @@ import { Rule, ruleRoutes } from '../rules.ts';
 import { User, userRoutes } from '../users.ts';
 import { namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
+import { Change, changeRoutes } from './changes.ts';
 import { document } from './document.ts';
 import { Member, represent } from './member.ts';
 import { PullRequest, representPullRequest } from './pull-request.ts';
@@ -24,11 +25,12 @@ export const version202612: Version = {
   document,
   representError: ({ text, code, parameter }, requestId) => ({ message: text, code, request_id: requestId, parameter }),
   refusesUnknownParameters: true,
-  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],
+  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Change, Account, Member, Rule, User],
   async routes(api) {
     await api.register(accountRoutes);
     await api.register(memberRoutes, { represent, representPullRequest });
     await api.register(pullRequestRoutes, { represent: representPullRequest });
+    await api.register(changeRoutes);
     await api.register(ruleRoutes);
     await api.register(userRoutes);
   },

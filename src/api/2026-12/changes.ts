@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { type Change as ChangeRow, readChanges } from '../../database/feed.ts';
+import { cursorExpired } from '../../errors.ts';
+import { formatId, parseId } from '../../ids.ts';
+import { errorResponses } from '../error-replies.ts';
+import { notModified, sendTagged } from '../page-cache.ts';
+import { bytesOf, formatCursor, PageQuery, pageOf, parseCursor } from '../pagination.ts';
+import { closedObject } from '../validation.ts';
+import { versionUrl } from '../version.ts';
+import { representPullRequest } from './pull-request.ts';
+
+export const Change = Type.Union(
+  [
+    closedObject(
+      { type: Type.Literal('pull_request'), pull_request: Type.Ref('PullRequest') },
+      { description: 'A new or changed pull request, in its present state' },
+    ),
+    closedObject(
+      {
+        type: Type.Literal('deletion'),
+        id: Type.String({ description: 'Identifier of the pull request that is gone' }),
+      },
+      { description: 'A pull request that was deleted' },
+    ),
+  ],
+  { $id: 'Change', description: 'A change of a pull request' },
+);
+
+const Query = Type.Object({
+  cursor: Type.Optional(
+    Type.String({ description: 'The `next_cursor` of the last page that you read; omit it to begin with everything' }),
+  ),
+  per_page: PageQuery.properties.per_page,
+});
+
+/** Where a reader stands: see `FeedPosition`. */
+const cursorColumns = Type.Object({
+  // `xid8` has 64 bits.
+  transaction: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
+  from: Type.String(),
+  recorded_at: Type.Integer({ minimum: 0 }),
+  id: Type.String(),
+  listed: Type.Optional(Type.String()),
+  database: Type.String({ pattern: '^[0-9a-f]{32}$' }),
+  /** Whose list it is. */
+  list: Type.String(),
+});
+
+export const changeRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+
+  app.get(
+    '/changes',
+    {
+      schema: {
+        operationId: 'changes.index',
+        summary: 'Follow changes',
+        description:
+          'For a copy that stays up to date. Without a cursor it begins with all pull requests; then come those that have ' +
+          'changed since, oldest change first, each once and in its present state, and those that were deleted. There is ' +
+          'always a `next_cursor`: keep it. An empty page means that you know everything; ask again later with the same ' +
+          'cursor. A cursor is valid for at least 30 days. After that, or if the service has moved to another database or ' +
+          'a backup was restored, the reply is 410: start again without a cursor, and drop what does not come again.',
+        tags: ['Changes'],
+        querystring: Query,
+        response: { 200: pageOf('Change'), ...notModified, ...errorResponses('bad_request', 'cursor_expired') },
+      },
+    },
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      const { cursor, per_page: perPage = 15 } = request.query;
+      const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
+      const found = await readChanges(
+        database,
+        organisationId,
+        cursor === undefined ? undefined : locate(cursor, list),
+        perPage,
+      );
+      if (found === undefined) {
+        throw cursorExpired(
+          'Changes after this cursor may be missing here.',
+          'Start again without a cursor, and drop what does not come again.',
+          { parameter: 'cursor' },
+        );
+      }
+      const { transaction, fromId, recordedAt, id, listedId } = found.position;
+      const place = {
+        transaction,
+        from: formatId('pr', fromId),
+        recorded_at: recordedAt,
+        id: formatId('pr', id),
+        ...(listedId !== undefined && { listed: formatId('pr', listedId) }),
+        database: found.database,
+        list,
+      };
+      const next = formatCursor(place, 'next');
+      const base = versionUrl(request);
+      const path = `${base}/changes`;
+      const perPageText = request.query.per_page === undefined ? '' : `per_page=${perPage}&`;
+      const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: null };
+      const links = { first: null, last: null, prev: null, next: `${path}?${perPageText}cursor=${next}` };
+      const items = found.changes.map(change => represent(change, base)).join(',');
+      const page = bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
+      // Not kept in memory: what has been committed may become readable later, without another change.
+      return sendTagged(request, reply, page);
+    },
+  );
+};
+
+/** @throws ServiceError `bad_request` */
+function locate(text: string, wantedList: string) {
+  const { position } = parseCursor(text, {
+    columns: cursorColumns,
+    locate({ transaction, from, recorded_at: recordedAt, id: idText, listed, database, list }) {
+      const [fromId, id] = [parseId('pr', from), parseId('pr', idText)];
+      const listedId = listed === undefined ? undefined : parseId('pr', listed);
+      if (fromId === undefined || id === undefined || list !== wantedList) return undefined;
+      if (listed !== undefined && listedId === undefined) return undefined;
+      return { database, position: { transaction, fromId, recordedAt, id, ...(listedId && { listedId }) } };
+    },
+  });
+  return position;
+}
+
+const represent = ({ id, row }: ChangeRow, base: string): string =>
+  row === undefined
+    ? `{"type":"deletion","id":"${formatId('pr', id)}"}`
+    : `{"type":"pull_request","pull_request":${representPullRequest(row, base)}}`;

@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest';
+import { formatId, newId } from '../../../src/ids.ts';
+import { rescoreBatch } from '../../../src/sync/rescore.ts';
+import type { PullRequestBody } from '../../support/client.ts';
+import { waitUntilSettled } from '../../support/settled.ts';
+import { createToken, insertPullRequests, type Tenant } from '../../support/tenants.ts';
+import { startWorld } from '../../support/world.ts';
+
+const world = await startWorld();
+const { service, client, newTenant } = world;
+const { database } = service;
+
+type Change = { type: 'pull_request'; pull_request: PullRequestBody } | { type: 'deletion'; id: string };
+interface Page {
+  data: Change[];
+  meta: { path: string; per_page: number; next_cursor: string; prev_cursor: null };
+  links: { first: null; last: null; prev: null; next: string };
+}
+
+const feed = '/2026-12/changes';
+const cursorUrl = (cursor: string) => `${feed}?cursor=${cursor}`;
+const decode = (cursor: string) => JSON.parse(Buffer.from(cursor, 'base64url').toString());
+const encode = (cursor: object) => Buffer.from(JSON.stringify(cursor)).toString('base64url');
+
+async function read(tenant: Tenant, url: string): Promise<Page> {
+  const { status, body } = await client.get<Page>(url, tenant.token);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body;
+}
+
+/** Puts what comes into the mirror until a page is empty. @returns the cursor from which to go on */
+async function follow(tenant: Tenant, mirror: Map<string, PullRequestBody>, url: string): Promise<string> {
+  await waitUntilSettled(database);
+  for (let next = url; ; ) {
+    const page = await read(tenant, next);
+    for (const change of page.data) {
+      if (change.type === 'deletion') mirror.delete(change.id);
+      else mirror.set(change.pull_request.id, change.pull_request);
+    }
+    if (page.data.length === 0) return page.meta.next_cursor;
+    next = page.links.next;
+  }
+}
+
+const insert = (tenant: Tenant, count: number) =>
+  insertPullRequests(
+    service,
+    tenant,
+    Array.from({ length: count }, (_, index) => 1_700_000_000 + index),
+  );
+
+test('a client that follows the changes has what the list has: syncs, new rules, deletions and all', async () => {
+  const { token, web, acme } = world;
+  const mirror = new Map<string, PullRequestBody>();
+  let cursor = '';
+  const expectTheSame = async (url: string) => {
+    cursor = await follow(world, mirror, url);
+    const { body } = await client.get<{ data: PullRequestBody[] }>('/2026-12/pull-requests?per_page=100', token);
+    expect(mirror).toEqual(new Map(body.data.map(each => [each.id, each])));
+  };
+  const ada = acme.member('ada');
+  const sources = Array.from({ length: 5 }, (_, index) =>
+    web.addPullRequest({ author: ada, title: `Change ${index}` }),
+  );
+  await world.import();
+  await world.workOff();
+  await expectTheSame(`${feed}?per_page=2`);
+  expect(mirror.size).toBe(5);
+
+  const [first, second, third] = [...mirror.values()];
+  expect((await client.delete(`/2026-12/pull-requests/${first?.id}`, token)).status).toBe(200);
+  sources.find(({ number }) => number === second?.number)?.edit({ title: 'Ünïcode 🎉' });
+  expect((await client.put(`/2026-12/pull-requests/${second?.id}/sync`, token)).status).toBe(200);
+  await expectTheSame(cursorUrl(cursor));
+  expect(mirror.size).toBe(4);
+  expect(mirror.get(second?.id ?? '')).toMatchObject({ title: 'Ünïcode 🎉' });
+
+  const share = { expression: `number == ${third?.number}`, effect: { action: 'ADD' as const, value: '7' } };
+  await world.applyRules([{ name: 'One', description: '', is_enabled: true, logic: [share] }]);
+  while ((await rescoreBatch(service, world.organisation.id)) > 0);
+  await expectTheSame(cursorUrl(cursor));
+  expect(mirror.get(third?.id ?? '')?.score).toBe(7);
+  expect((await read(world, cursorUrl(cursor))).data).toEqual([]);
+});
+
+test('an empty page has a cursor, too, and an ETag until something changes', async () => {
+  const tenant = await newTenant();
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  await waitUntilSettled(database);
+  const empty = await read(tenant, feed);
+  expect(empty).toMatchObject({ data: [], meta: { per_page: 15, prev_cursor: null }, links: { prev: null } });
+  const url = empty.links.next;
+  const etag = (await service.app.inject({ url, headers })).headers.etag as string;
+  const again = await service.app.inject({ url, headers: { ...headers, 'if-none-match': etag } });
+  expect(again).toMatchObject({ statusCode: 304, body: '' });
+  expect(again.headers.etag).toBe(etag);
+});
+
+test('a cursor of another list, version or organisation is 400', async () => {
+  const tenant = await newTenant();
+  const other = await newTenant();
+  await insert(tenant, 3);
+  await waitUntilSettled(database);
+  const { meta } = await read(tenant, `${feed}?per_page=1`);
+  const list = await client.get<Page>('/2026-12/pull-requests?per_page=1', tenant.token);
+  const older = await client.get<Page>('/2025-04/pull-requests?per_page=1', tenant.token);
+  const own = decode(meta.next_cursor);
+  for (const [token, cursor] of [
+    [tenant.token, list.body.meta.next_cursor],
+    [tenant.token, older.body.meta.next_cursor],
+    [other.token, meta.next_cursor],
+    [tenant.token, ''],
+    [tenant.token, encode({ ...own, transaction: '99999999999999999999' })],
+    [tenant.token, encode({ ...own, transaction: -1 })],
+    [tenant.token, encode({ ...own, from: 'mem_x' })],
+    [tenant.token, encode({ ...own, listed: '' })],
+    [tenant.token, encode({ ...own, recorded_at: 1.5 })],
+    [tenant.token, encode({ ...own, more: 1 })],
+  ] as const) {
+    const { status, body } = await client.get(cursorUrl(cursor), token);
+    expect({ status, body }, cursor).toMatchObject({ status: 400, body: { code: 'bad_request', parameter: 'cursor' } });
+  }
+  for (const path of ['/2026-12/pull-requests', '/2025-04/pull-requests']) {
+    expect((await client.get(`${path}?cursor=${meta.next_cursor}`, tenant.token)).status).toBe(400);
+  }
+});
+
+test('a cursor that can not be continued is 410, and says to start again', async () => {
+  const tenant = await newTenant();
+  await insert(tenant, 1);
+  await waitUntilSettled(database);
+  const own = decode((await read(tenant, feed)).meta.next_cursor);
+  for (const cursor of [
+    { ...own, database: 'f'.repeat(32) },
+    { ...own, recorded_at: own.recorded_at + 1 },
+    { ...own, from: formatId('pr', newId()) },
+    { ...own, transaction: '9223372036854775807' },
+  ]) {
+    const { status, body } = await client.get(cursorUrl(encode(cursor)), tenant.token);
+    expect({ status, body }).toMatchObject({
+      status: 410,
+      body: {
+        message:
+          'Changes after this cursor may be missing here. Start again without a cursor, and drop what does not come again.',
+        code: 'cursor_expired',
+        parameter: 'cursor',
+      },
+    });
+  }
+});
+
+test('following changes needs the scope read', async () => {
+  const tenant = await newTenant();
+  const token = await createToken(service, tenant.user, ['sync']);
+  expect((await client.get(feed, token)).status).toBe(403);
+});
