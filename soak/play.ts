@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
+import { eraseMembers } from '../src/database/erasure.ts';
+import { listMembers } from '../src/database/members.ts';
 import { organisations } from '../src/database/schema.ts';
 import { publishCheckRuns } from '../src/sync/publish-check-runs.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
@@ -8,6 +10,7 @@ import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
 import { compare, compareCheckRuns, comparePages, type Stage } from './compare.ts';
 import { type Announcement, createGithubSide } from './github-side.ts';
+import { createMirror } from './mirror.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
 import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
 import { attempt, createSettling } from './settling.ts';
@@ -32,6 +35,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   const settling = createSettling(arena, differences);
   const service = createServiceSide({ arena, model, settling, tally, differences });
   const client = createClientSide(arena, tally, differences);
+  const mirrors = organisations.map(each => createMirror(arena, each));
   const webhooks: Webhook[] = [];
   const kept: Webhook[] = [];
   const background = new Set<Promise<void>>();
@@ -90,6 +94,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       const found = await compare(database, model, organisation, stage, troubles.poisoned);
       differences.push(...found, ...(await comparePages(arena, organisation)));
     }
+    for (const mirror of mirrors) differences.push(...(await mirror.compare()));
   }
 
   /** Poisoned pull requests stay poisoned. */
@@ -111,6 +116,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       case 'tick':
         side.tick(step.seconds);
         inBackground(attempt(arena, via, ({ deps }) => publishCheckRuns(deps, { organisationId: own.id })));
+        for (const mirror of mirrors) inBackground(mirror.follow(via));
         return settling.pass(organisations, step.seconds);
       case 'deliver': {
         const [webhook] = kept.splice(step.webhook % Math.max(kept.length, 1), 1);
@@ -223,7 +229,15 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       await settling.publish(organisation);
       differences.push(...(await compareCheckRuns(database, model, organisation)));
     }
+    await eraseAuthor();
+    for (const mirror of mirrors) differences.push(...(await mirror.compare()));
     tally.pullRequests += model.pullRequests.length;
+  }
+
+  /** With all of their pull requests: the model ends here. */
+  async function eraseAuthor(): Promise<void> {
+    const [author] = await listMembers(database.executor, own.id, true);
+    if (author !== undefined) await eraseMembers(database, own.id, [author]);
   }
 
   try {
