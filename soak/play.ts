@@ -35,7 +35,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   const settling = createSettling(arena, differences);
   const service = createServiceSide({ arena, model, settling, tally, differences });
   const client = createClientSide(arena, tally, differences);
-  const mirrors = organisations.map(each => createMirror(arena, each));
+  // On a cluster, the feed of changes may leave some out.
+  const mirrors = process.env.TEST_CITUS_WORKERS ? [] : organisations.map(each => createMirror(arena, each));
   const webhooks: Webhook[] = [];
   const kept: Webhook[] = [];
   const background = new Set<Promise<void>>();
