@@ -11,7 +11,7 @@ import { withClient } from './database.ts';
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
 export async function joinStored() {
-  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-lines` });
+  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-times` });
   const { url } = server;
   await migrateDatabase(url);
   const database = connectDatabase(url, pino({ level: 'silent' }));
@@ -41,7 +41,14 @@ async function fill(database: Database, scopes: readonly string[]): Promise<stri
 /** One in so many has a thousand files; the others have one. */
 export const manyFilesEvery = 1_000;
 
-/** Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories. */
+/** The same number from 0 to 1 for a row, each time. */
+const share = (seed: number) => `(n::bigint * ${seed} % 1000003 / 1000003.0)`;
+
+/**
+ * Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories: a
+ * quarter in the first one, and few of many. Most are merged, few are drafts, and only the first of those is in one of
+ * the last ten repositories.
+ */
 async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
   await client.query(
     `insert into members (organisation_id, id, github_id, login, name, photo_url)
@@ -58,18 +65,29 @@ async function insertPullRequests(client: pg.Client, organisationId: string, cou
         title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
         deletions, changed_files, commits, comments, reviews, approvals, changes_requested,
         writer_approvals, times_changes_requested, bot_reviews, self_merged, linked_issues,
-        created_at, source_updated_at, labels, assignees, files, file_changes, score, score_breakdown, ruleset_version,
+        created_at, source_updated_at, merged_at, closed_at, labels, assignees, files, file_changes, score, score_breakdown, ruleset_version,
         fetch_ticket)
-      select $1, uuidv7(), repositories[1 + n % 50], members[1 + n % 500], n, 'PR_' || n,
+      select $1, uuidv7(), repositories[repository], members[member], n, 'PR_' || n,
         'https://github.com/bench/repository/pull/' || n, md5(n::text) || '00000000', n, 'Change number ' || n,
-        repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), (array['open', 'merged', 'closed', 'draft'])[1 + n % 4], false,
-        'member-' || n % 500, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
-        n % 4, n % 3, 0, 0, 0, 0, false, n % 2, to_timestamp(1500000000 + n / 3), to_timestamp(1500000000 + n / 3), '{bug}', '{}',
+        repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), state, false,
+        'member-' || member, 'MEMBER', false, 'main', 'topic', false, n % 500, n % 300, n % 20, n % 7, n % 9,
+        n % 4, n % 3, 0, 0, 0, 0, false, n % 2, to_timestamp(created_at), to_timestamp(closed_at + floor(${share(15_485_863)} * 2000000)),
+        case when state = 'merged' then to_timestamp(closed_at) end,
+        case when state in ('merged', 'closed') then to_timestamp(closed_at) end, '{bug}', '{}',
         case when n % $3 = 0 then many.files else '{src/main.ts}' end,
         case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300) end, 15,
         '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
         0, 0
-      from generate_series(1, $2::int) n,
+      from generate_series(1, $2::int) n
+        cross join lateral (
+          select case n when 1 then 50 else 1 + floor(50 * ${share(7_919)} ^ 3)::int end as repository,
+            1 + floor(500 * ${share(104_729)} ^ 2)::int as member, 1500000000 + n / 3 * 180 as created_at
+        ) a
+        cross join lateral (
+          select case when n = 1 then 'draft' when ${share(1_299_709)} < 0.76 then 'merged' when ${share(1_299_709)} < 0.97 then 'closed'
+              when ${share(1_299_709)} < 0.998 or repository > 40 then 'open' else 'draft' end as state,
+            created_at + floor(${share(32_452_843)} * 3000000) as closed_at
+        ) b,
         (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r,
         (
           select array_agg('src/components/part-' || f || '/index.ts') as files,

@@ -120,7 +120,8 @@ export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: PagedList<Row, Columns, Position>,
 ): Promise<Buffer> {
-  const { cursor: text, per_page: perPage = 15 } = request.query;
+  const { cursor: text, ...kept } = request.query;
+  const { per_page: perPage = 15 } = kept;
   const cursor = text === undefined ? undefined : parseCursor(text, list);
   const backwards = cursor?.direction === 'previous';
 
@@ -139,10 +140,9 @@ export async function paginate<Row, Columns extends TObject, Position>(
       : null;
 
   const path = versionUrl(request) + list.path;
+  const parameters = Object.entries(kept).map(([name, value]): [string, string] => [name, String(value)]);
   const link = (target: string | null) =>
-    target === null
-      ? null
-      : `${path}?${request.query.per_page === undefined ? '' : `per_page=${perPage}&`}cursor=${target}`;
+    target === null ? null : `${path}?${new URLSearchParams([...parameters, ['cursor', target]])}`;
   const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
   const links = { first: null, last: null, prev: link(previous), next: link(next) };
   const items = page.map(list.format).join(',');

@@ -1,23 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type SchemaOptions, Type } from '@sinclair/typebox';
-import type { FastifyRequest } from 'fastify';
 import { callerOf, recordSync } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
-import {
-  beforeAllPullRequests,
-  findPullRequestRow,
-  isWhole,
-  type PullRequestRow,
-  pullRequestExistsAnywhere,
-  readPullRequestPage,
-} from '../database/pull-requests.ts';
+import type { PullRequestRow } from '../database/pull-request-pages.ts';
+import { findPullRequestRow, pullRequestExistsAnywhere } from '../database/pull-requests.ts';
 import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-replies.ts';
-import { notModified } from './page-cache.ts';
-import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from './pagination.ts';
+import { bytesOf, dataOf, jsonBytes } from './pagination.ts';
 import { closedObject, namedObject } from './validation.ts';
 import { versionUrl } from './version.ts';
 
@@ -74,7 +66,7 @@ export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullReque
 /** A pull request as JSON, as a version shows it. @param base the address with which the version's paths begin */
 export type RepresentPullRequest = (row: PullRequestRow, base: string) => string;
 
-const PullRequestParams = Type.Object({
+export const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
 });
 
@@ -98,40 +90,9 @@ export const representFields = (row: PullRequestRow): string =>
 export const representMemberLink = ({ memberId }: PullRequestRow, base: string): string =>
   `"member":${JSON.stringify(`${base}/members/${formatId('mem', memberId)}`)}`;
 
-const cursorColumns = Type.Object({
-  // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
-  created_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799 }),
-  id: Type.String(),
-  /** In a member's list: a cursor is for its own list only. */
-  member_id: Type.Optional(Type.String()),
-});
-
-export function paginatePullRequests(
-  database: Database,
-  request: FastifyRequest<{ Querystring: PageQuery }>,
-  list: { organisationId: string; memberId?: string },
-  represent: RepresentPullRequest,
-): Promise<Buffer> {
-  const base = versionUrl(request);
-  const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
-  return paginate(request, {
-    path: `/${member === undefined ? '' : `members/${member}/`}pull-requests`,
-    columns: cursorColumns,
-    locate: ({ created_at: createdAt, id: text, member_id: memberId }) => {
-      const id = parseId('pr', text);
-      return id === undefined || memberId !== member ? undefined : { createdAt, id };
-    },
-    start: beforeAllPullRequests,
-    read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
-    isForPage: isWhole,
-    cursorValues: (row: PullRequestRow) => ({
-      ...(member !== undefined && { member_id: member }),
-      created_at: Number(row.createdAt),
-      id: formatId('pr', row.id),
-    }),
-    format: row => represent(row, base),
-  });
-}
+/** What to answer if the organisation has no pull request of the id: whether another one has it decides. */
+export const absentPullRequest = async (database: Database, id: string | undefined) =>
+  id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : unknownId('pull request');
 
 export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest }> = async (
   app,
@@ -139,27 +100,6 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
 ) => {
   const { database } = app.deps;
   const refresh = createRefresh(app.deps);
-
-  const absent = async (id: string | undefined) =>
-    id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : unknownId('pull request');
-
-  app.get(
-    '/pull-requests',
-    {
-      schema: {
-        operationId: 'pull-requests.index',
-        summary: 'List all pull requests',
-        description: 'Pull requests that the account has access to, sorted by creation date, most recent first.',
-        tags: ['Pull requests'],
-        querystring: PageQuery,
-        response: { 200: pageOf('PullRequest'), ...notModified, ...errorResponses('bad_request') },
-      },
-    },
-    (request, reply) =>
-      app.sendPage(request, reply, () =>
-        paginatePullRequests(database, request, { organisationId: request.caller.organisationId }, represent),
-      ),
-  );
 
   app.put(
     '/pull-requests/:pullRequest/sync',
@@ -191,7 +131,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
       const { organisationId } = request.caller;
       const id = parseId('pr', request.params.pullRequest);
       const before = id && (await findPullRequestRow(database, organisationId, id));
-      if (!id || !before) throw await absent(id);
+      if (!id || !before) throw await absentPullRequest(database, id);
       await refresh(organisationId, id);
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw unknownId('pull request');
@@ -224,7 +164,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
       const id = parseId('pr', request.params.pullRequest);
       const actor = callerOf(request.caller, request.id);
       const isDeleted = id !== undefined && (await removePullRequest(database, organisationId, id, actor));
-      if (!isDeleted) throw await absent(id);
+      if (!isDeleted) throw await absentPullRequest(database, id);
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },
   );

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, type SQL, Subquery, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { readErased } from './erased-people.ts';
@@ -199,6 +199,54 @@ export async function* readMembers(database: Database, organisationId: string): 
     if (last === undefined || rows.length < stepSize) return;
     after = { createdAtText: last.createdAtText, id: last.id };
   }
+}
+
+/** In microseconds, because many members share a second. */
+const microseconds = sql<number>`(extract(epoch from ${members.createdAt}) * 1000000)::bigint`;
+
+function createMemberPage(list: 'present' | 'login', direction: 'next' | 'previous') {
+  const [isPast, order] = direction === 'next' ? [sql`<`, desc] : [sql`>`, asc];
+  const position = sql`(to_timestamp(${placeholder('microseconds')}::float8 / 1000000), ${placeholder('id')}::uuid)`;
+  const hasLogin = sql`lower(${members.login}) = ${placeholder('login')}`;
+  // Materialised: otherwise PostgreSQL may follow the index in the order of time to the end.
+  const source =
+    list === 'present'
+      ? sql`select * from ${members} where ${and(isOfOrganisation, isNull(members.leftAt))}`
+      : sql`with found as materialized (select * from ${members} where ${and(isOfOrganisation, hasLogin)})
+          select * from found`;
+  return createSelection(
+    `members_of_${list}_${direction}`,
+    query
+      .select({ ...fields, microseconds })
+      .from(new Subquery<string, Record<string, unknown>>(source, {}, 'members'))
+      .where(sql`(${members.createdAt}, ${members.id}) ${isPast} ${position}`)
+      .orderBy(order(members.createdAt), order(members.id)),
+  );
+}
+
+const memberPages = {
+  present: { next: createMemberPage('present', 'next'), previous: createMemberPage('present', 'previous') },
+  login: { next: createMemberPage('login', 'next'), previous: createMemberPage('login', 'previous') },
+};
+
+export type MemberPageRow = RowOf<(typeof memberPages)['present']['next']>;
+
+export const beforeAllMembers = { microseconds: Infinity, id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/**
+ * Latest first; towards the previous page in reverse.
+ *
+ * @param list members who have not left; with a login, in lower case, all people who have it
+ */
+export function readMemberPage(
+  database: Database,
+  { organisationId, login }: { organisationId: string; login: string | undefined },
+  direction: 'next' | 'previous',
+  from: typeof beforeAllMembers,
+  limit: number,
+): Promise<MemberPageRow[]> {
+  const page = memberPages[login === undefined ? 'present' : 'login'][direction];
+  return database.read(limited(page, limit), { organisationId, login, ...from });
 }
 
 export async function findMemberRow(database: Database, organisationId: string, id: string) {

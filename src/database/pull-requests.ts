@@ -1,10 +1,10 @@
-import { and, asc, desc, eq, inArray, type SQL, Subquery, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { recordChanges } from './changes.ts';
 import type { Database, Executor } from './client.ts';
 import { createExistsAnywhere, lockOrganisation } from './organisations.ts';
 import { deletedPullRequests, pullRequests, repositories, scoreChanges } from './schema.ts';
-import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, placeholder, query, type RowOf } from './statement.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
@@ -23,7 +23,7 @@ const unixSeconds = (column: PgColumn) => sql<number>`extract(epoch from ${colum
 
 /** What clients are shown. Times are in Unix seconds. */
 // Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.
-const fields = {
+export const fields = {
   id: pullRequests.id,
   createdAt: unixSeconds(pullRequests.createdAt),
   memberId: pullRequests.memberId,
@@ -50,9 +50,18 @@ const fields = {
 };
 
 /** Texts of people; the others are ASCII. */
-const byteStrings = ['url', 'title', 'body', 'scoreBreakdown', 'author', 'labels', 'base', 'repository'] as const;
+export const byteStrings = [
+  'url',
+  'title',
+  'body',
+  'scoreBreakdown',
+  'author',
+  'labels',
+  'base',
+  'repository',
+] as const;
 
-const isOfOrganisation = eq(pullRequests.organisationId, placeholder('organisationId'));
+export const isOfOrganisation = eq(pullRequests.organisationId, placeholder('organisationId'));
 const hasId = eq(pullRequests.id, placeholder('id'));
 
 const pullRequestOfId = createSelection(
@@ -69,110 +78,6 @@ const pullRequestsOfIds = createSelection(
     .where(and(isOfOrganisation, sql`${pullRequests.id} = any(${placeholder('ids')}::uuid[])`)),
   byteStrings,
 );
-
-type Direction = 'next' | 'previous';
-
-/** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
-const maxPageBytes = 900_000;
-
-/** A page without longer ones is within {@link maxPageBytes}, whatever its size. */
-const maxShortBytes = { body: 5_600, scoreBreakdown: 3_300 };
-
-/** Up to this, a page of short texts is small enough for a short read. */
-const maxShortRows = 26;
-
-const { body, scoreBreakdown } = pullRequests;
-// The size as it is stored, compressed, costs nothing.
-const isShortBreakdown = sql`pg_column_size(${scoreBreakdown}) <= 2048
-  and octet_length(${scoreBreakdown}::text) <= ${maxShortBytes.scoreBreakdown}`;
-
-/** Longer texts are null. */
-const shortFields = {
-  ...fields,
-  body: sql<string | null>`case when octet_length(${body}) <= ${maxShortBytes.body} then ${body} end`,
-  scoreBreakdown: sql<string | null>`case when ${isShortBreakdown} then ${scoreBreakdown} end`,
-};
-
-/** Texts are null in the row after the page's last one: they are not read from storage. */
-const longFields = {
-  ...fields,
-  body: sql<string | null>`case when rows_beyond = 0 then ${body} end`,
-  scoreBreakdown: sql<string | null>`case when rows_beyond = 0 then ${scoreBreakdown} end`,
-};
-
-function createPage(list: 'organisation' | 'member', direction: Direction) {
-  const [isPast, order] = direction === 'next' ? [sql`<`, desc] : [sql`>`, asc];
-  const { id, createdAt, memberId } = pullRequests;
-  const isOfList = list === 'member' ? eq(memberId, placeholder('memberId')) : undefined;
-  const position = sql`(to_timestamp(${placeholder('createdAt')}), ${placeholder('id')})`;
-  const isInPage = and(isOfOrganisation, isOfList, sql`(${createdAt}, ${id}) ${isPast} ${position}`);
-  const name = `pull_requests_of_${list}_${direction}`;
-
-  const upToHere = sql`(order by ${order(createdAt)}, ${order(id)} rows unbounded preceding)`;
-  // A first row over the maximum counts as the maximum: it is always on the page. PostgreSQL stops reading at the second
-  // row beyond, because a count can't fall.
-  const withRowsBeyond = sql`
-    select *, count(*) filter (where bytes > ${maxPageBytes}) over ${upToHere} as rows_beyond
-    from (
-      select *, sum(least(octet_length(${body}) + octet_length(${scoreBreakdown}::text), ${maxPageBytes}))
-        over ${upToHere} as bytes
-      from ${pullRequests} where ${isInPage}
-    ) as pull_requests`;
-  return {
-    short: createSelection(
-      name,
-      query.select(shortFields).from(pullRequests).where(isInPage).orderBy(order(createdAt), order(id)),
-      byteStrings,
-    ),
-    long: createSelection(
-      `${name}_long`,
-      query
-        .select(longFields)
-        .from(new Subquery<string, Record<string, unknown>>(withRowsBeyond, {}, 'pull_requests'))
-        .where(sql`rows_beyond <= 1`)
-        .orderBy(order(createdAt), order(id)),
-      byteStrings,
-    ),
-  };
-}
-
-const pages = {
-  organisation: { next: createPage('organisation', 'next'), previous: createPage('organisation', 'previous') },
-  member: { next: createPage('member', 'next'), previous: createPage('member', 'previous') },
-};
-
-/** `createdAt` in Unix seconds, or the text `infinity`. */
-export type PullRequestPosition = { createdAt: number | 'infinity'; id: string };
-
-/** Comes before every pull request, so that the first page needs no statement of its own. */
-export const beforeAllPullRequests: PullRequestPosition = {
-  createdAt: 'infinity',
-  id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-};
-
-/** Without a body or breakdown, it only shows that the list goes on. */
-export type PullRequestRow = RowOf<(typeof pages)['member']['next']['short']>;
-
-export const isWhole = (row: PullRequestRow) => row.body !== null && row.scoreBreakdown !== null;
-
-/**
- * Latest first; towards the previous page in reverse. If there are more rows than fit a page, the last one may not be
- * whole; at least one is.
- *
- * Windows cost half as much again as a page of ordinary rows. So the sum of bytes is only asked for if a row is long.
- */
-export async function readPullRequestPage(
-  database: Database,
-  { organisationId, memberId }: { organisationId: string; memberId?: string },
-  direction: Direction,
-  from: PullRequestPosition,
-  limit: number,
-): Promise<PullRequestRow[]> {
-  const { short, long } = pages[memberId === undefined ? 'organisation' : 'member'][direction];
-  const values = { organisationId, memberId, ...from };
-  const rows = await database[limit <= maxShortRows ? 'read' : 'readStep'](limited(short, limit), values);
-  return rows.slice(0, limit - 1).every(isWhole) ? rows : database.readStep(limited(long, limit), values);
-}
 
 export async function findPullRequestRow(database: Database, organisationId: string, id: string) {
   const [row] = await database.read(pullRequestOfId, { organisationId, id });

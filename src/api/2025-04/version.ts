@@ -23,6 +23,7 @@ import { User, userRoutes } from '../users.ts';
 import { closedObject, namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { document } from './document.ts';
+import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
 
 const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
 const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });
@@ -42,7 +43,9 @@ export const version202504: Version = {
   schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],
   async routes(api) {
     await api.register(accountRoutes);
-    await api.register(memberRoutes, { represent, representPullRequest });
+    await api.register(memberListRoutes, { represent });
+    await api.register(memberRoutes, { represent });
+    await api.register(pullRequestListRoutes, { represent: representPullRequest });
     await api.register(pullRequestRoutes, { represent: representPullRequest });
     await api.register(ruleRoutes);
     await api.register(userRoutes);

@@ -10,6 +10,7 @@ import { namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { Change, changeRoutes } from './changes.ts';
 import { document } from './document.ts';
+import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
 import { Member, represent } from './member.ts';
 import { PullRequest, representPullRequest } from './pull-request.ts';
 
@@ -28,7 +29,9 @@ export const version202612: Version = {
   schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Change, Account, Member, Rule, User],
   async routes(api) {
     await api.register(accountRoutes);
-    await api.register(memberRoutes, { represent, representPullRequest });
+    await api.register(memberListRoutes);
+    await api.register(memberRoutes, { represent });
+    await api.register(pullRequestListRoutes);
     await api.register(pullRequestRoutes, { represent: representPullRequest });
     await api.register(changeRoutes);
     await api.register(ruleRoutes);

@@ -1,0 +1,150 @@
+import { and, asc, desc, eq, type SQL, Subquery, sql } from 'drizzle-orm';
+import type { Database } from './client.ts';
+import { byteStrings, fields, isOfOrganisation } from './pull-requests.ts';
+import { pullRequests } from './schema.ts';
+import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+
+export type Direction = 'next' | 'previous';
+
+/** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
+const maxPageBytes = 900_000;
+
+/** A page without longer ones is within {@link maxPageBytes}, whatever its size. */
+const maxShortBytes = { body: 5_600, scoreBreakdown: 3_300 };
+
+/** Up to this, a page of short texts is small enough for a short read. */
+const maxShortRows = 26;
+
+const { id, body, scoreBreakdown } = pullRequests;
+// The size as it is stored, compressed, costs nothing.
+const isShortBreakdown = sql`pg_column_size(${scoreBreakdown}) <= 2048
+  and octet_length(${scoreBreakdown}::text) <= ${maxShortBytes.scoreBreakdown}`;
+
+/** Longer texts are null. */
+const shortFields = {
+  ...fields,
+  body: sql<string | null>`case when octet_length(${body}) <= ${maxShortBytes.body} then ${body} end`,
+  scoreBreakdown: sql<string | null>`case when ${isShortBreakdown} then ${scoreBreakdown} end`,
+};
+
+/** Texts are null in the row after the page's last one: they are not read from storage. */
+const longFields = {
+  ...fields,
+  body: sql<string | null>`case when rows_beyond = 0 then ${body} end`,
+  scoreBreakdown: sql<string | null>`case when rows_beyond = 0 then ${scoreBreakdown} end`,
+};
+
+/** The times by which a list can be sorted, latest first. */
+export const sortTimes = {
+  created: pullRequests.createdAt,
+  updated: pullRequests.sourceUpdatedAt,
+  merged: pullRequests.mergedAt,
+};
+export type Sort = keyof typeof sortTimes;
+
+export const sorting = (sort: Sort, direction: Direction) => {
+  const time = sortTimes[sort];
+  const [isPast, order] = direction === 'next' ? [sql`<`, desc] : [sql`>`, asc];
+  return {
+    isPast: sql`(${time}, ${id}) ${isPast} (to_timestamp(${placeholder('time')}), ${placeholder('id')})`,
+    order: [order(time), order(id)],
+  };
+};
+
+/** @param rows selects the list's rows, at least those of the page */
+export function createPage(name: string, rows: SQL, order: readonly SQL[]) {
+  const source = (of: SQL) => new Subquery<string, Record<string, unknown>>(of, {}, 'pull_requests');
+  const upToHere = sql`(order by ${sql.join([...order], sql`, `)} rows unbounded preceding)`;
+  // A first row over the maximum counts as the maximum: it is always on the page. PostgreSQL stops reading at the second
+  // row beyond, because a count can't fall.
+  const withRowsBeyond = sql`
+    select *, count(*) filter (where bytes > ${maxPageBytes}) over ${upToHere} as rows_beyond
+    from (
+      select *, sum(least(octet_length(${body}) + octet_length(${scoreBreakdown}::text), ${maxPageBytes}))
+        over ${upToHere} as bytes
+      from (${rows}) as pull_requests
+    ) as pull_requests`;
+  return {
+    short: createSelection(
+      name,
+      query
+        .select(shortFields)
+        .from(source(rows))
+        .orderBy(...order),
+      byteStrings,
+    ),
+    long: createSelection(
+      `${name}_long`,
+      query
+        .select(longFields)
+        .from(source(withRowsBeyond))
+        .where(sql`rows_beyond <= 1`)
+        .orderBy(...order),
+      byteStrings,
+    ),
+  };
+}
+
+export type Page = ReturnType<typeof createPage>;
+
+/** Without a body or breakdown, it only shows that the list goes on. */
+export type PullRequestRow = RowOf<Page['short']>;
+
+export const isWhole = (row: PullRequestRow) => row.body !== null && row.scoreBreakdown !== null;
+
+/** `time` in Unix seconds, or infinite. */
+export type PullRequestPosition = { time: number; id: string };
+
+/** Comes before every pull request, so that the first page needs no statement of its own. */
+export const beforeAllPullRequests: PullRequestPosition = {
+  time: Infinity,
+  id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+};
+
+/**
+ * Latest first; towards the previous page in reverse. If there are more rows than fit a page, the last one may not be
+ * whole; at least one is.
+ *
+ * Windows cost half as much again as a page of ordinary rows. So the sum of bytes is only asked for if a row is long.
+ *
+ * @param statementLimit how many rows to read at most, if that is more
+ */
+export async function readPage(
+  database: Database,
+  { short, long }: Page,
+  values: Readonly<Record<string, unknown>>,
+  limit: number,
+  statementLimit = limit,
+): Promise<PullRequestRow[]> {
+  const isShort = statementLimit <= maxShortRows;
+  let rows = await database[isShort ? 'read' : 'readStep'](limited(short, statementLimit), values);
+  if (!rows.slice(0, limit - 1).every(isWhole)) rows = await database.readStep(limited(long, statementLimit), values);
+  return rows.slice(0, limit);
+}
+
+/** Of an organisation or a member, by creation. */
+const createWholeList = (list: 'organisation' | 'member', direction: Direction) => {
+  const { isPast, order } = sorting('created', direction);
+  const isOfMember = list === 'member' ? eq(pullRequests.memberId, placeholder('memberId')) : undefined;
+  const rows = sql`select * from ${pullRequests} where ${and(isOfOrganisation, isOfMember, isPast)}`;
+  return createPage(`pull_requests_of_${list}_${direction}`, rows, order);
+};
+
+const wholeLists = {
+  organisation: {
+    next: createWholeList('organisation', 'next'),
+    previous: createWholeList('organisation', 'previous'),
+  },
+  member: { next: createWholeList('member', 'next'), previous: createWholeList('member', 'previous') },
+};
+
+export function readPullRequestPage(
+  database: Database,
+  { organisationId, memberId }: { organisationId: string; memberId?: string },
+  direction: Direction,
+  from: PullRequestPosition,
+  limit: number,
+): Promise<PullRequestRow[]> {
+  const page = wholeLists[memberId === undefined ? 'organisation' : 'member'][direction];
+  return readPage(database, page, { organisationId, memberId, ...from }, limit);
+}
