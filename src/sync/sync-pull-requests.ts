@@ -40,37 +40,11 @@ export type SyncOutcome =
   /** Its author is not a member, or its repository belongs to another owner. */
   | 'untracked';
 
-/**
- * The one way in: fetches pull requests from GitHub, scores them, saves them, and settles the sync requests that they
- * answer. In whatever order fetches end, the stored state is what the latest of them found.
- *
- * @param fetch one request to GitHub; its reply is returned
- * @returns `outcomes` by GitHub id
- */
-export async function syncPullRequests<Reply extends { readonly pullRequests: readonly FetchedPullRequest[] }>(
-  deps: Deps,
-  organisation: Organisation,
-  fetch: (github: Deps['github']) => Promise<Reply>,
-  { urgency = 'now' }: { urgency?: Urgency | undefined } = {},
-) {
-  const { login, nodeId, githubId } = organisation;
-  const { reply, ticket } = await askGithub(deps, organisation, fetch, {
-    urgency,
-    identityIn: ({ pullRequests }) => {
-      const owner = pullRequests.map(({ repositoryOwner }) => repositoryOwner).find(one => one.githubId === githubId);
-      // Confirming what is known would be a write for each fetch; comparisons do that.
-      return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
-    },
-  });
-  const outcomes = await save(deps, organisation, reply.pullRequests, ticket);
-  await settleSyncRequests(deps.database, organisation.id, ticket, reply.pullRequests);
-  return { reply, outcomes };
-}
-
 export type SyncAnswer = Answer & { outcome?: SyncOutcome | undefined };
 
 /**
- * Syncs pull requests that are known by their node ids, in one request.
+ * The one way in: fetches pull requests from GitHub in one request, scores them, saves them, and settles the sync
+ * requests that they answer. In whatever order fetches end, the stored state is what the latest of them found.
  *
  * @param options `deadline`: for GitHub's replies, by `performance.now()`
  * @returns answers by node id; if the whole request fails, each of them has failed
@@ -79,7 +53,7 @@ export async function syncByNodeIds(
   deps: Deps,
   organisation: Organisation,
   nodeIds: readonly string[],
-  { urgency, deadline }: { urgency?: Urgency; deadline?: number } = {},
+  { urgency = 'now', deadline }: { urgency?: Urgency; deadline?: number } = {},
 ): Promise<Map<string, SyncAnswer>> {
   const failed = (error: Error, cause: Failure['cause'], hasShownOthers: boolean): Failure => ({
     status: 'failed',
@@ -88,16 +62,19 @@ export async function syncByNodeIds(
     batchSize: nodeIds.length,
     hasShownOthers,
   });
-  const fetch = async (github: Deps['github']) => {
-    const results = await github.fetchPullRequests(organisation, nodeIds, deadline);
-    const pullRequests = [...results.values()].flatMap(result =>
-      result.status === 'found' ? [result.pullRequest] : [],
-    );
-    return { results, pullRequests };
+  const fetch = (github: Deps['github']) => github.fetchPullRequests(organisation, nodeIds, deadline);
+  const identityIn = (results: ReadonlyMap<string, FetchResult>) => {
+    const { login, nodeId, githubId } = organisation;
+    const owners = foundIn(results).map(({ repositoryOwner }) => repositoryOwner);
+    const owner = owners.find(one => one.githubId === githubId);
+    // Confirming what is known would be a write for each fetch; comparisons do that.
+    return owner?.login === login && owner.nodeId === nodeId ? undefined : owner;
   };
   try {
-    const { reply, outcomes } = await syncPullRequests(deps, organisation, fetch, { urgency });
-    const hasShownOthers = reply.pullRequests.length > 0;
+    const { reply: results, ticket } = await askGithub(deps, organisation, fetch, { urgency, identityIn });
+    const found = foundIn(results);
+    const outcomes = await save(deps, organisation, found, ticket);
+    await settleSyncRequests(deps.database, organisation.id, ticket, found);
     const answerOf = (result: FetchResult): SyncAnswer => {
       if (result.status === 'gone') return result;
       if (result.status === 'found') {
@@ -105,14 +82,17 @@ export async function syncByNodeIds(
         return { status: result.status, githubId, sourceUpdatedAt, outcome: outcomes.get(githubId) };
       }
       const isTooMuch = result.error instanceof GithubError && result.error.tooMuch;
-      return failed(result.error, isTooMuch ? 'batch' : 'entry', hasShownOthers);
+      return failed(result.error, isTooMuch ? 'batch' : 'entry', found.length > 0);
     };
-    return new Map([...reply.results].map(([nodeId, result]) => [nodeId, answerOf(result)]));
+    return new Map([...results].map(([nodeId, result]) => [nodeId, answerOf(result)]));
   } catch (error) {
     const failure = failed(error as Error, canBeOnePullRequest(error) ? 'batch' : 'service', false);
     return new Map(nodeIds.map(nodeId => [nodeId, failure]));
   }
 }
+
+const foundIn = (results: ReadonlyMap<string, FetchResult>): FetchedPullRequest[] =>
+  [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
 
 /** Whether one pull request may have made a whole request fail. Others: a limit, a refusal, a database that is gone. */
 const canBeOnePullRequest = (error: unknown): boolean =>

@@ -4,9 +4,8 @@ import { members, repositories } from '../../src/database/schema.ts';
 import { createRefresh } from '../../src/sync/refresh.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { syncPullRequests } from '../../src/sync/sync-pull-requests.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, fetchOf, rule, stored, storedPullRequests, sync } from './support.ts';
+import { apply, rule, stored, storedPullRequests, sync, withStep } from './support.ts';
 
 const world = await startWorld();
 
@@ -265,11 +264,11 @@ describe('a reply from GitHub', () => {
   test('a pull request that is twice in a reply from GitHub is stored once', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    const { pullRequests: found } = await fetchOf(world.service, home, [pullRequest]);
-    const { outcomes } = await syncPullRequests(world.service, home.organisation, async () => ({
-      pullRequests: [...found, ...found],
-    }));
-    expect([...outcomes.values()]).toEqual(['saved']);
+    const doubling = withStep(
+      world.service,
+      async results => new Map([...results, ...[...results.values()].map(each => ['another id', each] as const)]),
+    );
+    expect(await sync(doubling, home, pullRequest)).toEqual(['saved']);
     expect(await storedPullRequests(world.service, home)).toHaveLength(1);
   });
 });

@@ -8,22 +8,25 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
 import { findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import type { Deps } from '../../src/deps.ts';
+import type { Github } from '../../src/github/github.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
-import { type SyncOutcome, syncByNodeIds, syncPullRequests } from '../../src/sync/sync-pull-requests.ts';
+import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { TenantOnGithub, World } from '../support/world.ts';
 
-/** Fetches the pull requests in one request, as the loop does. */
-export async function fetchOf(deps: Deps, home: TenantOnGithub, wanted: readonly PullRequest[]) {
-  const results = await deps.github.fetchPullRequests(
-    home.organisation,
-    wanted.map(({ nodeId }) => nodeId),
-  );
-  const found = [...results.values()].flatMap(result => (result.status === 'found' ? [result.pullRequest] : []));
-  return { pullRequests: found };
+type Results = Awaited<ReturnType<Github['fetchPullRequests']>>;
+
+/** The same service, with a step between GitHub's answer about pull requests and their saving. */
+export function withStep(deps: Deps, step: (results: Results) => Promise<Results>): Deps {
+  const stepping = (github: Github): Github => ({
+    ...github,
+    metered: meter => stepping(github.metered(meter)),
+    fetchPullRequests: async (...wanted) => step(await github.fetchPullRequests(...wanted)),
+  });
+  return { ...deps, github: stepping(deps.github) };
 }
 
 /** Logins of members who have not left. */
@@ -95,17 +98,17 @@ export const pageExceeded: Fault = {
 export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {
   const saving = createLatch();
   const fetching = createLatch();
-  const done = syncPullRequests(deps, home.organisation, async () => {
-    const reply = await fetchOf(deps, home, [wanted]);
+  const held = withStep(deps, async results => {
     fetching.release();
     await saving.released;
-    return reply;
+    return results;
   });
+  const done = sync(held, home, wanted);
   await Promise.race([fetching.released, done]);
   return {
     async save(): Promise<SyncOutcome | undefined> {
       saving.release();
-      return (await done).outcomes.get(wanted.id);
+      return (await done)[0];
     },
   };
 }
