@@ -167,7 +167,7 @@ export function helpCommand(program: PullscoreCommand): void {
     });
 }
 
-/** Call it when all commands and their options are there. */
+/** Call it after all commands and their options are defined. */
 export function finishCommands(command: Command, context: Context): void {
   command.exitOverride(error => {
     throw usageErrorOf(command, error, context);
@@ -199,7 +199,7 @@ function finishRequiredOptions(command: Command): void {
 const pathOf = (command: Command): string[] =>
   command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 
-/** What Commander throws for help and for the version stays as it is. */
+/** Errors that Commander throws for help and for the version stay as they are. */
 function usageErrorOf(command: Command, error: CommanderError, { program }: Context): Error {
   if (/^commander\.(?:help|version)/.test(error.code)) return error;
   const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');

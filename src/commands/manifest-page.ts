@@ -99,7 +99,7 @@ type="hidden" name="manifest" value="${manifest}"><button>Create the App on GitH
 
 const randomToken = () => randomBytes(24).toString('base64url');
 
-/** In constant time. Hashes have the same length, whatever was given. */
+/** Compares in constant time, as hashes, because these have the same length. */
 function isSame(given: string, expected: string): boolean {
   const [one, other] = [given, expected].map(text => createHash('sha256').update(text).digest()) as [Buffer, Buffer];
   return timingSafeEqual(one, other);

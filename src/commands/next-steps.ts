@@ -72,7 +72,7 @@ function stepsOf(
   ];
 }
 
-/** For a container, which has what is passed on; a checkout reads `.env` by itself. */
+/** A container has only the variables that are passed to it; a checkout reads `.env` by itself. */
 const setting = (variable: string) => `${variable}=…   (with docker compose: in .env, then docker compose up -d)`;
 
 export const describeSteps = (steps: readonly NextStep[]): string =>

@@ -81,7 +81,7 @@ function standingsText(document: StandingsDocument, { byRule = false }: Standing
 
 /**
  * Where a spreadsheet could take a text for a formula: at its beginning, and after a semicolon, which separates cells in
- * many countries, before quotes count. Some understand full-width signs, too.
+ * many countries, before quotes count. Some spreadsheets read full-width signs, too.
  */
 const formula = /^(?=[\s=+\-@＝＋－＠])|;(?=[\s"]*[=+\-@＝＋－＠])/g;
 

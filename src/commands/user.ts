@@ -27,7 +27,7 @@ const represent = (user: User, organisation: string) => ({
 
 /**
  * @param advise what to do if there is no such user, given the organisation's login
- * @throws CommandError if nobody has this e-mail address, or users of several organisations have it
+ * @throws CommandError if no user has this e-mail address, or users of several organisations have it
  */
 export async function requireUser(
   context: Context,

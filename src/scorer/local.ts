@@ -4,7 +4,7 @@ import { type InputOf, type JobKind, type JobOptions, jobs, priorities, type Sco
 import { createRulesets } from './rulesets.ts';
 import { createTurns } from './turns.ts';
 
-/** Runs jobs in this process, which is a command's: whatever its rules do, it is the command that waits. */
+/** Runs jobs in the process of a command: whatever its rules do, only the command waits. */
 export function createLocalScorer(database: Database, log: Logger): Scorer {
   const rulesets = createRulesets();
   const takeTurns = createTurns();

@@ -11,7 +11,7 @@ import { compareRules } from '../scoring/plan/rule-changes.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { Work } from './work.ts';
 
-/** More are sampled: the shares are then off by about one percentage point at most. */
+/** An audit of more pull requests reads a sample: its shares are off by about one percentage point at most. */
 export const maxAudited = 10_000;
 
 /** Visits pull requests, each in its turn. */

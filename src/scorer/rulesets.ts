@@ -34,7 +34,7 @@ export function createRulesets(): Rulesets {
         for (const { message } of kept.ruleset.problems) {
           work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
         }
-        // Patterns can take two kilobytes for each of their characters: what counts is what there is.
+        // A pattern can take two kilobytes for each of its characters, so memory is measured rather than estimated.
         if (process.memoryUsage().heapUsed > maxHeapBytes) compiled.clear();
         if (version >= (compiled.get(organisationId)?.version ?? 0)) compiled.set(organisationId, kept);
       }
@@ -61,7 +61,7 @@ function scoreCarefully({ alive }: Work, version: number, { entries, score }: Co
       if (ms >= (slowest?.ms ?? 0)) slowest = { name, ms };
     }
     if (totalMs > maxPullRequestMs && slowest !== undefined) throw new BoundBroken(slowest.name);
-    // All together may take more memory than each of them.
+    // All entries together may take more memory than each of them alone.
     if (slowest !== undefined) alive(slowest.name);
     return score(facts);
   };

@@ -11,7 +11,7 @@ const maxHeapMb = 256;
 /** Half of Node's default: a process keeps 25 MB less, three times this size. */
 const maxSemiSpaceMb = 8;
 
-/** A process on a busy machine hardly runs: processor time is what counts, and this is for one that does not run at all. */
+/** Processor time is what counts, because a busy machine slows a process down. This is for a process that does not run at all. */
 const maxSilenceMs = 20_000;
 
 const bundled = fileURLToPath(
@@ -19,7 +19,7 @@ const bundled = fileURLToPath(
 );
 
 export interface ScorerProcessOptions {
-  /** All that it gets. */
+  /** The process gets no other variables. */
   environment: Readonly<Record<string, string | undefined>>;
   script?: string | undefined;
   execArgv?: readonly string[] | undefined;
@@ -65,7 +65,7 @@ export function startScorerProcess({
     onReport(report as Report);
   });
   return {
-    /** If it is gone, its end is reported. */
+    /** If the process is gone, its end is reported. */
     send: (order: Order) => void child.send(order, () => undefined),
     /** Its time begins now. */
     resetClock,
@@ -77,7 +77,7 @@ export function startScorerProcess({
       const usedMs = cpuMs === undefined ? silentMs : cpuMs - (quiet.cpuMs ?? 0);
       return silentMs > maxSilenceMs || (isReady && usedMs > maxPullRequestMs);
     },
-    /** Whatever it does. @returns once it is gone */
+    /** Ends the process, whatever it does. @returns once it is gone */
     async kill(): Promise<void> {
       child.kill('SIGKILL');
       await ended;

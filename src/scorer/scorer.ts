@@ -14,10 +14,10 @@ import { maxServed, type RuleEntry } from './work.ts';
 
 const maxProcesses = 2;
 
-/** Input that a process is given at once, unless it is one job's. */
+/** How much input a process gets at once. A single job may have more. */
 const maxInputCharacters = 16_000_000;
 
-/** Until a check, a plan or an audit begins: a process has one of them at a time. */
+/** How long a check, a plan or an audit waits: a process has one of them at a time. */
 const defaultMaxQueueMs = 30_000;
 
 /** A plan of a million pull requests takes a minute. */
@@ -28,10 +28,10 @@ const maxCancellingMs = 1_000;
 
 const watchIntervalMs = 250;
 
-/** Of one job, by whatever ends processes: then it fails. */
+/** How many processes may end in one job before it fails. */
 const maxEnds = 3;
 
-/** After a process that ended before it was ready. */
+/** How long no other process starts after one that ended before it was ready. */
 const startPauseMs = 500;
 
 interface Job {
@@ -54,7 +54,7 @@ interface Place {
   process: ScorerProcess;
   jobs: Map<number, Job>;
   isReady: boolean;
-  /** What it said last. */
+  /** The last message of the process. */
   current: { job: number; entry: RuleEntry | null } | undefined;
   endReason: 'time' | 'cancelled' | undefined;
 }
@@ -211,7 +211,7 @@ export function createScorer(
   /** @param entry in which the process ended, if it is known */
   function tryAgain(job: Job, how: string, entry: RuleEntry | undefined): void {
     job.ends += 1;
-    // What somebody else has ended says nothing about the rules.
+    // A process that was ended from outside says nothing about the rules.
     const isOwnFault = how === 'time' || how === 'SIGABRT' || how === 'exit code 134';
     if (job.isCareful && isOwnFault && entry !== undefined) void suspend(job, entry);
     else if (job.ends === maxEnds || (job.isCareful && isOwnFault)) {

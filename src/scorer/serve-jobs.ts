@@ -117,7 +117,7 @@ function yieldToTheService(): void {
   }
 }
 
-/** Whatever this process does when the service ends, it ends too: a job that never ends blocks its event loop. */
+/** Ends this process with the service, even while a job that never ends blocks the event loop. */
 function endWithParent(): void {
   // The service ends it. A terminal sends Ctrl-C to both.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);

@@ -9,7 +9,7 @@ export interface Work {
   readonly database: Database;
   readonly log: Logger;
   readonly rulesets: Rulesets;
-  /** Aborted once nobody waits for the result. */
+  /** Aborted once no caller waits for the result. */
   readonly signal: AbortSignal;
   /**
    * Awaited before each pull request: other jobs go first if this one has had its time.

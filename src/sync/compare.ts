@@ -28,7 +28,7 @@ import { listPage } from './list-page.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
 import { syncMembers } from './sync-members.ts';
 
-/** How long until the next try if GitHub or the database failed. What GitHub refuses or does not show waits longer. */
+/** How long until the next try after a failure of GitHub or the database. */
 const retrySeconds = 60;
 
 /** How long until the next try of what GitHub refuses or does not show, while RECONCILE_INTERVAL is 0. */
@@ -37,7 +37,7 @@ const defaultIntervalSeconds = 900;
 /** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
 export const maxRefetchesPerHour = 4_000;
 
-/** What was fetched since then is not swept. */
+/** The sweep leaves out what was fetched since then. */
 const minAgeSeconds = 86_400;
 
 /** Sweeps are no closer together: most would find nothing. */
@@ -100,7 +100,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   return true;
 }
 
-/** Takes down, for operators, why a part of the comparison failed. */
+/** Notes for operators why a part of the comparison failed. */
 type Note = (reason: string) => void;
 
 async function compareRepositories(
@@ -157,7 +157,7 @@ async function comparePage(
   }
 }
 
-/** Older changes than the organisation here are for `import`. */
+/** `import` finds changes from before the organisation was added here. */
 const trackedSince = ({ createdAt }: Organisation) =>
   Math.floor(createdAt.getTime() / 1000) - maxClockDifferenceSeconds;
 
@@ -214,7 +214,7 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
   await saveMembersListed(executor, organisation.id, Math.floor(members / 100) * secondsPerHundredMembers);
 }
 
-/** Does a part whose failure leaves the rest of the comparison valid. @param what for the log, if it fails */
+/** Does a part that may fail: the rest of the comparison stays valid. @param what for the log, if it fails */
 async function tryOrLog(
   { log }: Deps,
   { login }: Organisation,

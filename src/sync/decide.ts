@@ -29,7 +29,7 @@ const retryAfterSeconds = [1, 3, 7, 15, 30, 60, 180, 780];
 /** After this, an older state is believed: GitHub never shows some of the times that payloads name. */
 const maxStaleSeconds = 30;
 
-/** After this, no more waiting for answers that keep changing. */
+/** After this, an answer is believed even if answers keep changing. */
 const maxAgeSeconds = 3_600;
 
 /** Seconds to wait after the first, second, … failure in a row; the last one from then on. */
@@ -127,7 +127,7 @@ export function nextTry(
   { isOwn }: { isOwn: boolean },
   chance: number,
 ): { seconds: number | null; attempts: number } {
-  // None comes back before GitHub allows it.
+  // No request is tried again before GitHub allows it.
   if (isRateLimited(error)) return { seconds: (error.retryAfter ?? 60) * (1 + chance * 0.02), attempts };
   const jitter = 0.8 + 0.4 * chance;
   if (isDatabaseUnavailable(error)) return { seconds: jitter, attempts };
@@ -137,7 +137,7 @@ export function nextTry(
   return { seconds, attempts: isOwn || failures <= maxSharedFailures ? failures : attempts };
 }
 
-/** For operators. */
+/** What operators are told. */
 export const reasonOf = (error: unknown): string => {
   if (error instanceof ServiceError) return error.text;
   return isDatabaseUnavailable(error)

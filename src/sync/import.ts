@@ -67,13 +67,13 @@ export interface ImportResult {
   requests: number;
 }
 
-/** Tries in all if GitHub fails for a short time. */
+/** How many tries a failing request gets. */
 const maxTries = 5;
 
 /** How many pull requests wait before the next page is listed: webhooks, which come first, do not wait for an import. */
 const maxWaiting = 100;
 
-/** How often to look whether the service has fetched what is listed. */
+/** How often the import checks whether the service has fetched what is listed. */
 const pollMs = 500;
 
 /**
@@ -139,7 +139,7 @@ export async function importPullRequests(
     progress.seen += found;
     progress.looked = result.seen;
   };
-  /** Fetches, or waits while others do, until few enough wait. */
+  /** Fetches, or lets other processes fetch, until no more than `left` wait. */
   const fetchUntil = async (left: number) => {
     while (waiting.size > left) {
       signal?.throwIfAborted();
@@ -204,7 +204,7 @@ export async function importPullRequests(
   }
   await fetchUntil(0);
   if (places !== undefined) await endImport(executor, organisation.id);
-  // Some have succeeded since.
+  // Some of those that failed have succeeded since.
   for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
     result.failed -= 1;
     result[outcome] += 1;

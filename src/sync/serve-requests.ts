@@ -13,18 +13,18 @@ import { syncByNodeIds } from './sync-pull-requests.ts';
 /** How long a request that is fetched alone lets others go first. */
 const isolatedAfterSeconds = 30;
 
-/** The longest that an organisation above its share waits for each point that it has spent. */
+/** How long an organisation above its share waits, at most, for each point that it has spent. */
 const maxSecondsPerPoint = 30;
 
-/** Pauses from here on are logged. */
+/** Pauses of this length or more are logged. */
 const longPauseSeconds = 60;
 
 /**
  * Gives one organisation its turn: one request to GitHub for up to fifty of its pending pull requests.
  *
  * @param organisationId undefined: the one that was served longest ago
- * @returns does one turn and returns whether an organisation had one. An aborted `signal` keeps a turn from asking
- * GitHub. `onFound` is called if an organisation has a turn.
+ * @returns a function that does one turn and returns whether an organisation had one. An aborted `signal` keeps a turn
+ * from asking GitHub. `onFound` is called if an organisation has a turn.
  */
 export function createRequestWorker(deps: Deps, organisationId?: string) {
   const { executor } = deps.database;
@@ -62,7 +62,7 @@ export function createRequestWorker(deps: Deps, organisationId?: string) {
 
 /**
  * Seconds until the next turn. One that has used more of the hour's points than are left waits for each point that it
- * spends, so that what is left lasts until the reset; all such organisations divide it. Changes meanwhile share a
+ * spends, so that what is left lasts until the reset; all such organisations share it. Changes meanwhile share a
  * request. The turns of others go on as before.
  */
 async function secondsForPoints(

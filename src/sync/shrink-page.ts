@@ -2,13 +2,13 @@ import { LRUCache } from 'lru-cache';
 import { maxPageSize } from '../github/github.ts';
 import { GithubError } from '../github/github-error.ts';
 
-/** How many entries are not too much for GitHub. After ten minutes it is asked for all again. */
+/** How many entries GitHub can list at once. After ten minutes it is asked for a whole page again. */
 const sizes = new LRUCache<string, number>({ max: 3_000, ttl: 600_000 });
 
 /**
  * Asks for a page. If that many entries are too much for GitHub, asks for half at once, down to one.
  *
- * @param list what is listed: what is too much differs
+ * @param list what is listed: each list has a size of its own
  * @param request called with how many to ask for
  * @throws all other errors
  */

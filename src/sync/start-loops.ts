@@ -18,10 +18,10 @@ const retryMs = 1_000;
 /** How often the same failure of a loop is logged. */
 const logIntervalMs = 60_000;
 
-/** Organisations that this process fetches for, compares, and shows scores for at once: most of the time they wait. */
+/** How many organisations this process works for at once. Most of the time they wait for GitHub. */
 const widths = { sync: 48, compare: 16, checks: 8 };
 
-/** If it takes longer to find work, the database or this process is slow, and no more work is begun at once. */
+/** If a search for work takes longer, the database or this process is slow, so no more work is begun at once. */
 const maxSearchMs = 250;
 
 /** The background work of `serve` and `worker`. */
@@ -140,7 +140,7 @@ function createFailureLog(log: Deps['log'], loop: string) {
       logged = { kind, at };
       log.error({ err: error, loop }, 'a loop failed and tries again');
     },
-    /** @param begunAt of work that did not fail. If something failed after that, the work says nothing about it. */
+    /** @param begunAt when work began that did not fail: it says nothing about later failures */
     end(begunAt: number): void {
       if (failing === undefined || begunAt < failing.latest) return;
       const { since, isLogged } = failing;

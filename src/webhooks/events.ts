@@ -147,7 +147,7 @@ export const subscribedEvents: ReadonlyMap<string, string> = new Map(
   [...events].map(([name, { title }]) => [name, title]),
 );
 
-/** Undefined if the service does not use this action. Comments that are edited change nothing. */
+/** Undefined if the service does not use this action. An edited comment changes no fact. */
 function useOf(event: string, action: string): Exclude<EventUse['effect'], object> | Reader | undefined {
   const { effect } = events.get(event) ?? {};
   if (typeof effect === 'object') return Object.hasOwn(effect, action) ? effect[action] : undefined;

@@ -80,7 +80,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   }
 };
 
-/** The same for organisations with and without a secret, so that strangers learn nothing. */
+/** Says the same whether the organisation has a secret or not, so that strangers learn nothing. */
 function mismatch(login: string | undefined, isPartial: boolean) {
   const action =
     login !== undefined

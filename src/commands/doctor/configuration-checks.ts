@@ -154,7 +154,7 @@ function compareSettings(reports: readonly ServiceReport[], hashes: Hashes): Ver
     names: settingsOf[report.command],
     hashes: report.hashes,
   }));
-  // What is not set here misleads nobody, except for these two: doctor uses their defaults.
+  // A variable that is not set here matters only if doctor uses its default, which it does for these two.
   const names = serviceSettings.filter(
     name => name in hashes || name === 'GITHUB_API_URL' || name === 'RECONCILE_INTERVAL',
   );

@@ -129,7 +129,7 @@ async function checkGithub(
   if (!github.configured && elsewhere !== undefined) {
     return skipRights('the service has credentials for GitHub, this shell has none');
   }
-  // Nothing limits requests before the limits are known.
+  // Limits that are not known block no request.
   const within: remote.Call = request =>
     known === undefined || first === undefined
       ? request(github)

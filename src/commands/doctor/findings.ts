@@ -49,7 +49,7 @@ type Remedy<Scope> = string | ((scope: Scope) => string);
 
 /** A check of one subject: it asks, judges, and says what to do. */
 interface Check<Scope, Facts> {
-  /** Has a time limit of its own, as everything has that asks GitHub or the database. */
+  /** Whatever asks GitHub or the database has a time limit of its own. */
   ask(scope: Scope): Promise<Facts>;
   judge(facts: Facts, scope: Scope): Verdicts;
 }
@@ -63,7 +63,7 @@ export const defineCheck = <Scope, Facts>(
 
 type DefinedCheck<Scope, Facts> = ReturnType<typeof defineCheck<Scope, Facts>>;
 
-/** Per message: error texts of others can have any length. */
+/** Of a message: error texts of other programs can have any length. */
 const maxMessageWidth = 600;
 
 export function createReport() {

@@ -125,7 +125,7 @@ export const scores = defineCheck('organisations', 'scores', logs, {
   },
 });
 
-/** How far back deliveries count that named a pull request which GitHub never showed. */
+/** Deliveries that named a pull request which GitHub never showed count for this long. */
 export const goneDays = 7;
 
 export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
@@ -230,7 +230,7 @@ function checkFailure({ config, organisation }: OrganisationScope): Verdict | fa
   const failure = lastFailure(organisation);
   if (failure === undefined || failure.isOver) return false;
   const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
-  // If none succeeds for an hour, or for two intervals, more than a moment of GitHub's is wrong.
+  // If no comparison succeeds for an hour, or for two intervals, GitHub has more than a short failure.
   const verdict = age > Math.max(3_600, 2 * config.comparisonInterval) ? problem : warning;
   return verdict(
     failure.text,

@@ -28,7 +28,7 @@ async function checkReportPath(path: string, file: string, force: boolean): Prom
   });
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory()) throw unwritable(path, { code: 'EISDIR' }, 'Name a file in it.');
-  // A pipe has nothing to lose.
+  // A pipe has no contents that could be lost.
   if (force || !found?.isFile() || isPlanReport(await readFile(path, 'utf8'))) return;
   throw new CommandError(`${path} exists, and is not a report.`, 'Name another file, or add --force to replace it.');
 }

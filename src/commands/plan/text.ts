@@ -188,7 +188,7 @@ export const waysThatGain = ({ ways }: AuditComparison): ComparedWay[] =>
 export const medianOf = ({ share, median_gain: gain }: ComparedWay['after']): string =>
   share === 0 ? '' : signed(gain, twoDecimals);
 
-/** How the rules can be gamed; no lines if nobody asked. */
+/** How the rules can be gamed; no lines without `--audit`. */
 function audit({ audit: found, pull_requests: { total } }: PlanDocument, layout: Layout): string[] {
   if (found === null || total === 0) return [];
   const gaining = waysThatGain(found);
