@@ -2,6 +2,7 @@
  * Side-by-side measurements: `npm run bench`, or `npm run bench -- NAME…` for some of them. Every figure is a ratio
  * of medians within one run, since the machine's speed drifts; the target stands beside it.
  */
+import { measureChanges } from './changes.ts';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
 import { measureGithubRequests } from './github.ts';
@@ -19,6 +20,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
   lists: measureLists,
+  changes: measureChanges,
   replicas: measureReplicas,
   ingest: measureIngest,
   github: async () => [...(await measureGithubRequests()), ...(await measureGithubAsItIs())],
