@@ -35,6 +35,14 @@ export async function measureReads(): Promise<Row[]> {
         [organisationId],
       ),
     );
+    const [{ id }] = (
+      await withClient(server.url, client =>
+        client.query<{ id: string }>('select id from pull_requests where organisation_id = $1 limit 1', [
+          organisationId,
+        ]),
+      )
+    ).rows as [{ id: string }];
+    const addressOfOne = (port: string, id: string) => `http://127.0.0.1:${port}/2026-12/pull-requests/${id}`;
     const authorization = { authorization: `Bearer ${token}` };
     const etag = (await fetch(address(own), { headers: authorization })).headers.get('etag') ?? '';
     const targets: Record<string, Partial<autocannon.Options> & { url: string }> = {
@@ -45,6 +53,8 @@ export async function measureReads(): Promise<Row[]> {
       repeated: { url: address(own) },
       unchanged: { url: address(own), headers: { ...authorization, 'if-none-match': etag } },
       unmodified: { url: address(unmodified), headers: { ...authorization, 'if-none-match': etag } },
+      one: { url: addressOfOne(own, formatId('pr', id)) },
+      bareOne: { url: addressOfOne(bare, id) },
     };
     const measured: Record<string, autocannon.Result[]> = {};
     for (const options of Object.values(targets)) await load({ headers: authorization, ...options }, 2);
@@ -91,6 +101,14 @@ export async function measureReads(): Promise<Row[]> {
         target: 1.5,
         comparison: 'at least',
         detail: `${show('unchanged')} to ${show('unmodified')}`,
+      },
+      {
+        what: `one by its id ${rows}`,
+        against: 'a bare Fastify route with a named statement, not authenticated',
+        ratio: rate('one') / rate('bareOne'),
+        target: 1.2,
+        comparison: 'at least',
+        detail: `${show('one')} to ${show('bareOne')}`,
       },
       {
         what: `the page after ${passed.toLocaleString('en')} pull requests`,

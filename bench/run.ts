@@ -5,6 +5,7 @@
 import { measureChanges } from './changes.ts';
 import { measureColdStart } from './cold-start.ts';
 import { measureExpressions } from './expressions.ts';
+import { measureFilters } from './filters.ts';
 import { measureGithubRequests } from './github.ts';
 import { measureGithubAsItIs } from './github-as-it-is.ts';
 import { measureIngest } from './ingest.ts';
@@ -19,6 +20,7 @@ import { measureTenants } from './tenants.ts';
 const benchmarks: Record<string, () => Promise<Row[]>> = {
   expressions: measureExpressions,
   reads: measureReads,
+  filters: measureFilters,
   lists: measureLists,
   changes: measureChanges,
   replicas: measureReplicas,

@@ -77,6 +77,53 @@ const schema = {
   },
 };
 
+/** One pull request, as 2026-12 shows it. */
+const oneStatement = {
+  name: 'one',
+  text: `select pull_requests.id, pull_requests.github_id as external_id, number, url, state, title, body, additions, deletions,
+      commits, changed_files, score, score_breakdown, extract(epoch from pull_requests.created_at)::int as created_at,
+      repositories.name as repository, author, labels, base, extract(epoch from source_updated_at)::int as updated_at,
+      extract(epoch from merged_at)::int as merged_at, extract(epoch from closed_at)::int as closed_at, ruleset_version,
+      member_id
+    from pull_requests join repositories
+      on repositories.organisation_id = pull_requests.organisation_id and repositories.id = repository_id
+    where pull_requests.organisation_id = $1 and pull_requests.id = $2`,
+};
+
+const optionalInteger = { type: 'integer', nullable: true };
+const oneSchema = {
+  response: {
+    200: {
+      type: 'object',
+      properties: {
+        data: {
+          type: 'object',
+          properties: {
+            ...schema.response[200].properties.data.items.properties,
+            repository: text,
+            author: text,
+            labels: { type: 'array', items: text },
+            base: text,
+            updated_at: integer,
+            merged_at: optionalInteger,
+            closed_at: optionalInteger,
+            ruleset_version: integer,
+            links: { type: 'object', properties: { self: text, member: text, explanation: text, scores: text } },
+          },
+        },
+      },
+    },
+  },
+};
+
+async function one(id: string) {
+  const { rows } = await pool.query({ ...oneStatement, values: [organisationId, id] });
+  const { member_id: member, ...row } = rows[0];
+  const self = `http://localhost/2026-12/pull-requests/${row.id}`;
+  const links = { self, member, explanation: `${self}/explanation`, scores: `${self}/scores` };
+  return { data: { ...row, links } };
+}
+
 async function page() {
   const { rows } = await pool.query({ ...statement, values: [organisationId] });
   const data = rows.slice(0, 15).map(({ member_id: member, ...row }) => ({
@@ -117,6 +164,9 @@ if (kind === 'static') {
   });
 } else {
   app.get('/2025-04/pull-requests', { schema }, page);
+  app.get<{ Params: { id: string } }>('/2026-12/pull-requests/:id', { schema: oneSchema }, ({ params }) =>
+    one(params.id),
+  );
 }
 await app.listen({ port: 0, host: '127.0.0.1' });
 const address = app.server.address();
