@@ -1,7 +1,8 @@
 import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database } from './client.ts';
-import { findPullRequestRows, type WholePullRequestRow } from './pull-requests.ts';
+import { createPage, isWhole, maxPageBytes, type PullRequestRow, readPage } from './pull-request-pages.ts';
+import { findPullRequestRows } from './pull-requests.ts';
 import { changes, pullRequests } from './schema.ts';
 import { createSelection, createStatement, limited, placeholder, query } from './statement.ts';
 
@@ -28,17 +29,15 @@ export interface FeedPosition {
 /** `row` is undefined for one that was deleted. */
 export interface Change {
   id: string;
-  row: WholePullRequestRow | undefined;
+  row: PullRequestRow | undefined;
 }
-
-/** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
-const maxPageBytes = 900_000;
 
 /** Ranges that one step looks through, each of up to a thousand pull requests, while they have all changed again. */
 const maxRanges = 10;
 
 const beforeAllIds = '00000000-0000-0000-0000-000000000000';
 
+const isOfList = eq(pullRequests.organisationId, placeholder('organisationId'));
 const isOfOrganisation = eq(changes.organisationId, placeholder('organisationId'));
 const isSettled = sql`${changes.transaction} < pg_snapshot_xmin(pg_current_snapshot())`;
 const recordedAt = sql<number>`(extract(epoch from ${changes.recordedAt}) * 1000000)::bigint`;
@@ -63,18 +62,10 @@ const addFirstEntry = createStatement(
     values (${placeholder('organisationId')}, '0', ${placeholder('id')}, ${placeholder('id')}) on conflict do nothing`,
 );
 
-const listed = createSelection(
+const listedPage = createPage(
   'pull_requests_by_id',
-  query
-    .select({ id: pullRequests.id, bytes })
-    .from(pullRequests)
-    .where(
-      and(
-        eq(pullRequests.organisationId, placeholder('organisationId')),
-        sql`${pullRequests.id} > ${placeholder('listedId')}`,
-      ),
-    )
-    .orderBy(asc(pullRequests.id)),
+  sql`select * from ${pullRequests} where ${isOfList} and ${pullRequests.id} > ${placeholder('listedId')}`,
+  [asc(pullRequests.id)],
 );
 
 /** All but the limit: a step's entries, each with its pull requests, or once without. */
@@ -119,19 +110,48 @@ const createStep = (limit: number) => {
 };
 const steps = new Map<number, ReturnType<typeof createStep>>();
 
-/** The database that issues the ids, and whether the entry is there. */
-const standing = createSelection(
-  'change_standing',
+const entryAt = createSelection(
+  'change_entry',
+  query
+    .select({ transaction: changes.transaction })
+    .from(changes)
+    .where(
+      and(
+        isOfOrganisation,
+        sql`${changes.transaction} = ${placeholder('transaction')}::xid8`,
+        eq(changes.fromId, placeholder('fromId')),
+        sql`${recordedAt} = ${placeholder('recordedAt')}`,
+      ),
+    ),
+);
+
+const identityOfDatabase = createSelection(
+  'database_identity',
   query
     .select({
-      database: sql<string>`md5(concat_ws(' ', system_identifier, timeline_id, pg_database.oid, 'changes'::regclass::oid))`,
-      hasEntry: sql<boolean>`exists (select 1 from changes where ${isOfOrganisation}
-        and transaction = ${placeholder('transaction')}::xid8 and from_id = ${placeholder('fromId')}
-        and ${recordedAt} = ${placeholder('recordedAt')})`,
+      identity: sql<string>`md5(concat_ws(' ', system_identifier, timeline_id, pg_database.oid, 'changes'::regclass::oid))`,
     })
     .from(sql`pg_control_system(), pg_control_checkpoint(), pg_database`)
     .where(sql`datname = current_database()`),
 );
+
+/** PostgreSQL reads a file for it. A failover within this time is as one a moment later. */
+const maxIdentityAgeMs = 2_000;
+const identities = new WeakMap<Database, { readAt: number; identity: Promise<string> }>();
+
+/** Of the database that issues the transactions' ids. */
+function readIdentity(database: Database): Promise<string> {
+  const known = identities.get(database);
+  const now = performance.now();
+  if (known !== undefined && now - known.readAt < maxIdentityAgeMs) return known.identity;
+  const identity = database.read(identityOfDatabase, {}).then(([row]) => {
+    if (row === undefined) throw new Error('PostgreSQL does not know the current database');
+    return row.identity;
+  });
+  identity.catch(() => identities.delete(database));
+  identities.set(database, { readAt: now, identity });
+  return identity;
+}
 
 /** Before all pull requests. What changes from now on comes after them, again if they were read already. */
 async function startReading(database: Database, organisationId: string): Promise<FeedPosition> {
@@ -142,45 +162,58 @@ async function startReading(database: Database, organisationId: string): Promise
   }
 }
 
-interface Key {
-  /** Null: there is nothing before `position` that did not change again. */
-  id: string | null;
-  isDeletion: boolean;
-  bytes: number;
-  /** After it. */
+interface Step {
+  changes: Change[];
+  /** After them. */
   position: FeedPosition;
+  isEnd: boolean;
 }
 
-async function readKeys(database: Database, organisationId: string, from: FeedPosition, limit: number): Promise<Key[]> {
-  const { listedId, ...position } = from;
-  if (listedId !== undefined) {
-    const rows = await database.readStep(limited(listed, limit), { organisationId, listedId });
-    if (rows.length === 0) return [{ id: null, isDeletion: false, bytes: 0, position }];
-    return rows.map(row => ({
-      id: row.id,
-      isDeletion: false,
-      bytes: Number(row.bytes),
-      position: { ...position, listedId: row.id },
-    }));
-  }
+/** Some of all pull requests, in the order of their ids. */
+async function readListed(
+  database: Database,
+  organisationId: string,
+  { listedId, ...entry }: FeedPosition,
+  limit: number,
+): Promise<Step> {
+  // One more than the page has: it may be the one that does not fit.
+  const rows = await readPage(database, listedPage, { organisationId, listedId }, limit + 1);
+  const page = rows.slice(0, limit).filter(isWhole);
+  const last = page.at(-1);
+  return {
+    changes: page.map(row => ({ id: row.id, row })),
+    position: last === undefined ? entry : { ...entry, listedId: last.id },
+    isEnd: false,
+  };
+}
+
+/** What the next entries stand for. */
+async function readLogged(
+  database: Database,
+  organisationId: string,
+  from: FeedPosition,
+  limit: number,
+): Promise<Step> {
   const step = steps.get(limit) ?? createStep(limit);
   steps.set(limit, step);
-  const rows = await database.readStep(step, { organisationId, ...position });
-  return rows.map(({ id, isDeletion, untilId, bytes, transaction, fromId, recordedAt }) => ({
-    id: isDeletion === 't' ? fromId : id,
-    isDeletion: isDeletion === 't',
-    bytes: Number(bytes ?? 0),
-    position: { transaction, fromId, recordedAt: Number(recordedAt), id: id ?? untilId },
-  }));
-}
-
-/** The first of them whose texts fit a page; at least one. */
-function fittingPage(keys: readonly Key[]): Key[] {
-  let sum = 0;
-  return keys.filter(({ bytes }, index) => {
-    sum += bytes;
-    return index === 0 || sum <= maxPageBytes;
+  const all = await database.readStep(step, { organisationId, ...from });
+  let bytes = 0;
+  const keys = all.filter((key, index) => {
+    bytes += Number(key.bytes ?? 0);
+    return index === 0 || bytes <= maxPageBytes;
   });
+  const ids = keys.flatMap(({ id }) => id ?? []);
+  const rows = ids.length === 0 ? new Map() : await findPullRequestRows(database, organisationId, ids);
+  const found = keys.flatMap(({ id, isDeletion, fromId }): Change[] => {
+    if (isDeletion === 't') return [{ id: fromId, row: undefined }];
+    // One that was deleted meanwhile comes as a deletion later.
+    return id !== null && rows.has(id) ? [{ id, row: rows.get(id) }] : [];
+  });
+  const last = keys.at(-1);
+  if (last === undefined) return { changes: [], position: from, isEnd: true };
+  const { transaction, fromId, recordedAt, untilId } = last;
+  const position = { transaction, fromId, recordedAt: Number(recordedAt), id: last.id ?? untilId };
+  return { changes: found, position, isEnd: false };
 }
 
 /**
@@ -198,22 +231,17 @@ export async function readChanges(
   limit: number,
 ): Promise<{ changes: Change[]; position: FeedPosition; database: string } | undefined> {
   let position = known?.position ?? (await startReading(database, organisationId));
-  const found: Change[] = [];
-  for (;;) {
-    const keys = fittingPage(await readKeys(database, organisationId, position, limit));
-    const ids = keys.flatMap(({ id, isDeletion }) => (id === null || isDeletion ? [] : [id]));
-    const rows = ids.length === 0 ? new Map() : await findPullRequestRows(database, organisationId, ids);
-    for (const { id, isDeletion } of keys) {
-      // One that was deleted meanwhile comes as a deletion later.
-      if (id !== null && (isDeletion || rows.has(id))) found.push({ id, row: rows.get(id) });
-    }
-    position = keys.at(-1)?.position ?? position;
-    if (keys.length === 0 || found.length > 0) break;
+  let step: Step;
+  do {
+    const read = position.listedId === undefined ? readLogged : readListed;
+    step = await read(database, organisationId, position, limit);
+    position = step.position;
+  } while (step.changes.length === 0 && !step.isEnd);
+  const identity = await readIdentity(database);
+  if (known !== undefined) {
+    // Asked for last: entries that were pruned before this read were pruned together with the one before them.
+    const [entry] = await database.read(entryAt, { organisationId, ...known.position });
+    if (entry === undefined || known.database !== identity) return undefined;
   }
-  // Asked for last: entries that were pruned before this read were pruned together with the one before them.
-  const asked = known?.position ?? position;
-  const [now] = await database.read(standing, { organisationId, ...asked });
-  if (now === undefined) throw new Error('PostgreSQL does not know the current database');
-  if (known !== undefined && (now.hasEntry !== 't' || known.database !== now.database)) return undefined;
-  return { changes: found, position, database: now.database };
+  return { changes: step.changes, position, database: identity };
 }

@@ -7,7 +7,7 @@ import { createSelection, limited, placeholder, query, type RowOf } from './stat
 export type Direction = 'next' | 'previous';
 
 /** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
-const maxPageBytes = 900_000;
+export const maxPageBytes = 900_000;
 
 /** A page without longer ones is within {@link maxPageBytes}, whatever its size. */
 const maxShortBytes = { body: 5_600, scoreBreakdown: 3_300 };

@@ -84,7 +84,7 @@ export async function findPullRequestRow(database: Database, organisationId: str
   return row;
 }
 
-export type WholePullRequestRow = RowOf<typeof pullRequestsOfIds>;
+type WholePullRequestRow = RowOf<typeof pullRequestsOfIds>;
 
 /** By id. */
 export async function findPullRequestRows(
