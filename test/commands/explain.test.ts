@@ -54,7 +54,7 @@ async function applyAndScore(next: RuleDefinition[]): Promise<void> {
   while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
 }
 
-async function startScoredWorld() {
+beforeEach(async () => {
   world = await startWorld({ RECONCILE_INTERVAL: '900' });
   world.acme.member('grace', { name: 'Grace' });
   world.web.addPullRequest({
@@ -76,20 +76,7 @@ async function startScoredWorld() {
   await applyAndScore(rules);
   const [row] = await world.service.database.executor.select({ id: pullRequests.id }).from(pullRequests);
   id = formatId('pr', row?.id ?? '');
-  return { world, id };
-}
-
-const shared = await startScoredWorld();
-
-/** For tests that change what they explain; the others share one world. */
-function useOwnWorlds(): void {
-  beforeEach(async () => {
-    await startScoredWorld();
-    return () => {
-      ({ world, id } = shared);
-    };
-  });
-}
+});
 
 /** The text without its id and times. */
 const stable = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
@@ -134,6 +121,45 @@ CHANGED (UTC)     FROM  TO  CAUSE
 TIME     -   4  first seen; scored by version 1
 TIME     4  33  version 2 of the rules
 `);
+});
+
+test('explain shows the value of each definition and the whole condition of a rule', async () => {
+  await world.applyRules(
+    [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
+    [
+      { name: 'effort', expression: 'sqrt(changed - 36)' },
+      { name: 'changed', expression: 'additions + deletions' },
+      { name: 'limit', expression: '20' },
+    ],
+  );
+  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
+  expect(await explain(id)).toContain(`
+    +20  Effort
+         (merged && !draft) && (effort > 10) → true
+           merged = true
+           !draft → true   where draft = false
+           effort > 10 → true
+             effort → 26
+               sqrt(changed - 36) → 26
+                 changed - 36 → 676
+                   changed → 712
+                     additions + deletions → 712   where additions = 400, deletions = 312
+         min(effort, limit) → 20
+           effort → 26
+             sqrt(changed - 36) → 26
+               changed - 36 → 676
+                 changed → 712
+                   additions + deletions → 712   where additions = 400, deletions = 312
+           limit → 20
+`);
+  const [entry] = (await explainJson(id)).rules[0].entries;
+  expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
+  const [stored] = await world.service.database.executor
+    .select({ breakdown: pullRequests.scoreBreakdown })
+    .from(pullRequests);
+  expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
+    { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
+  ]);
 });
 
 test.each(['60', '80'])('with COLUMNS=%s the entries of explain fit, and lose nothing', async columns => {
@@ -221,49 +247,6 @@ describe('a pull request', () => {
     ];
     for (const [name, message] of names) await expect(explain(name)).rejects.toThrow(message);
   });
-});
-
-describe('what has changed', () => {
-  useOwnWorlds();
-
-  test('explain shows the value of each definition and the whole condition of a rule', async () => {
-    await world.applyRules(
-      [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
-      [
-        { name: 'effort', expression: 'sqrt(changed - 36)' },
-        { name: 'changed', expression: 'additions + deletions' },
-        { name: 'limit', expression: '20' },
-      ],
-    );
-    while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
-    expect(await explain(id)).toContain(`
-    +20  Effort
-         (merged && !draft) && (effort > 10) → true
-           merged = true
-           !draft → true   where draft = false
-           effort > 10 → true
-             effort → 26
-               sqrt(changed - 36) → 26
-                 changed - 36 → 676
-                   changed → 712
-                     additions + deletions → 712   where additions = 400, deletions = 312
-         min(effort, limit) → 20
-           effort → 26
-             sqrt(changed - 36) → 26
-               changed - 36 → 676
-                 changed → 712
-                   additions + deletions → 712   where additions = 400, deletions = 312
-           limit → 20
-`);
-    const [entry] = (await explainJson(id)).rules[0].entries;
-    expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
-    const [stored] = await world.service.database.executor
-      .select({ breakdown: pullRequests.scoreBreakdown })
-      .from(pullRequests);
-    expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
-      { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
-    ]);
-  });
 
   test('explain finds a pull request by the new address of a renamed repository', async () => {
     const { executor } = world.service.database;
@@ -285,32 +268,9 @@ describe('what has changed', () => {
       'Score 0: no rules have been applied yet. Apply some: pullscore rules apply FILE --organisation other\n\nThere are no rules',
     );
   });
-
-  test('explain shows only the beginning of a long body', async () => {
-    const { executor } = world.service.database;
-    await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
-    await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
-    expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30,999 characters)`);
-    const [lower] = (await explainJson(id)).rules[0].entries[0].condition.parts;
-    expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
-  });
-
-  test('titles, labels and paths can not control the terminal', async () => {
-    const { executor } = world.service.database;
-    const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
-    await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
-    await applyAndScore([
-      rule(`Rule ${hostile}`.replace('\n', ' '), ['has_label("a") || any_file("**") || title == "x"', '1']),
-    ]);
-    const text = await explain(id);
-    expect(text).toMatch(/^[\n\P{C}]*$/u);
-    expect(text).toContain('a ]0;owned b 31m');
-  });
 });
 
 describe('a score', () => {
-  useOwnWorlds();
-
   test('explain uses the version of an outdated score, and gives the score by the version in force', async () => {
     await world.applyRules([rule('Merged', ['merged', '7'])]);
     expect(await explain(id)).toContain(
@@ -377,12 +337,16 @@ describe('a score', () => {
     expect(text).toContain('\n2,147,483,647  total: the sum 4,294,967,294, limited to 32 bits\n');
   });
 
-  test('explain shows the latest changes of a score, and counts the earlier ones, by month once these are folded', async () => {
+  test('explain shows the latest changes of a score, and counts the earlier ones', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    const { history: all } = await explainJson(id);
-    expect(all.length).toBeGreaterThan(21);
-    expect(all.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
-    expect(await explain(id)).toContain(`… and ${all.length - 20} earlier changes; --json shows all`);
+    const { history } = await explainJson(id);
+    expect(history.length).toBeGreaterThan(21);
+    expect(history.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
+    expect(await explain(id)).toContain(`… and ${history.length - 20} earlier changes; --json shows all`);
+  });
+
+  test('explain shows earlier changes of a score by month once these are folded', async () => {
+    for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
     await world.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
     const before = (await explainJson(id)).history;
     await pruneOrganisation(world.service);
@@ -395,9 +359,28 @@ describe('a score', () => {
   });
 });
 
-describe('the page of a repository that was transferred away', () => {
-  useOwnWorlds();
+test('explain shows only the beginning of a long body', async () => {
+  const { executor } = world.service.database;
+  await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
+  await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
+  expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30,999 characters)`);
+  const [lower] = (await explainJson(id)).rules[0].entries[0].condition.parts;
+  expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
+});
 
+test('titles, labels and paths can not control the terminal', async () => {
+  const { executor } = world.service.database;
+  const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
+  await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
+  await applyAndScore([
+    rule(`Rule ${hostile}`.replace('\n', ' '), ['has_label("a") || any_file("**") || title == "x"', '1']),
+  ]);
+  const text = await explain(id);
+  expect(text).toMatch(/^[\n\P{C}]*$/u);
+  expect(text).toContain('a ]0;owned b 31m');
+});
+
+describe('the page of a repository that was transferred away', () => {
   /** Two pull requests with one page: the first has left with its repository. */
   async function takeName() {
     const { acme, github } = world;
