@@ -61,8 +61,13 @@ export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
  * A whole list, sent piece by piece: a long one holds up no other request.
  *
  * @param pieces items as JSON, several joined by commas; empty pieces are left out
+ * @param meta sent after the list
  */
-export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIterable<string>): Readable {
+export function sendList(
+  reply: FastifyReply,
+  pieces: Iterable<string> | AsyncIterable<string>,
+  meta?: object,
+): Readable {
   reply.type('application/json; charset=utf-8');
   const text = async function* () {
     yield '{"data":[';
@@ -74,7 +79,7 @@ export function sendList(reply: FastifyReply, pieces: Iterable<string> | AsyncIt
       // A fast client would take all pieces in one round of the event loop.
       await setImmediate();
     }
-    yield ']}';
+    yield meta === undefined ? ']}' : `],"meta":${JSON.stringify(meta)}}`;
   };
   return Readable.from(text(), { objectMode: false });
 }

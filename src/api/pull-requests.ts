@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { type SchemaOptions, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { callerOf, recordSync } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import type { PullRequestRow } from '../database/pull-request-pages.ts';
@@ -10,12 +10,8 @@ import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-replies.ts';
 import { bytesOf, dataOf, jsonBytes } from './pagination.ts';
-import { closedObject, namedObject } from './validation.ts';
+import { closedObject, namedObject, stringEnum } from './validation.ts';
 import { versionUrl } from './version.ts';
-
-/** A union of literals would be `anyOf`, of which client generators make a type for each value. */
-export const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
-  Type.Unsafe<Values[number]>({ type: 'string', enum: values, ...options });
 
 export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
   $id: 'RuleEffectAction',

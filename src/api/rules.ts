@@ -1,11 +1,8 @@
-import type { Readable } from 'node:stream';
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
+import type { Database } from '../database/client.ts';
 import { findRulesetVersion, type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
-import { errorResponses } from './error-replies.ts';
-import { dataOf, sendList } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 import { closedObject, namedObject } from './validation.ts';
 
@@ -26,8 +23,8 @@ export const Rule = namedObject('Rule', {
   created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
 });
 
-export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
-  const { database } = app.deps;
+/** @returns a function that gives the rules in force, each as JSON, and their version */
+export function createRuleLists(database: Database) {
   /** By organisation and version. Requests that come together share one: it may have 20 MB. */
   const lists = new LRUCache<string, readonly string[], string>({
     maxSize: 32 * 1024 * 1024,
@@ -36,30 +33,18 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
       (await readRules(database, organisationId)).map(represent),
     ignoreFetchAbort: true,
   });
-
-  app.get(
-    '/rules',
-    {
-      schema: {
-        operationId: 'rules.index',
-        summary: 'List all rules',
-        description: 'Rules that the account has access to, sorted by creation date, most recent first.',
-        tags: ['Rules'],
-        response: {
-          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref(Rule)), 'The rules')),
-          ...errorResponses(),
-        },
-      },
-    },
-    async ({ caller }, reply) => {
-      const { organisationId } = caller;
-      // Rules that are applied meanwhile come under the version before: it is not asked for again.
-      const version = await findRulesetVersion(database, organisationId);
-      const rules = await lists.fetch(`${organisationId} ${version}`, { context: organisationId });
-      return sendList(reply, rules ?? []);
-    },
-  );
-};
+  return async (organisationId: string) => {
+    for (let version = await findRulesetVersion(database, organisationId); ; ) {
+      const key = `${organisationId} ${version}`;
+      const isKnown = lists.has(key);
+      const rules = (await lists.fetch(key, { context: organisationId })) ?? [];
+      const latest = isKnown ? version : await findRulesetVersion(database, organisationId);
+      if (latest === version) return { version: Number(version), rules };
+      // Others were applied while these were read. The version before is not asked for again.
+      version = latest;
+    }
+  };
+}
 
 /** The logic is JSON already. */
 const represent = ({ id, name, description, isEnabled, logic, createdAt }: RuleRow) =>

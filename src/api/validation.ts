@@ -1,4 +1,13 @@
-import { type ObjectOptions, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import {
+  Kind,
+  type ObjectOptions,
+  type SchemaOptions,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  Type,
+  TypeRegistry,
+} from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifySchemaCompiler } from 'fastify';
 import { badRequest } from '../errors.ts';
@@ -11,6 +20,12 @@ export const closedObject = <Properties extends TProperties>(properties: Propert
 /** The same, listed by name in the OpenAPI document. */
 export const namedObject = <Properties extends TProperties>($id: string, properties: Properties) =>
   closedObject(properties, { $id });
+
+TypeRegistry.Set<TSchema>('StringEnum', (schema, value) => schema.enum.includes(value));
+
+/** A union of literals would be `anyOf`, of which client generators make a type for each value. */
+export const stringEnum = <const Values extends string[]>(values: Values, options: SchemaOptions) =>
+  Type.Unsafe<Values[number]>({ [Kind]: 'StringEnum', type: 'string', enum: values, ...options });
 
 export const Nullable = <Schema extends TSchema>(schema: Schema, description: string) =>
   Type.Union([schema, Type.Null()], { description });
@@ -27,14 +42,15 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
   const { properties } = schema;
   const check = TypeCompiler.Compile(schema);
   const isOpen = route.httpPart !== 'headers' && schema.additionalProperties !== false;
-  const integers = Object.keys(properties).filter(name => properties[name]?.type === 'integer');
+  const typeOf = (name: string) => properties[name]?.type;
 
   return (input: unknown) => {
     const given = Object.entries(input as Record<string, unknown>);
     const value = Object.fromEntries(isOpen ? given.filter(([name]) => Object.hasOwn(properties, name)) : given);
-    for (const name of integers) {
-      const text = value[name];
-      if (typeof text === 'string' && /^(0|[1-9]\d{0,15})$/.test(text)) value[name] = Number(text);
+    for (const [name, text] of Object.entries(value)) {
+      if (typeof text !== 'string') continue;
+      if (typeOf(name) === 'integer' && /^(0|[1-9]\d{0,15})$/.test(text)) value[name] = Number(text);
+      if (typeOf(name) === 'boolean' && /^(true|false)$/.test(text)) value[name] = text === 'true';
     }
     if (check.Check(value)) return { value };
     const name = check.Errors(value).First()?.path.slice(1) ?? '';
@@ -50,5 +66,7 @@ function describe(name: string, properties: TProperties, value: unknown): string
   }
   if (Array.isArray(value)) return `${name} may be given only once.`;
   if (schema.type === 'integer') return `${name} must be a whole number from ${schema.minimum} to ${schema.maximum}.`;
+  if (schema.type === 'boolean') return `${name} must be true or false.`;
+  if (Array.isArray(schema.enum)) return `${name} must be one of ${schema.enum.join(', ')}.`;
   return `${name} is not valid.`;
 }

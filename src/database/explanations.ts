@@ -63,11 +63,15 @@ export async function isScoreStale(
   return (await executor.$count(rescoreRanges, and(eq(rescoreRanges.organisationId, organisationId), covers))) > 0;
 }
 
-/** The changes of a pull request's score, earliest first. */
+/** Old changes are kept by month, so there are fewer, unless it changes all day. */
+const maxScoreChanges = 1_000;
+
+/** The changes of a pull request's score, latest first. */
 export function listScoreChanges(executor: Executor, organisationId: string, pullRequestId: string) {
   return executor
     .select()
     .from(scoreChanges)
     .where(and(eq(scoreChanges.organisationId, organisationId), eq(scoreChanges.pullRequestId, pullRequestId)))
-    .orderBy(asc(scoreChanges.id));
+    .orderBy(desc(scoreChanges.id))
+    .limit(maxScoreChanges);
 }

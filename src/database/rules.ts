@@ -101,6 +101,15 @@ export async function suspendRules(
   }
 }
 
+/** When and by whom a version was applied; undefined for version 0. */
+export async function findApplication(executor: Executor, organisationId: string, version: number) {
+  const [applied] = await executor
+    .select({ appliedAt: rulesets.appliedAt, appliedBy: rulesets.appliedBy })
+    .from(rulesets)
+    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+  return applied;
+}
+
 /** Latest first, without their files' texts. */
 export function listRulesets(executor: Executor, organisationId: string) {
   const { source: _, ...columns } = getTableColumns(rulesets);

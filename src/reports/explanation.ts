@@ -10,7 +10,7 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
-import { type ExplainedRule, type Explanation, explainScore } from '../scoring/explain/explain.ts';
+import { type ExplainedRule, type Explanation, explainScore, listWaiting } from '../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../scoring/explain/parts.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -132,8 +132,6 @@ export async function readExplanation(
     author: pullRequest.author,
     state: pullRequest.state,
     score: pullRequest.score,
-    // The name of the rules file that is explained.
-    file: rules?.name ?? null,
     ruleset_version: rules === undefined ? version : null,
     ruleset_version_in_force: inForce,
     outdated: isOutdated,
@@ -141,16 +139,28 @@ export async function readExplanation(
     explained_score: explanation.score,
     sum: explanation.sum,
     rules: representRules(explanation),
-    history: changes.map(change => ({
-      changed_at: unixSeconds(change.changedAt),
-      from: change.fromScore,
-      to: change.toScore,
-      cause: change.cause,
-      ruleset_version: change.rulesetVersion,
-      changes: change.changes,
-    })),
+    would_change: (pullRequest.state === 'open' || pullRequest.state === 'draft' ? listWaiting(explanation) : []).map(
+      ({ rule, entry, potential, missing }) => ({
+        rule,
+        entry,
+        effect: potential === 0 ? null : potential,
+        once: missing,
+      }),
+    ),
+    // The name of the rules file that is explained.
+    file: rules?.name ?? null,
+    history: changes.map(representChange).toReversed(),
   };
 }
+
+export const representChange = (change: Awaited<ReturnType<typeof listScoreChanges>>[number]) => ({
+  changed_at: Math.floor(change.changedAt.getTime() / 1000),
+  from: change.fromScore,
+  to: change.toScore,
+  cause: change.cause,
+  ruleset_version: change.rulesetVersion,
+  changes: change.changes,
+});
 
 /** For JSON. */
 export const representRules = ({ rules }: Explanation): ExplainedRule[] =>

@@ -28,18 +28,20 @@ export interface ReportOptions {
 
 export type StandingsDocument = Awaited<ReturnType<typeof readStandings>>;
 
-function parseDay(text: string | undefined): number | undefined {
+function parseDay(parameter: 'since' | 'until', text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const moment = startOfDay(text);
-  if (moment === undefined) throw badRequest(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
+  if (moment === undefined) throw badRequest(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.', { parameter });
   return moment;
 }
 
 /** @throws ServiceError `bad_request` if a day is not valid, or they are in the wrong order */
 export function parsePeriod({ by, since, until }: StandingsQuery): Period {
-  const [from, last] = [parseDay(since), parseDay(until)];
+  const [from, last] = [parseDay('since', since), parseDay('until', until)];
   if (from !== undefined && last !== undefined && from > last) {
-    throw badRequest(`The period begins after it ends: since ${since} until ${until}.`);
+    throw badRequest(`The period begins after it ends: since ${since} until ${until}.`, undefined, {
+      parameter: 'since',
+    });
   }
   return { by, from, until: last === undefined ? undefined : last + 86_400 };
 }
@@ -130,7 +132,6 @@ export async function readStandings(
       by,
       since: since ?? null,
       until: until ?? null,
-      file: rules?.name ?? null,
       ruleset_version: rules === undefined ? rulesetVersion : null,
       outdated,
       pull_requests: count,
@@ -145,6 +146,8 @@ export async function readStandings(
         mean: meanOf(score, pullRequests),
         ...(withRules && { rules: sharesOf(points.get(id) ?? new Map()) }),
       })),
+      // The name of the rules file by which they are scored.
+      file: rules?.name ?? null,
     };
   });
 }

@@ -1,6 +1,6 @@
 /** What a check run on GitHub says about a score: its title, and its summary in Markdown. */
 import { maxSummaryBytes } from '../github/check-runs.ts';
-import { type Explanation, missingParts } from '../scoring/explain/explain.ts';
+import { type Explanation, listWaiting } from '../scoring/explain/explain.ts';
 import { code, markdownTable } from '../text/markdown.ts';
 import { counted, formatInteger, signed } from '../text/number-formats.ts';
 import { right } from '../text/terminal.ts';
@@ -53,16 +53,13 @@ function showRules(breakdown: string, score: number): string[] {
   return [...markdownTable(['Rule', right('Points')], rows), `**Score ${formatInteger(score)}**`];
 }
 
-/** The entries that do not count yet, and the parts of their conditions that are false. */
-const listMissing = ({ rules }: Explanation): string[] =>
-  rules.flatMap(({ name, entries }) =>
-    entries.flatMap(({ outcome, condition, potential = 0, entry }) => {
-      if (outcome !== 'condition_false' || condition === null) return [];
-      const place = entries.length === 1 ? code(name) : `${code(name)}, entry ${entry}`;
-      const effect = potential === 0 ? 'may count' : signed(potential);
-      return [`- ${place}: ${effect} once ${missingParts(condition).map(code).join(' and ')}`];
-    }),
-  );
+/** The entries that do not count yet. */
+const listMissing = (explanation: Explanation): string[] =>
+  listWaiting(explanation).map(({ rule, entry, isOnly, potential, missing }) => {
+    const place = isOnly ? code(rule) : `${code(rule)}, entry ${entry}`;
+    const effect = potential === 0 ? 'may count' : signed(potential);
+    return `- ${place}: ${effect} once ${missing.map(code).join(' and ')}`;
+  });
 
 /** Leaves out the last lines of what is too long for GitHub. */
 function withinLimit(lines: readonly string[]): string {

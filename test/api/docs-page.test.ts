@@ -28,8 +28,9 @@ test.skipIf(!hasBrowser)(
     expect(await reply.innerText()).toContain('200');
     expect(await reply.innerText()).toContain(user.name);
 
-    await page.locator('.topbar select').selectOption({ label: 'pullscore for operators' });
-    await page.getByText('/operator/rules/plan').waitFor();
+    await page.getByText('/2026-12/rules/plan').waitFor();
+    await page.locator('.topbar select').selectOption({ label: 'pullscore 2025-04' });
+    await page.getByText('/2025-04/account').waitFor();
     expect(problems).toEqual([]);
   },
 );

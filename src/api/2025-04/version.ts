@@ -18,12 +18,13 @@ import {
   representFields,
   representMemberLink,
 } from '../pull-requests.ts';
-import { Rule, ruleRoutes } from '../rules.ts';
+import { Rule } from '../rules.ts';
 import { User, userRoutes } from '../users.ts';
 import { closedObject, namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { document } from './document.ts';
 import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
+import { ruleRoutes } from './rules.ts';
 
 const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
 const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });

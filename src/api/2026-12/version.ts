@@ -3,16 +3,18 @@ import { errorStatuses } from '../../errors.ts';
 import { Account, accountRoutes } from '../account.ts';
 import { memberRoutes } from '../members.ts';
 import { pageSchemas } from '../pagination.ts';
-import { pullRequestRoutes, pullRequestSchemas, stringEnum } from '../pull-requests.ts';
-import { Rule, ruleRoutes } from '../rules.ts';
+import { pullRequestRoutes, pullRequestSchemas } from '../pull-requests.ts';
+import { Rule } from '../rules.ts';
 import { User, userRoutes } from '../users.ts';
-import { namedObject } from '../validation.ts';
+import { namedObject, stringEnum } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { Change, changeRoutes } from './changes.ts';
 import { document } from './document.ts';
 import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
 import { Member, represent } from './member.ts';
 import { PullRequest, representPullRequest } from './pull-request.ts';
+import { reportRoutes, reportSchemas } from './reports.ts';
+import { ruleRoutes } from './rules.ts';
 
 const ErrorBody = namedObject('Error', {
   message: Type.String({ description: 'What is wrong, and what to do; for people' }),
@@ -26,7 +28,18 @@ export const version202612: Version = {
   document,
   representError: ({ text, code, parameter }, requestId) => ({ message: text, code, request_id: requestId, parameter }),
   refusesUnknownParameters: true,
-  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Change, Account, Member, Rule, User],
+  schemas: [
+    ErrorBody,
+    ...pageSchemas,
+    ...pullRequestSchemas,
+    PullRequest,
+    Change,
+    Account,
+    Member,
+    Rule,
+    User,
+    ...reportSchemas,
+  ],
   async routes(api) {
     await api.register(accountRoutes);
     await api.register(memberListRoutes);
@@ -35,6 +48,7 @@ export const version202612: Version = {
     await api.register(pullRequestRoutes, { represent: representPullRequest });
     await api.register(changeRoutes);
     await api.register(ruleRoutes);
+    await api.register(reportRoutes);
     await api.register(userRoutes);
   },
 };

@@ -149,6 +149,16 @@ function total(explained: ReturnType<typeof explainRule>[]) {
   };
 }
 
+/** The entries that do not count yet, and the parts of their conditions that are false. */
+export const listWaiting = ({ rules }: Explanation) =>
+  rules.flatMap(({ name, entries }) =>
+    entries.flatMap(({ outcome, condition, potential = 0, entry }) =>
+      outcome !== 'condition_false' || condition === null
+        ? []
+        : [{ rule: name, entry, isOnly: entries.length === 1, potential, missing: missingParts(condition) }],
+    ),
+  );
+
 /** The parts of a condition that are false, each as it is written: it becomes true once they all are. */
 export function missingParts(condition: ExplainedPart): string[] {
   const { value, operator, kind, parts, source } = condition;

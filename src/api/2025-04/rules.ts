@@ -1,0 +1,27 @@
+import type { Readable } from 'node:stream';
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { errorResponses } from '../error-replies.ts';
+import { dataOf, sendList } from '../pagination.ts';
+import { createRuleLists } from '../rules.ts';
+
+export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
+  const readRuleList = createRuleLists(app.deps.database);
+
+  app.get(
+    '/rules',
+    {
+      schema: {
+        operationId: 'rules.index',
+        summary: 'List all rules',
+        description: 'Rules that the account has access to, sorted by creation date, most recent first.',
+        tags: ['Rules'],
+        response: {
+          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref('Rule')), 'The rules')),
+          ...errorResponses(),
+        },
+      },
+    },
+    async ({ caller }, reply) => sendList(reply, (await readRuleList(caller.organisationId)).rules),
+  );
+};

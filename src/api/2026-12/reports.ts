@@ -1,0 +1,233 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
+import { Type } from '@sinclair/typebox';
+import { listScoreChanges } from '../../database/explanations.ts';
+import { findPullRequestReferences } from '../../database/pull-requests.ts';
+import { formatId, parseId } from '../../ids.ts';
+import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
+import { readStandings } from '../../reports/standings.ts';
+import { errorResponses } from '../error-replies.ts';
+import { dataOf } from '../pagination.ts';
+import { createPlaces } from '../places.ts';
+import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
+import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
+import { report, whileConnected } from './report.ts';
+
+/** Each has a connection of its own. Standings of a million pull requests take seconds. */
+const maxSnapshots = 4;
+
+const Total = {
+  pull_requests: Type.Integer({ description: 'How many pull requests count' }),
+  score: Type.Integer({ description: 'The sum of their scores' }),
+};
+
+const Standings = namedObject('Standings', {
+  organisation: Type.String({ description: "The organisation's login" }),
+  of: stringEnum(['members', 'repositories'], { description: 'Whose totals they are' }),
+  by: stringEnum(['created', 'merged'], { description: 'Which date decides whether a pull request counts' }),
+  since: Nullable(Type.String(), 'The first day, UTC'),
+  until: Nullable(Type.String(), 'The last day, UTC'),
+  file: Type.Null({ description: 'For commands' }),
+  ruleset_version: Nullable(Type.Integer(), 'The version of the rules in force'),
+  outdated: Type.Integer({ description: 'How many stored scores have yet to be recalculated' }),
+  ...Total,
+  standings: Type.Array(
+    closedObject({
+      rank: Type.Integer({ description: 'From 1; equal scores have the same' }),
+      id: Type.String({ description: 'Identifier of the member or repository' }),
+      name: Type.String({ description: 'Name' }),
+      login: Type.Optional(Type.String({ description: "A member's login" })),
+      left: Type.Optional(Type.Boolean({ description: 'Whether a member has left' })),
+      ...Total,
+      mean: Type.Number({ description: 'Score per pull request, in hundredths' }),
+      rules: Type.Optional(
+        Type.Array(
+          closedObject({
+            name: Type.String({ description: 'Name of the rule' }),
+            score: Type.Integer({ description: 'What it gave or took' }),
+            share: Type.Number({ description: 'Of all points that rules gave and took' }),
+          }),
+          { description: 'With `by_rule`' },
+        ),
+      ),
+    }),
+    { description: 'Highest total first' },
+  ),
+});
+
+const ExplainedPart = Type.Object(
+  {
+    source: Type.String({ description: 'As written in the rule' }),
+    kind: stringEnum(['operation', 'fact', 'definition', 'constant'], { description: 'What it is' }),
+    value: Type.Union([Type.Number(), Type.String(), Type.Boolean(), Type.Array(Type.String()), Type.Null()], {
+      description: 'Null if it is absent or infinite',
+    }),
+    infinite: Type.Optional(Type.Boolean({ description: 'Whether the value is infinite' })),
+    characters: Type.Optional(Type.Integer({ description: 'Of the whole text of which the value is the beginning' })),
+    note: Type.String({ description: 'Why it has this value; may be empty' }),
+    chosen: Type.Boolean({ description: 'False for the side of a `?` that was not chosen' }),
+    parts: Type.Array(Type.Ref('ExplainedPart')),
+  },
+  { $id: 'ExplainedPart', additionalProperties: false },
+);
+
+const Explanation = namedObject('Explanation', {
+  id: Type.String({ description: 'Identifier of the pull request' }),
+  url: Type.String({ description: 'Its page' }),
+  organisation: Type.String({ description: "The organisation's login" }),
+  repository: Type.String({ description: 'Its repository, `owner/name`' }),
+  repository_left_at: Nullable(Type.Integer(), 'When the repository was seen to have left, Unix seconds'),
+  number: Type.Integer({ description: 'Pull-request number' }),
+  title: Type.String({ description: 'Title' }),
+  author: Type.String({ description: "The author's login" }),
+  state: Type.Ref('PullRequestState'),
+  score: Type.Integer({ description: 'The stored score' }),
+  file: Type.Null({ description: 'For commands' }),
+  ruleset_version: Nullable(Type.Integer(), 'The version that is explained'),
+  ruleset_version_in_force: Type.Integer({ description: 'The version in force' }),
+  outdated: Type.Boolean({ description: 'Whether the score has yet to be recalculated' }),
+  score_in_force: Type.Integer({ description: 'The score that the version in force gives' }),
+  explained_score: Type.Integer({ description: 'The score that the rules below give' }),
+  sum: Type.Integer({ description: 'The sum of all effects; the score is limited to 32 bits' }),
+  rules: Type.Array(
+    closedObject({
+      name: Type.String({ description: 'Name of the rule' }),
+      enabled: Type.Boolean({ description: 'Whether it is enabled' }),
+      problems: Type.Array(Type.String(), { description: 'Why it does not count, if it is no longer valid' }),
+      entries: Type.Array(
+        closedObject({
+          entry: Type.Integer({ description: 'Its place in the rule, from 1' }),
+          action: Type.Ref('RuleEffectAction'),
+          expression: Type.String({ description: 'The whole condition' }),
+          value: Type.String({ description: 'Expression for how much to add or subtract' }),
+          outcome: Type.String({ description: '`counted`, or why it did not count' }),
+          effect: Type.Integer({ description: 'What is added or subtracted; 0 if it did not count' }),
+          reason: Type.String({ description: 'Why, in words' }),
+          condition: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
+          amount: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
+        }),
+      ),
+    }),
+  ),
+  would_change: Type.Array(
+    closedObject({
+      rule: Type.String({ description: 'Name of the rule' }),
+      entry: Type.Integer({ description: 'Its entry, from 1' }),
+      effect: Nullable(Type.Integer(), 'What it would add, negative if it would subtract; null if that depends'),
+      once: Type.Array(Type.String(), { description: 'The parts of its condition that are false' }),
+    }),
+    { description: 'What would still change the score: entries whose condition is false. Empty if it is closed' },
+  ),
+});
+
+const ScoreChange = namedObject('ScoreChange', {
+  changed_at: Type.Integer({ description: 'When, Unix seconds' }),
+  from: Nullable(Type.Integer(), 'The score before; null when the pull request was first seen'),
+  to: Type.Integer({ description: 'The score after' }),
+  cause: stringEnum(['pull_request', 'ruleset'], {
+    description: 'Why: a fetch found the pull request changed, or other rules came into force',
+  }),
+  ruleset_version: Type.Integer({ description: 'The version of the rules that gave the score' }),
+  changes: Type.Integer({ description: 'How many changes these are: old ones are kept by month' }),
+});
+
+export const reportSchemas = [Standings, ExplainedPart, Explanation, ScoreChange];
+
+export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
+  const { database } = app.deps;
+  const inPlace = createPlaces(maxSnapshots);
+  const Day = (description: string) => Type.Optional(Type.String({ description }));
+
+  app.get(
+    '/standings',
+    {
+      ...report,
+      schema: {
+        operationId: 'standings.show',
+        summary: 'Total the scores of members or repositories',
+        description: 'Pull requests of repositories that have left do not count; those of members who have left do.',
+        tags: ['Standings'],
+        querystring: closedObject({
+          since: Day('The first day that counts, UTC, such as 2026-10-01'),
+          until: Day('The last day that counts, UTC, such as 2026-10-31'),
+          by: Type.Optional(
+            stringEnum(['created', 'merged'], {
+              default: 'created',
+              description: 'Which date decides whether a pull request counts',
+            }),
+          ),
+          of: Type.Optional(
+            stringEnum(['members', 'repositories'], { default: 'members', description: 'Whose totals to give' }),
+          ),
+          by_rule: Type.Optional(Type.Boolean({ description: 'Whether to show what each rule gave and took, too' })),
+        }),
+        response: {
+          200: dataOf(Type.Unsafe<object>(Type.Ref('Standings')), 'The standings'),
+          ...errorResponses('bad_request'),
+        },
+      },
+    },
+    async ({ caller: { organisationId }, query }, reply) => {
+      const { by = 'created', of = 'members', by_rule: withRules = false, ...days } = query;
+      const data = await inPlace(organisationId, whileConnected(reply), () =>
+        readStandings(database, organisationId, { by, of, ...days }, { withRules }),
+      );
+      return { data };
+    },
+  );
+
+  const ofPullRequest = { tags: ['Pull requests'], params: PullRequestParams };
+  const unknown = ['not_found', 'There is no pull request with this id'] as const;
+  /** @throws ServiceError if the organisation has no such pull request */
+  async function requireId(organisationId: string, text: string): Promise<string> {
+    const id = parseId('pr', text);
+    const [found] = id === undefined ? [] : await findPullRequestReferences(database.executor, organisationId, [id]);
+    if (found === undefined) throw await absentPullRequest(database, id);
+    return found.id;
+  }
+
+  app.get(
+    '/pull-requests/:pullRequest/explanation',
+    {
+      ...report,
+      schema: {
+        ...ofPullRequest,
+        operationId: 'pull-requests.explanation.show',
+        summary: 'Explain a score',
+        description: 'Each entry of each rule with the values of its parts, and what would still change the score.',
+        response: {
+          200: dataOf(Type.Unsafe<object>(Type.Ref('Explanation')), 'How the score was calculated'),
+          ...errorResponses(unknown, 'rules_suspended'),
+        },
+      },
+    },
+    async ({ caller: { organisationId }, params }, reply) => {
+      const signal = whileConnected(reply);
+      const id = formatId('pr', await requireId(organisationId, params.pullRequest));
+      const { history: _, ...explanation } = await inPlace(organisationId, signal, () =>
+        readExplanation(app.deps, parseTarget(id), { organisationId, signal }),
+      );
+      return { data: explanation };
+    },
+  );
+
+  app.get(
+    '/pull-requests/:pullRequest/scores',
+    {
+      ...report,
+      schema: {
+        ...ofPullRequest,
+        operationId: 'pull-requests.scores.index',
+        summary: 'List how a score changed',
+        description: 'The latest 1,000 changes, most recent first.',
+        response: {
+          200: dataOf(Type.Unsafe<object[]>(Type.Array(Type.Ref('ScoreChange'))), 'The changes'),
+          ...errorResponses(unknown),
+        },
+      },
+    },
+    async ({ caller: { organisationId }, params }) => {
+      const id = await requireId(organisationId, params.pullRequest);
+      return { data: (await listScoreChanges(database.executor, organisationId, id)).map(representChange) };
+    },
+  );
+};

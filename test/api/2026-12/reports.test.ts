@@ -1,0 +1,176 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { formatId, newId } from '../../../src/ids.ts';
+import { rescoreBatch } from '../../../src/sync/rescore.ts';
+import { createToken } from '../../support/tenants.ts';
+import { startWorld } from '../../support/world.ts';
+
+const file = (value: string) => `# kept: ü
+rules:
+  - name: Base
+    logic:
+      - expression: 'true'
+        effect: { action: ADD, value: '${value}' }
+  - name: Merged
+    when: merged
+    logic:
+      - expression: additions >= 0
+        effect: { action: ADD, value: '3' }
+`;
+
+const world = await startWorld();
+const { service, client } = world;
+let token: string;
+let reader: string;
+let id: string;
+beforeAll(async () => {
+  token = await createToken(service, world.user, ['read', 'rules:read', 'rules:write']);
+  reader = await createToken(service, world.user, ['read']);
+  for (const title of ['One', '<b>Two</b>']) world.web.addPullRequest({ author: world.acme.member('ada'), title });
+  await world.import();
+  await world.workOff();
+  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/pull-requests', token);
+  id = body.data[0]?.id ?? '';
+});
+
+const yaml = { 'content-type': 'application/yaml' };
+const put = (payload: string, headers: Record<string, string>, by = token) =>
+  client.put<Record<string, unknown>>('/2026-12/rules/file', by, { payload, headers: { ...yaml, ...headers } });
+const post = (path: string, payload: string | Buffer, headers: Record<string, string> = yaml) =>
+  client.send<Record<string, unknown>>('POST', `/2026-12/rules/${path}`, token, { payload, headers });
+
+describe('the rules file in force', () => {
+  test('comes back byte for byte, and its ETag is the version that the next one must match', async () => {
+    const first = await put(file('5'), { 'if-match': '*' });
+    expect(first).toMatchObject({ status: 200, body: { data: { organisation: 'acme', changed: true, rules: 2 } } });
+    const etag = String(first.headers.etag);
+    const shown = await service.app.inject({
+      url: '/2026-12/rules/file',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(shown).toMatchObject({ statusCode: 200, body: file('5') });
+    expect(shown.headers).toMatchObject({ etag, 'content-type': 'application/yaml; charset=utf-8' });
+
+    expect(await put(file('6'), {})).toMatchObject({
+      status: 428,
+      body: { code: 'precondition_required', parameter: 'if-match' },
+    });
+    expect((await put(file('6'), { 'if-match': 'W/"1"' })).status).toBe(400);
+    expect((await put(file('6'), { 'if-match': etag })).status).toBe(200);
+    expect(await put(file('7'), { 'if-match': etag })).toMatchObject({
+      status: 412,
+      body: { code: 'precondition_failed' },
+    });
+    expect((await put(file('7'), { 'if-match': '*' }, reader)).status).toBe(403);
+  });
+
+  test('is listed as rules with its version, and by whom it was applied', async () => {
+    const { headers } = await put(file('5'), { 'if-match': '*' });
+    const { status, body } = await client.get<Record<string, unknown>>('/2026-12/rules', reader);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      data: [{ name: 'Merged' }, { name: 'Base' }],
+      meta: { version: Number(String(headers.etag).slice(1, -1)), applied_by: world.user.email },
+    });
+  });
+});
+
+describe('plans and audits', () => {
+  test('say what a file would do, and save nothing', async () => {
+    await put(file('5'), { 'if-match': '*' });
+    const { headers } = await client.get('/2026-12/rules', token);
+    const plan = await post('plan?audit=true', file('9'));
+    expect(plan.status).toBe(200);
+    expect(plan.body.data).toMatchObject({ organisation: 'acme' });
+    expect((await post('audit', file('9'))).status).toBe(200);
+    expect((await client.get('/2026-12/rules', token)).headers.etag).toBe(headers.etag);
+  });
+
+  test.each<[string, string | Buffer, number, Record<string, string>]>([
+    ['is not YAML', 'rules: [', 400, yaml],
+    ['is empty', '', 400, yaml],
+    ['is not UTF-8', Buffer.from([0x72, 0xff, 0xfe]), 400, yaml],
+    ['is in another charset', file('1'), 415, { 'content-type': 'application/yaml; charset=iso-8859-1' }],
+    ['is JSON by its type', '{}', 415, { 'content-type': 'application/json' }],
+    ['is over the limit', `# ${'x'.repeat(3_000_000)}`, 413, yaml],
+  ])('refuse a file that %s', async (_what, payload, status, headers) => {
+    for (const path of ['plan', 'audit']) expect((await post(path, payload, headers)).status).toBe(status);
+  });
+
+  test('need the scope rules:read', async () => {
+    const { status } = await client.send('POST', '/2026-12/rules/plan', reader, { payload: file('1'), headers: yaml });
+    expect(status).toBe(403);
+  });
+});
+
+describe('why a score is what it is', () => {
+  test('an explanation has the value of each part, and what would still change the score', async () => {
+    await put(file('5'), { 'if-match': '*' });
+    while ((await rescoreBatch(service, world.organisation.id)) > 0);
+    const { status, body } = await client.get<{ data: Record<string, unknown> }>(
+      `/2026-12/pull-requests/${id}/explanation`,
+      reader,
+    );
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({
+      id,
+      score: 5,
+      outdated: false,
+      would_change: [{ rule: 'Merged', entry: 1, effect: 3, once: ['merged'] }],
+    });
+    expect(body.data).not.toHaveProperty('history');
+    const { body: changes } = await client.get<{ data: object[] }>(`/2026-12/pull-requests/${id}/scores`, reader);
+    expect(changes.data.slice(0, 1)).toMatchObject([{ to: 5, cause: 'ruleset' }]);
+    expect(changes.data.at(-1)).toMatchObject({ from: null, to: 0, cause: 'pull_request' });
+  });
+
+  test('a pull request of nobody is 404, and one of another organisation 403', async () => {
+    const other = await world.newTenant();
+    for (const below of ['explanation', 'scores']) {
+      const absent = `/2026-12/pull-requests/${formatId('pr', newId())}/${below}`;
+      expect((await client.get(absent, token)).status).toBe(404);
+      expect((await client.get(`/2026-12/pull-requests/acme/${below}`, token)).status).toBe(404);
+      expect((await client.get(`/2026-12/pull-requests/${id}/${below}`, other.token)).status).toBe(403);
+    }
+  });
+});
+
+describe('standings', () => {
+  test('total members or repositories, with what each rule gave', async () => {
+    await put(file('5'), { 'if-match': '*' });
+    while ((await rescoreBatch(service, world.organisation.id)) > 0);
+    const read = async (query: string) => {
+      const { status, body } = await client.get<{ data: Record<string, unknown> }>(
+        `/2026-12/standings${query}`,
+        reader,
+      );
+      expect(status, JSON.stringify(body)).toBe(200);
+      return body.data;
+    };
+    expect(await read('?by_rule=true')).toMatchObject({
+      organisation: 'acme',
+      of: 'members',
+      score: 10,
+      standings: [{ rank: 1, login: 'ada', score: 10, pull_requests: 2, rules: [{ name: 'Base', score: 10 }] }],
+    });
+    expect(await read('?of=repositories&since=2001-01-01&until=2001-01-02')).toMatchObject({
+      standings: [],
+      since: '2001-01-01',
+      until: '2001-01-02',
+    });
+  });
+
+  test.each([
+    ['since=yesterday', 'since'],
+    ['since=2026-02-30', 'since'],
+    ['since=2026-10-02&until=2026-10-01', 'since'],
+    ['by=updated', 'by'],
+    ['of=teams', 'of'],
+    ['by_rule=1', 'by_rule'],
+    ['by_rule=', 'by_rule'],
+    ['of=members&of=members', 'of'],
+    ['rules=/etc/shadow', 'rules'],
+  ])('refuse ?%s, and blame %s', async (query, parameter) => {
+    const { status, body } = await client.get(`/2026-12/standings?${query}`, reader);
+    expect([status, body]).toMatchObject([400, { code: 'bad_request', parameter }]);
+  });
+});
