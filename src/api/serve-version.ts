@@ -26,7 +26,7 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
     async api => {
       describeRoutes(api, version);
       const { config } = api.deps;
-      if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins);
+      if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins, version);
       api.addHook('onSend', async (_request, reply) => {
         if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
       });
@@ -40,7 +40,11 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
 }
 
 /** Lets pages of these origins ask. */
-async function allowOrigins(api: FastifyInstance, origins: readonly string[]): Promise<void> {
+async function allowOrigins(
+  api: FastifyInstance,
+  origins: readonly string[],
+  { cors: allowed }: Version,
+): Promise<void> {
   // Only preflights are the plugin's: all else is answered as without CORS.
   api.addHook('onRequest', async ({ method, headers }, reply) => {
     const isPreflight = headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
@@ -48,8 +52,8 @@ async function allowOrigins(api: FastifyInstance, origins: readonly string[]): P
   });
   await api.register(cors, {
     origin: [...origins],
-    methods: ['GET', 'PUT', 'DELETE'],
-    allowedHeaders: ['authorization', 'content-type', 'if-none-match', 'x-request-id'],
+    methods: allowed.methods,
+    allowedHeaders: ['authorization', 'content-type', ...allowed.headers, 'x-request-id'],
     exposedHeaders: [
       'etag',
       'retry-after',

@@ -12,6 +12,8 @@ export interface Version {
     readonly info: { title: string; description: string; version: string };
     readonly tags: { name: string; description: string }[];
   };
+  /** What pages of other origins may send. */
+  readonly cors: { readonly methods: string[]; readonly headers: string[] };
   /** The body of an error. */
   representError(failure: ServiceError, requestId: string): object;
   /** Otherwise parameters that a route does not declare are ignored. */

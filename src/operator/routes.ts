@@ -249,6 +249,7 @@ export const operatorVersion: Version = {
     info: { title: 'pullscore for operators', description: introduction, version: '1' },
     tags: [],
   },
+  cors: { methods: ['GET', 'PUT', 'DELETE'], headers: ['if-none-match'] },
   representError: ({ text }) => ({ message: text }),
   refusesUnknownParameters: true,
   schemas: [namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) })],

@@ -39,6 +39,7 @@ const represent: RepresentMember = (row, base) => ({ ...representMember(row), li
 export const version202504: Version = {
   name: '2025-04',
   document,
+  cors: { methods: ['GET', 'PUT', 'DELETE'], headers: ['if-none-match'] },
   representError: ({ text }) => ({ message: text }),
   refusesUnknownParameters: false,
   schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],

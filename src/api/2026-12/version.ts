@@ -26,6 +26,7 @@ const ErrorBody = namedObject('Error', {
 export const version202612: Version = {
   name: '2026-12',
   document,
+  cors: { methods: ['GET', 'POST', 'PUT', 'DELETE'], headers: ['if-match', 'if-none-match'] },
   representError: ({ text, code, parameter }, requestId) => ({ message: text, code, request_id: requestId, parameter }),
   refusesUnknownParameters: true,
   schemas: [

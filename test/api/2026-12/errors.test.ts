@@ -119,3 +119,14 @@ test('2026-12 has the fields of 2025-04 and more, and links of its own', async (
     for (const item of now?.data ?? []) expect(item).toMatchObject(more);
   }
 });
+
+test('2026-12 lets pages of allowed origins send rules files and the version that they were planned against', async () => {
+  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: 'https://page.example' }));
+  const asked = { origin: 'https://page.example', 'access-control-request-method': 'PUT' };
+  const reply = await app.inject({ method: 'OPTIONS', url: '/2026-12/rules/file', headers: asked });
+  expect(reply.headers).toMatchObject({
+    'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+    'access-control-allow-headers': 'authorization, content-type, if-match, if-none-match, x-request-id',
+    'access-control-expose-headers': expect.stringContaining('etag'),
+  });
+});
