@@ -21,6 +21,11 @@ beforeAll(async () => {
     const { body: members } = await client.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token);
     ids.push(page.data[0]?.id ?? '', members.data[0]?.id ?? '');
     cursors.push(page.meta.next_cursor ?? '');
+    for (const list of ['changes', 'members', 'pull-requests', 'pull-requests?sort=updated&state=open']) {
+      const separator = list.includes('?') ? '&' : '?';
+      const { body } = await client.get<PageBody<object>>(`/2026-12/${list}${separator}per_page=1`, tenant.token);
+      cursors.push(body.meta.next_cursor ?? '');
+    }
   }
 });
 
@@ -33,29 +38,45 @@ const segment = fc.oneof(
 const path = fc.oneof(
   {
     weight: 8,
-    arbitrary: fc.oneof(
-      fc.constantFrom(
-        '/2025-04/account',
-        '/2025-04/members',
-        '/2025-04/pull-requests',
-        '/2025-04/rules',
-        '/2025-04/users',
-      ),
-      segment.map(id => `/2025-04/members/${id}`),
-      segment.map(id => `/2025-04/members/${id}/pull-requests`),
-      segment.map(id => `/2025-04/pull-requests/${id}`),
-      segment.map(id => `/2025-04/pull-requests/${id}/sync`),
-    ),
+    arbitrary: fc
+      .tuple(
+        fc.constantFrom('2025-04', '2026-12'),
+        fc.oneof(
+          fc.constantFrom('account', 'members', 'pull-requests', 'rules', 'users', 'changes', 'standings'),
+          fc.constantFrom('rules/file', 'rules/plan', 'rules/audit'),
+          fc.tuple(segment, fc.constantFrom('', '/pull-requests')).map(([id, below]) => `members/${id}${below}`),
+          fc
+            .tuple(segment, fc.constantFrom('', '/sync', '/explanation', '/scores'))
+            .map(([id, below]) => `pull-requests/${id}${below}`),
+        ),
+      )
+      .map(([version, below]) => `/${version}/${below}`),
   },
   { weight: 1, arbitrary: fc.array(segment, { maxLength: 4 }).map(parts => `/${parts.join('/')}`) },
 );
 const value = fc.oneof(
   fc.integer({ min: -2, max: 102 }).map(String),
   one(() => cursors),
+  fc.constantFrom(
+    'open',
+    'open,merged',
+    'acme/web',
+    'merged',
+    '2026-01-31',
+    '2026-02-30',
+    '1700000000',
+    'true',
+    '',
+    ',',
+    '%00',
+  ),
   segment,
 );
+const filters = ['state', 'repository', 'member', 'number', 'sort', 'login', 'since', 'until', 'by', 'of', 'by_rule'];
+const ranges = ['created', 'updated', 'merged'].flatMap(time => [`${time}_since`, `${time}_until`]);
+const name = fc.oneof(fc.constantFrom('cursor', 'per_page'), fc.constantFrom(...filters, ...ranges), segment);
 const query = fc
-  .array(fc.tuple(fc.oneof(fc.constantFrom('cursor', 'per_page'), segment), value), { maxLength: 3 })
+  .array(fc.tuple(name, value), { maxLength: 3 })
   .map(pairs => (pairs.length === 0 ? '' : `?${pairs.map(pair => pair.join('=')).join('&')}`));
 const headers = fc.dictionary(
   fc.constantFrom(
@@ -95,10 +116,10 @@ test('no request of any kind gets a 500 or a reply that the OpenAPI document doe
           ...(payload !== undefined && { payload }),
         });
         // Without GitHub credentials a sync gets 503.
-        expect([200, 400, 401, 403, 404, 405, 413, 415, 503]).toContain(status);
+        expect([200, 400, 401, 403, 404, 405, 410, 413, 415, 503]).toContain(status);
         if (status === 503) expect([method, /\/sync$/.test(pathname)]).toEqual(['PUT', true]);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 1_000 },
   );
 });

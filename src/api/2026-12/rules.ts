@@ -73,7 +73,6 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Get the rules file in force',
         description: 'The file that was applied, byte for byte. Its `ETag` is the version.',
         tags: ['Rules'],
-        produces: ['application/yaml'],
         response: {
           200: { content: { 'application/yaml': { schema: Type.String({ description: 'The rules file' }) } } },
           ...errorResponses(),
