@@ -25,7 +25,7 @@ export const changes: readonly Change[] = [
     [savedOnlyIf, 'sql`true`'],
     [savedOnlyIf, 'sql`${pullRequests.sourceUpdatedAt} <= excluded.source_updated_at`'],
     [savedOnlyIf, 'sql`${pullRequests.fetchTicket} <= excluded.fetch_ticket`'],
-    ["['organisationId', 'id', 'githubId']", "['organisationId', 'id', 'githubId', 'title']"],
+    ["['organisationId', 'id', 'githubId', 'changedBy']", "['organisationId', 'id', 'githubId', 'changedBy', 'title']"],
   ]),
   ...of('Order', 'database/members.ts', sync('members', 'order'), [
     ['<= excluded.fetch_ticket`', '<= excluded.fetch_ticket or true`'],
