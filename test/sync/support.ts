@@ -185,10 +185,15 @@ export async function newStored(deps: Deps, home: TenantOnGithub, count: number)
       )
     ).rows[0]?.columns ?? '',
   );
-  await deps.database.executor.execute(sql`
-    insert into pull_requests (id, github_id, ${columns})
-    select gen_random_uuid(), github_id * 1000 + number_of, ${columns}
-    from pull_requests, generate_series(1, ${count - 1}) as number_of where organisation_id = ${home.organisation.id}`);
+  // In parts: each has the time limit of a statement, and a disk may be slow.
+  const rows = 1_000;
+  for (let first = 1; first < count; first += rows) {
+    await deps.database.executor.execute(sql`
+      insert into pull_requests (id, github_id, ${columns})
+      select gen_random_uuid(), ${pullRequest.id}::bigint * 1000 + number_of, ${columns}
+      from pull_requests, generate_series(${first}::int, ${Math.min(first + rows, count) - 1}::int) as number_of
+      where organisation_id = ${home.organisation.id} and github_id = ${pullRequest.id}`);
+  }
 }
 
 /** `from → to (cause, version)`, oldest first. */
