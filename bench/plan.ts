@@ -118,7 +118,7 @@ async function measurePagesBeside({ url, token }: { url: string; token: string }
     let plans = 0;
     const planning = (async () => {
       while (!ended.signal.aborted) {
-        const reply = await fetch(`${address}/operator/rules/plan`, {
+        const reply = await fetch(`${address}/2026-12/rules/plan`, {
           method: 'POST',
           headers: { ...headers, 'content-type': 'application/yaml' },
           body: rules,

@@ -139,14 +139,14 @@ const slowPlan = `rules:
     logic: [{ expression: 'contains(body, "tests")', effect: { action: ADD, value: 'length(body)' } }]
 `;
 const plan = (signal: AbortSignal | null = null) =>
-  send('/operator/rules/plan?audit=true', {
+  send('/2026-12/rules/plan?audit=true', {
     method: 'POST',
     headers: { ...authorization, 'content-type': 'application/yaml' },
     body: slowPlan,
     signal,
   });
 const unfinished =
-  `POST /operator/rules/plan HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
+  `POST /2026-12/rules/plan HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
   `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
 
 /** With rules files: see neighbours.ts. */

@@ -269,7 +269,7 @@ async function send(method: string, url: string, token: string, body: string): P
 function applyRules(file: (entries: number) => string): Attack {
   return async (neighbours, signal) => {
     const { origin, attacker } = neighbours;
-    const apply = (body: string) => send('PUT', `${origin}/operator/rules`, attacker.token, body);
+    const apply = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
     let entries = maxEntries;
     for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
       const refusal = await reply.text();
@@ -323,7 +323,7 @@ async function readServerFiles({ origin, attacker }: Neighbours, signal: AbortSi
   const replies = new Set<string>();
   const reading = (async () => {
     for (; !signal.aborted; await delay(20)) {
-      const reply = await fetch(`${origin}/operator/standings?rules=/etc/shadow`, { headers });
+      const reply = await fetch(`${origin}/2026-12/standings?rules=/etc/shadow`, { headers });
       replies.add(`${reply.status} ${await reply.text()}`);
     }
   })();
@@ -346,7 +346,7 @@ async function planAllTheTime(neighbours: Neighbours, signal: AbortSignal) {
   await delay(2_000);
   const planned = send(
     'POST',
-    `${origin}/operator/rules/plan`,
+    `${origin}/2026-12/rules/plan`,
     victim.token,
     rulesFile(1, () => ({ expression: 'merged', value: 1 })),
   );

@@ -16,7 +16,6 @@ import { compileValidator } from './api/validation.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
-import { operatorVersion } from './operator/routes.ts';
 import { webhookRoutes } from './webhooks/route.ts';
 
 declare module 'fastify' {
@@ -29,7 +28,7 @@ declare module 'fastify' {
 }
 
 /** Newest first. */
-const versions = [version202612, version202504, operatorVersion];
+const versions = [version202612, version202504];
 
 export type App = Awaited<ReturnType<typeof buildApp>>;
 

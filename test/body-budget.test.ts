@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 /** A plan of a rules file of this size that sends a byte less. */
 const plan = (token: string | undefined, bytes: number, type = 'application/yaml') =>
-  `POST /operator/rules/plan HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nAuthorization: Bearer ${token}\r\n` +
+  `POST /2026-12/rules/plan HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nAuthorization: Bearer ${token}\r\n` +
   `Content-Length: ${bytes}\r\n\r\n${'x'.repeat(bytes - 1)}`;
 
 test('of 590 rules files of an organisation whose last byte never comes, one is read; the others get 429', async () => {

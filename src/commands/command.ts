@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
 import { type Context, UsageError, withOrganisation } from './context.ts';
-import { askServer, type ServerRequest } from './running-service.ts';
+import { type RunningService, runningService } from './running-service.ts';
 
 /** The result of a command: one document for programs, lines for people. */
 export interface Answer {
@@ -27,7 +27,7 @@ type Shown = Partial<Answer> & Pick<Answer, 'text'>;
 /** Where a command finds its document: in the database, or, with `--server`, in a running service. */
 interface Source<Document> {
   read(deps: Deps, organisation: Organisation): Promise<Document>;
-  request: ServerRequest;
+  ask(service: RunningService): Promise<Document>;
   /** What to do about errors that say only what is wrong. */
   actions?: Actions;
   /**
@@ -127,10 +127,10 @@ export class PullscoreCommand extends Command {
       if (organisation !== undefined && server !== undefined) {
         throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
       }
-      const { read, request, actions = {}, show } = await prepare(options, ...operands);
+      const { read, ask, actions = {}, show } = await prepare(options, ...operands);
       return withActions(actions, async () => {
         if (server !== undefined) {
-          const document = (await askServer(this.context, server, request)) as Document;
+          const document = await ask(runningService(this.context, server));
           return { json: document, ...(await show(document)) };
         }
         return withOrganisation(this.context, organisation ?? '', async (deps, found) => {

@@ -94,7 +94,7 @@ much, and which rule pays. More than ${formatInteger(maxAudited)} pull requests 
       return {
         read: (deps, { id }) =>
           withProgress(context, 'pull requests', options => readAudit(deps, id, ruleset, options)),
-        request: { method: 'POST', path: 'rules/audit', rules: ruleset.source },
+        ask: service => service.ask({ method: 'POST', path: 'rules/audit', rules: ruleset.source }),
         show(document) {
           const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
           const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);

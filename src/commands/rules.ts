@@ -1,10 +1,11 @@
 import { getRuleset } from '../database/rules.ts';
 import { type AppliedDocument, applyRules, type RulesDocument, readRules } from '../reports/rules.ts';
+import { defineKey, parseRulesFile } from '../scoring/file/rules-file.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { counted } from '../text/number-formats.ts';
 import { plain } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, confirm, operator, operatorName, UsageError } from './context.ts';
+import { CommandError, type Context, confirm, operator, operatorName, UsageError } from './context.ts';
 import { showExplanation } from './explain/text.ts';
 import { planCommand } from './plan/plan.ts';
 import { describeRescoring } from './rescore.ts';
@@ -92,12 +93,13 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           const { by = operatorName() } = options;
           return applyRules(database, organisation.id, ruleset, { actor: operator(), appliedBy: by, expected });
         },
-        request: {
-          method: 'PUT',
-          path: 'rules',
-          rules: given?.ruleset.source ?? '',
-          headers: { 'if-match': expected === undefined ? '*' : `"${expected}"` },
-        },
+        ask: service =>
+          service.ask({
+            method: 'PUT',
+            path: 'rules/file',
+            rules: given?.ruleset.source ?? '',
+            headers: { 'if-match': expected === undefined ? '*' : `"${expected}"` },
+          }),
         actions: { precondition_failed: 'Plan the file again.' },
         async show({ organisation, version, changed, rules, source_changed: sourceChanged, outdated }, executor) {
           const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, organisation)}`;
@@ -120,7 +122,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       '\nPrints the file byte for byte. Write it to a file: the log of a CI service takes some texts for commands.',
     )
     .examples('rules export --organisation acme > rules.yaml')
-    .answerFrom<{ version?: string }, RulesDocument>(async ({ version: wanted, server }) => {
+    .answerFrom<{ version?: string; json?: boolean }, RulesDocument>(async ({ version: wanted, server, json }) => {
       if (wanted !== undefined && server !== undefined) throw new UsageError('--version needs the database.');
       return {
         read: ({ database }, organisation) =>
@@ -129,7 +131,14 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
             organisation.id,
             wanted === undefined ? undefined : requireVersion(context, organisation, wanted, 1),
           ),
-        request: { method: 'GET', path: 'rules' },
+        async ask(service) {
+          const { source, version } = await service.readRulesFile();
+          const { definitions, rules, problems } = parseRulesFile(source);
+          if (json && problems.length > 0) {
+            throw new CommandError("This release can't read the rules in force.", 'Export them without --json.');
+          }
+          return { ...defineKey(definitions), rules, source, version };
+        },
         show({ source }) {
           return { text: source.replace(/\n$/, '') };
         },

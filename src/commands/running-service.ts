@@ -3,13 +3,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 
-export interface ServerRequest {
+interface ServiceRequest {
   method: 'GET' | 'POST' | 'PUT';
-  /** Below `/operator/`, with its query. */
+  /** Below the version of the interface, with its query. */
   path: string;
   /** The text of a rules file. */
   rules?: string;
   headers?: Record<string, string>;
+}
+
+/** Its interface is 2026-12. */
+export interface RunningService {
+  /** @returns what the reply has as `data` */
+  ask<Data>(request: ServiceRequest): Promise<Data>;
+  /** @returns the rules file in force, and its version */
+  readRulesFile(): Promise<{ source: string; version: number }>;
 }
 
 /** How long a command waits for its turn. */
@@ -20,11 +28,25 @@ const busyAction = `A command waits for ${maxWaitMs / 60_000} minutes at most. R
 /** What proxies and services in trouble answer, too. */
 const maxReasonLength = 300;
 
-/**
- * @param server the service's address, as PUBLIC_URL has it
- * @returns the document that the same command prints with `--json` beside the database
- */
-export async function askServer(context: Context, server: string, request: ServerRequest): Promise<unknown> {
+/** @param server the service's address, as PUBLIC_URL has it */
+export function runningService(context: Context, server: string): RunningService {
+  return {
+    async ask<Data>(request: ServiceRequest) {
+      const { origin, text } = await send(context, server, request);
+      return dataOf(origin, text) as Data;
+    },
+    async readRulesFile() {
+      const { origin, text, etag } = await send(context, server, { method: 'GET', path: 'rules/file' });
+      // Weak if a proxy compressed the file.
+      const [, version] = /^(?:W\/)?"(\d+)"$/.exec(etag ?? '') ?? [];
+      if (version === undefined)
+        throw new CommandError(`${origin} does not say the rules' version.`, 'Check --server.');
+      return { source: text, version: Number(version) };
+    },
+  };
+}
+
+async function send(context: Context, server: string, request: ServiceRequest) {
   const token = context.config.serverToken;
   if (token === undefined) {
     throw new UsageError(
@@ -50,7 +72,7 @@ export async function askServer(context: Context, server: string, request: Serve
       throw failedToAsk(context, url, error);
     });
     const text = await reply.text();
-    if (reply.ok) return parse(url, text);
+    if (reply.ok) return { origin: url.origin, text, etag: reply.headers.get('etag') };
     const seconds = Number(reply.headers.get('retry-after'));
     const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;
     const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
@@ -68,7 +90,7 @@ function addressOf(server: string, path: string): URL {
       'Give one such as https://scores.example.',
     );
   }
-  return new URL(`operator/${path}`, server.endsWith('/') ? server : `${server}/`);
+  return new URL(`2026-12/${path}`, server.endsWith('/') ? server : `${server}/`);
 }
 
 function failedToAsk({ interrupted }: Context, { origin }: URL, error: unknown): CommandError {
@@ -80,40 +102,40 @@ function failedToAsk({ interrupted }: Context, { origin }: URL, error: unknown):
   );
 }
 
-function parse({ origin }: URL, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new CommandError(`${origin} does not answer with JSON.`, 'Check --server.');
-  }
+function dataOf(origin: string, text: string): unknown {
+  const body = parse(text);
+  if (body?.data === undefined) throw new CommandError(`${origin} does not answer as pullscore.`, 'Check --server.');
+  return body.data;
 }
 
-/**
- * The service's error as it is beside the database. Codes are not sent, but most statuses have one. Proxies and services
- * in trouble answer anything.
- */
-function failureOf(context: Context, { origin }: URL, status: number, text: string, action?: string): Error {
-  const message = messageOf(text);
-  const codes = Object.entries(errorStatuses).flatMap(([code, of]) => (of === status ? [code as ErrorCode] : []));
-  const [code] = codes;
-  if (message === undefined || code === undefined || codes.length > 1) {
-    const reason = message ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
-    return new CommandError(`${origin} answers ${status}: ${reason}`, action);
+/** The service's error as it is beside the database. Proxies and services in trouble answer anything. */
+function failureOf({ program }: Context, { origin }: URL, status: number, text: string, action?: string): Error {
+  const { message, code } = parse(text) ?? {};
+  const given = typeof message === 'string' ? message : undefined;
+  // Of what commands ask for, only a pull request can be missing.
+  const isElsewhere = status === 404 && !given?.includes('pull request');
+  if (given === undefined || !isErrorCode(code) || isElsewhere) {
+    const reason = given ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
+    return new CommandError(
+      `${origin} answers ${status}: ${reason}`,
+      action ?? (isElsewhere ? 'Check --server.' : undefined),
+    );
   }
-  const actions: { [code in ErrorCode]?: string | undefined } = {
-    unauthenticated: `Set PULLSCORE_TOKEN to a token of the service: ${tokenCommand(context.program)}`,
-    // Of what commands ask for, only a pull request can be missing.
-    not_found: message.includes('pull request') ? undefined : 'Check --server.',
-  };
-  return new ServiceError(code, message, { action: action ?? actions[code] });
+  const tokenAction =
+    code === 'unauthenticated' ? `Set PULLSCORE_TOKEN to a token of the service: ${tokenCommand(program)}` : undefined;
+  return new ServiceError(code, given, { action: action ?? tokenAction });
 }
 
-const tokenCommand = (program: string) => `${program} token create --user EMAIL --scopes rules:read`;
+const isErrorCode = (code: unknown): code is ErrorCode =>
+  typeof code === 'string' && Object.hasOwn(errorStatuses, code);
 
-function messageOf(text: string): string | undefined {
+const tokenCommand = (program: string) => `${program} token create --user EMAIL --scopes read,rules:read`;
+
+/** @returns undefined if it is not an object in JSON */
+function parse(text: string): { data?: unknown; message?: unknown; code?: unknown } | undefined {
   try {
-    const { message } = JSON.parse(text);
-    return typeof message === 'string' ? message : undefined;
+    const body = JSON.parse(text);
+    return typeof body === 'object' && body !== null ? body : undefined;
   } catch {
     return undefined;
   }

@@ -139,14 +139,19 @@ those of members who have left do.`,
       checkUsage(() => parsePeriod(options));
       const rules = options.rules === undefined ? undefined : await loadRules(context, options.rules);
       const { since, until, by, of, byRule = false, json = false } = options;
-      const query = new URLSearchParams({ by, of, ...(since && { since }), ...(until && { until }) });
+      const withRules = byRule || json;
+      const days = { ...(since && { since }), ...(until && { until }) };
+      const query = new URLSearchParams({ by, of, ...days, by_rule: String(withRules) });
       return {
         read({ database }, { id }) {
           const read = (options?: ReportOptions) =>
-            readStandings(database, id, { since, until, by, of }, { ...options, rules, withRules: byRule || json });
+            readStandings(database, id, { since, until, by, of }, { ...options, rules, withRules });
           return rules === undefined ? read() : withProgress(context, 'pull requests', read);
         },
-        request: { method: 'GET', path: `standings?${query}` },
+        ask: async service => ({
+          ...(await service.ask<StandingsDocument>({ method: 'GET', path: `standings?${query}` })),
+          file: null,
+        }),
         async show(document, executor) {
           const text = options.csv
             ? standingsCsv(document, options)

@@ -24,11 +24,11 @@ import { unixSeconds } from '../text/times.ts';
  * @returns without a `host`, any host matches
  */
 function parsePage(text: string) {
-  const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(\d{1,9})$/.exec(text) ?? [];
+  const [, name, digit] = /^([\w.-]+\/[\w.-]+)#(0*[1-9]\d{0,8})$/.exec(text) ?? [];
   if (name !== undefined) return { repository: name, number: Number(digit), host: undefined };
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
-  const [, repository, digits] = /^\/([^/]+\/[^/]+)\/pull\/(\d{1,9})(?:\/.*)?$/.exec(pathname) ?? [];
+  const [, repository, digits] = /^\/([\w.-]+\/[\w.-]+)\/pull\/(0*[1-9]\d{0,8})(?:\/.*)?$/.exec(pathname) ?? [];
   if (repository === undefined || !/^https?:$/.test(protocol)) return undefined;
   return { repository, number: Number(digits), host };
 }
@@ -52,25 +52,29 @@ export function parseTarget(text: string) {
 
 export type Target = ReturnType<typeof parseTarget>;
 
-const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
+/** Whether a pull request with this page may be the target. */
+export const isOnHost = ({ page }: Target, url: string): boolean =>
+  page?.host === undefined || (URL.canParse(url) && new URL(url).host === page.host);
+
+export const absentTarget = ({ text }: Target) => notFound(`There is no pull request ${brief(text, 200)} here.`);
+
 const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
 
-async function findPullRequests(executor: Executor, { id, page }: Target, organisationId: string | undefined) {
+async function findPullRequests(executor: Executor, target: Target, organisationId: string | undefined) {
+  const { id, page } = target;
   if (page === undefined) return id === undefined ? [] : findPullRequestsById(executor, id, organisationId);
-  const { host } = page;
   const found = await findPullRequestsOfPage(executor, page, organisationId);
-  return host === undefined ? found : found.filter(({ pullRequest }) => hostOf(pullRequest.url) === host);
+  return found.filter(({ pullRequest }) => isOnHost(target, pullRequest.url));
 }
 
 /** @throws ServiceError if no stored pull request matches the target, or several do */
 async function getPullRequest(executor: Executor, target: Target, organisationId: string | undefined) {
   const found = await findPullRequests(executor, target, organisationId);
   const [first] = found;
-  const shown = brief(target.text, 200);
-  if (first === undefined) throw notFound(`There is no pull request ${shown} here.`);
+  if (first === undefined) throw absentTarget(target);
   if (found.length > 1) {
     const ids = found.map(each => `${idOf(each)} (${each.organisation.login})`);
-    throw badRequest(`${shown} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
+    throw badRequest(`${brief(target.text, 200)} is stored more than once.`, `Name one by its id: ${ids.join(', ')}.`);
   }
   return first;
 }

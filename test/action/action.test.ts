@@ -137,7 +137,8 @@ describe('the action', () => {
       const { authorization = '', 'content-type': type = '' } = headers;
       const body = method === 'POST' ? { body: await text(request) } : {};
       const answer = await fetch(server + url, { method, headers: { authorization, 'content-type': type }, ...body });
-      reply.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+      for (const name of ['content-type', 'etag']) reply.setHeader(name, answer.headers.get(name) ?? '');
+      reply.statusCode = answer.status;
       reply.end(await answer.text());
     }).listen(0, '127.0.0.1');
     await once(between, 'listening');

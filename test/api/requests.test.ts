@@ -58,7 +58,7 @@ describe('paths and methods', () => {
     }
   });
 
-  test.each(['/2025-04/members//pull-requests', '/2025-04/pull-requests//sync', '/operator/explanations/'])(
+  test.each(['/2025-04/members//pull-requests', '/2025-04/pull-requests//sync', '/2026-12/pull-requests//explanation'])(
     'a path with an empty part gets 404, with every method: %s',
     async url => {
       for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS'] as const) {

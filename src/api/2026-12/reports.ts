@@ -26,8 +26,7 @@ const Standings = namedObject('Standings', {
   by: stringEnum(['created', 'merged'], { description: 'Which date decides whether a pull request counts' }),
   since: Nullable(Type.String(), 'The first day, UTC'),
   until: Nullable(Type.String(), 'The last day, UTC'),
-  file: Type.Null({ description: 'For commands' }),
-  ruleset_version: Nullable(Type.Integer(), 'The version of the rules in force'),
+  ruleset_version: Type.Integer({ description: 'The version of the rules in force' }),
   outdated: Type.Integer({ description: 'How many stored scores have yet to be recalculated' }),
   ...Total,
   standings: Type.Array(
@@ -81,8 +80,7 @@ const Explanation = namedObject('Explanation', {
   author: Type.String({ description: "The author's login" }),
   state: Type.Ref('PullRequestState'),
   score: Type.Integer({ description: 'The stored score' }),
-  file: Type.Null({ description: 'For commands' }),
-  ruleset_version: Nullable(Type.Integer(), 'The version that is explained'),
+  ruleset_version: Type.Integer({ description: 'The version that is explained' }),
   ruleset_version_in_force: Type.Integer({ description: 'The version in force' }),
   outdated: Type.Boolean({ description: 'Whether the score has yet to be recalculated' }),
   score_in_force: Type.Integer({ description: 'The score that the version in force gives' }),
@@ -168,7 +166,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller: { organisationId }, query }, reply) => {
       const { by = 'created', of = 'members', by_rule: withRules = false, ...days } = query;
-      const data = await inPlace(organisationId, whileConnected(reply), () =>
+      const { file: _, ...data } = await inPlace(organisationId, whileConnected(reply), () =>
         readStandings(database, organisationId, { by, of, ...days }, { withRules }),
       );
       return { data };
@@ -203,7 +201,11 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
     async ({ caller: { organisationId }, params }, reply) => {
       const signal = whileConnected(reply);
       const id = formatId('pr', await requireId(organisationId, params.pullRequest));
-      const { history: _, ...explanation } = await inPlace(organisationId, signal, () =>
+      const {
+        file: _,
+        history: __,
+        ...explanation
+      } = await inPlace(organisationId, signal, () =>
         readExplanation(app.deps, parseTarget(id), { organisationId, signal }),
       );
       return { data: explanation };

@@ -71,7 +71,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         operationId: 'rules.file.show',
         summary: 'Get the rules file in force',
-        description: 'The file that was applied, byte for byte. Its `ETag` is the version.',
+        description: 'The text of the file that was applied. Its `ETag` is the version.',
         tags: ['Rules'],
         response: {
           200: { content: { 'application/yaml': { schema: Type.String({ description: 'The rules file' }) } } },

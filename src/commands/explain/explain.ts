@@ -1,5 +1,13 @@
 import type { Executor } from '../../database/client.ts';
-import { type ExplanationDocument, parseTarget, readExplanation } from '../../reports/explanation.ts';
+import { ServiceError } from '../../errors.ts';
+import {
+  absentTarget,
+  type ExplanationDocument,
+  isOnHost,
+  parseTarget,
+  readExplanation,
+  type Target,
+} from '../../reports/explanation.ts';
 import { keptChanges } from '../../sync/prune.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
@@ -7,7 +15,7 @@ import { type Answer, type FromServer, type PullscoreCommand, withActions } from
 import { type Context, checkUsage, requireOrganisation, showTime, UsageError, withDeps } from '../context.ts';
 import { describeRescoring } from '../rescore.ts';
 import { loadRules } from '../rules-file.ts';
-import { askServer } from '../running-service.ts';
+import { type RunningService, runningService } from '../running-service.ts';
 import { showExplanation } from './text.ts';
 
 async function showStanding(context: Context, document: ExplanationDocument, executor?: Executor): Promise<string> {
@@ -85,6 +93,29 @@ async function show(context: Context, document: ExplanationDocument, executor?: 
   ].join('\n');
 }
 
+/** As beside the database. */
+async function askForExplanation(service: RunningService, target: Target): Promise<ExplanationDocument> {
+  const get = <Data>(path: string) => service.ask<Data>({ method: 'GET', path });
+  const { text, page } = target;
+  let id = text;
+  if (page !== undefined) {
+    const query = new URLSearchParams({ repository: page.repository, number: String(page.number) });
+    const found = await get<{ id: string; url: string }[]>(`pull-requests?${query}`);
+    // Latest first: if a repository took the name of one that has left, it is that of the one there now.
+    const [latest] = found.filter(({ url }) => isOnHost(target, url));
+    if (latest === undefined) throw absentTarget(target);
+    id = latest.id;
+  }
+  const below = `pull-requests/${encodeURIComponent(id)}`;
+  try {
+    const explanation = await get<Omit<ExplanationDocument, 'file' | 'history'>>(`${below}/explanation`);
+    const changes = await get<ExplanationDocument['history']>(`${below}/scores`);
+    return { ...explanation, file: null, history: changes.toReversed() };
+  } catch (error) {
+    throw error instanceof ServiceError && error.code === 'not_found' ? absentTarget(target) : error;
+  }
+}
+
 export function explainCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('explain')
@@ -99,12 +130,11 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
       if (server !== undefined && path !== undefined) throw new UsageError('--rules needs the database.');
       const notFound =
         target.page === undefined
-          ? 'Copy the id from the API, for example from GET /2025-04/pull-requests.'
+          ? 'Copy the id from the API, for example from GET /2026-12/pull-requests.'
           : `If the repository was renamed, give its new name. Otherwise import it: ${context.program} import --organisation LOGIN --repository ${shellWord(target.page.repository)}`;
       return withActions({ not_found: notFound }, async (): Promise<Answer> => {
         if (server !== undefined) {
-          const request = { method: 'GET', path: `explanations/${encodeURIComponent(text)}` } as const;
-          const document = (await askServer(context, server, request)) as ExplanationDocument;
+          const document = await askForExplanation(runningService(context, server), target);
           return { json: document, text: await show(context, document) };
         }
         const rules = path === undefined ? undefined : await loadRules(context, path);

@@ -71,7 +71,7 @@ GitHub.`,
             withProgress(context, 'pull requests', options =>
               readPlan(deps, id, { name, ruleset }, { ...options, withAudit: audit }),
             ),
-          request: { method: 'POST', path: `rules/plan${audit ? '?audit=true' : ''}`, rules: ruleset.source },
+          ask: service => service.ask({ method: 'POST', path: `rules/plan?audit=${audit}`, rules: ruleset.source }),
           async show(document) {
             const plan = { ...document, file: name };
             if (report !== undefined) {

@@ -1,0 +1,175 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { findOrganisation } from '../../src/database/organisations.ts';
+import { createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
+import { requireBuild, runHere } from './support.ts';
+
+const file = (value: string) => `rules:
+  - name: Base
+    logic:
+      - expression: 'true'
+        effect: { action: ADD, value: '${value}' }
+# ::error::not a command
+`;
+
+const world = await startWorld();
+let token: string;
+let address: string;
+let folder: string;
+let rules: string;
+let page: string;
+let id: string;
+beforeAll(async () => {
+  requireBuild();
+  const member = world.acme.member('ada');
+  for (const title of ['One', '<b>Two</b>', 'Three']) world.web.openPullRequest({ author: member, title });
+  await world.import();
+  token = await createToken(world.service, world.user, ['read', 'rules:read', 'rules:write']);
+  address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
+  folder = await mkdtemp(join(tmpdir(), 'pullscore-server-'));
+  rules = join(folder, 'rules.yaml');
+  await writeFile(rules, file('5'));
+  const { stdout } = await there('explain', 'acme/web#3', '--json');
+  ({ id, url: page } = JSON.parse(stdout));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true });
+});
+
+const here = (...words: string[]) =>
+  runHere({ DATABASE_URL: world.service.database.url }, ...words, '--organisation', 'acme');
+const there = (...words: string[]) => runHere({ PULLSCORE_TOKEN: token }, ...words, '--server', address);
+const inForce = async () => (await findOrganisation(world.service.database.executor, 'acme'))?.rulesetVersion;
+const typedFor = (word: string) => ({ FILE: rules, PAGE: page, ID: id })[word] ?? word;
+/** Keys of JSON have no order: PostgreSQL sorts them. */
+const documentOf = (text: string) => (text.startsWith('{') ? JSON.parse(text) : text);
+
+describe('commands with --server', () => {
+  const commands: [string, string[]][] = [
+    ['rules plan', ['rules', 'plan', 'FILE']],
+    ['rules plan in Markdown', ['rules', 'plan', 'FILE', '--format', 'markdown']],
+    ['rules audit', ['rules', 'audit', 'FILE']],
+    ['rules export', ['rules', 'export']],
+    ['standings', ['standings', '--of', 'repositories', '--since', '2020-01-01']],
+    ['standings by rule', ['standings', '--by-rule', '--csv']],
+    ['explain', ['explain', 'ACME/web#2']],
+    ['explain of a page', ['explain', 'PAGE']],
+    ['explain of an id', ['explain', 'ID']],
+  ];
+  test.each(commands)('%s prints with --server what it prints beside the database', async (_name, words) => {
+    const typed = words.map(typedFor);
+    for (const options of words.includes('--csv') ? [[]] : [[], ['--json']]) {
+      const [one, other] = await Promise.all([here(...typed, ...options), there(...typed, ...options)]);
+      const withoutPlaces = (text: string) => text.replace(/--(organisation acme|server \S+ --if-version \d+)/g, '');
+      expect([other.code, documentOf(withoutPlaces(other.stdout)), other.stderr]).toEqual([
+        0,
+        documentOf(withoutPlaces(one.stdout)),
+        one.stderr,
+      ]);
+    }
+  });
+
+  test('rules apply needs the version that the file was planned against, if one is given', async () => {
+    const planned = Number(await inForce());
+    expect((await there('rules', 'apply', rules, '--if-version', String(planned))).code).toBe(0);
+    expect(await inForce()).toBe(planned + 1);
+    const late = await there('rules', 'apply', rules, '--if-version', String(planned));
+    expect([late.code, late.stderr]).toEqual([1, expect.stringMatching(/: Version .* Plan the file again\.\n$/)]);
+  });
+});
+
+describe('--server', () => {
+  const failureOf = async (running: ReturnType<typeof there>) => {
+    const { code, stdout } = await running;
+    return { exitCode: code, ...JSON.parse(stdout).error };
+  };
+
+  test.each([
+    ['explain', 'acme/web#99'],
+    ['explain', 'acme/web#0'],
+    ['explain', 'https://elsewhere.example/acme/web/pull/2'],
+    ['explain', 'https://github.com/acme/web,shop/pull/2'],
+    ['explain', 'pr_01jz8k3v5xe2ksn5q0w4g7h9ab'],
+    ['explain', 'elsewhere'],
+    ['standings', '--since', '2026-02-30'],
+    ['standings', '--since', '2026-02-01', '--until', '2026-01-01'],
+    ['rules', 'apply', 'FILE', '--if-version', '0'],
+    ['rules', 'plan', '/nonexistent.yaml'],
+  ])('%s %s %s fails with --server as it does beside the database', async (...words) => {
+    const typed = words.map(typedFor);
+    const [one, other] = [await failureOf(here(...typed, '--json')), await failureOf(there(...typed, '--json'))];
+    expect(one.exitCode).not.toBe(0);
+    expect(other).toEqual(one);
+  });
+
+  test('a command with --server says which token it needs instead of its own', async () => {
+    const ask = (by: string, ...words: string[]) =>
+      failureOf(runHere({ PULLSCORE_TOKEN: by }, ...words, '--json', '--server', address));
+    expect(await ask('ps_x', 'rules', 'export')).toEqual({
+      exitCode: 1,
+      code: 'unauthenticated',
+      message: 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.',
+      action: expect.stringMatching(/^Set PULLSCORE_TOKEN to a token of the service: pullscore token create /),
+    });
+    const client = await createToken(world.service, world.user, ['read']);
+    expect(await ask(client, 'rules', 'export')).toEqual({
+      exitCode: 1,
+      code: 'forbidden',
+      message: 'This action is unauthorized. Use a token with the scope rules:read.',
+      action: null,
+    });
+  });
+
+  test('a command with --server says what is missing or wrong', async () => {
+    const ask = (environment: Record<string, string>, ...words: string[]) =>
+      runHere(environment, 'rules', 'export', ...words);
+    const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [
+      [ask({}), 2, /'--organisation <login>' or '--server <url>' not specified/],
+      [ask({}, '--server', address), 2, /PULLSCORE_TOKEN is not set/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', 'scores'), 2, /"scores" is not a valid address/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', 'http://127.0.0.1:2'), 1, /can't be asked \(ECONNREFUSED\)/],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/docs`), 1, /: No such path\..* Check --server\.$/m],
+      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/2026-12`), 1, /: No such path\..* Check --server\.$/m],
+    ];
+    for (const [ended, code, complaint] of ways) {
+      const { code: actual, stderr } = await ended;
+      expect([actual, stderr]).toEqual([code, expect.stringMatching(complaint)]);
+    }
+  });
+
+  test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
+    let asked = 0;
+    let lateBy = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + lateBy);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const busy = createServer((_request, response) => {
+      asked += 1;
+      if (asked > 1) lateBy = 11 * 60_000;
+      response
+        .writeHead(429, { 'retry-after': '1' })
+        .end('{"message": "Other files come first.", "code": "rate_limited"}');
+    });
+    await once(busy.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void busy.close());
+    const { port } = busy.address() as AddressInfo;
+    const { code, stdout, stderr } = await runHere(
+      { PULLSCORE_TOKEN: token },
+      ...['rules', 'plan', rules, '--json', '--server', `http://127.0.0.1:${port}`],
+    );
+    expect([code, asked]).toEqual([1, 2]);
+    const action = 'A command waits for 10 minutes at most. Run it again later.';
+    expect(stderr).toBe(`Waiting 1 s: Other files come first.\npullscore: Other files come first. ${action}\n`);
+    expect(JSON.parse(stdout).error).toEqual({
+      code: 'rate_limited',
+      message: 'Other files come first.',
+      action,
+    });
+  });
+});
