@@ -22,7 +22,7 @@ import { createSelection, placeholder, query } from './statement.ts';
  * merged; so a list costs the same whether all rows match or none.
  *
  * An index of a member has their pull requests in the order of time, and its entries name state and repository. Skipping
- * those that don't match takes PostgreSQL 17 about 40 ns for each, so that a member may have a million.
+ * those that don't match takes PostgreSQL 18 about 40 ns for each, so that a member may have a million.
  */
 
 export interface PullRequestFilter {

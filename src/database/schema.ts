@@ -308,8 +308,7 @@ export const pullRequests = pgTable(
     }),
     check('pull_requests_state', sql`${table.state} in ('closed', 'draft', 'merged', 'open')`),
     index('pull_requests_by_creation').on(table.organisationId, table.createdAt, table.id),
-    index('pull_requests_of_member').on(table.organisationId, table.memberId, table.createdAt, table.id),
-    // For lists with filters: see src/database/pull-request-filters.ts. The lists of a member in 2025-04 use one of them.
+    // For lists with filters, see src/database/pull-request-filters.ts, and for the list of a member without any.
     ...(
       [
         ['creation', table.createdAt],

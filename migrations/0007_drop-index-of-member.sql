@@ -1,0 +1,1 @@
+DROP INDEX "pull_requests_of_member";
