@@ -13,6 +13,27 @@ const icon = svg(
 );
 const logo = svg('0 0 120 40', '<text y="28" font-size="24" fill="#fff">pullscore</text>');
 
+/** What a version's document says first. */
+export const introduction = (own: Record<'scopes' | 'errors' | 'versions' | 'caching', string>) =>
+  `Scores of an organisation's pull requests, by the organisation's own rules.
+
+**Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create\`. Its scopes are
+${own.scopes}. It sees one organisation; objects of others get 403.
+
+**Pages.** Lists with \`meta\` and \`links\` have 15 items by default; \`per_page\` asks for 1 to 100. Follow \`links.next\` until it
+is null. A cursor belongs to its list and does not expire. Pages stay consistent while items are added or deleted.
+
+**Errors.** ${own.errors} 401: no valid token. 403: the scope is missing, or the
+object belongs to another organisation. 404: there is no such object. 429 and some 503 have \`Retry-After\`, in seconds. Quote
+\`x-request-id\` when you report a problem.
+
+**Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
+the current minute.
+
+**Versions.** ${own.versions}
+
+**Caching.** ${own.caching} You always read your own syncs and deletions.`;
+
 const documentOptions = ({ publicUrl }: Pick<Config, 'publicUrl'>, { info, tags }: Version['document']) => ({
   openapi: {
     openapi: '3.1.0',
