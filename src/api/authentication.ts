@@ -23,13 +23,16 @@ export const invalidToken = () => refusal;
 /** For another organisation's object and for a missing scope. */
 export const unauthorized = (action?: string) => forbidden('This action is unauthorized.', action);
 
+/** How exact the stored time of a token's last use is. A write for each request would cost more than most requests. */
+const lastUseAccuracySeconds = 600;
+
 /** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
   // Requests from one turn of the event loop share a lookup. `setImmediate`, because each connection runs in a tick of
   // its own. Nothing is cached: a revoked token is refused from the next request on.
   const callers = new DataLoader<string, Caller | undefined>(
     async hashes => {
-      const found = await findCallers(database, hashes);
+      const found = await findCallers(database, hashes, lastUseAccuracySeconds);
       return hashes.map(hash => found.get(hash));
     },
     { cache: false, maxBatchSize: 500, batchScheduleFn: setImmediate },
@@ -45,7 +48,7 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
     if (caller === undefined) throw invalidToken();
     request.caller = caller;
     if (caller.isLastUseStale) {
-      writeTokenUse(database.executor, caller).catch((error: unknown) =>
+      writeTokenUse(database.executor, caller, lastUseAccuracySeconds).catch((error: unknown) =>
         log.warn({ err: error }, 'the last use of a token was not written'),
       );
     }

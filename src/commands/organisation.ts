@@ -1,6 +1,5 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import { beginRemoval, countRemoved, finishRemoval } from '../database/erasure.ts';
-import { whileRenewing } from '../database/lease.ts';
 import { leasePruning } from '../database/old-rows.ts';
 import {
   addOrganisation,
@@ -11,6 +10,7 @@ import {
 } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
+import { leaseSeconds, whileRenewing } from '../sync/renew-lease.ts';
 import { askGithub, followIdentity } from '../sync/share-github-points.ts';
 import { counted } from '../text/number-formats.ts';
 import { shrinking, table } from '../text/terminal.ts';
@@ -178,7 +178,7 @@ it is the evidence if somebody asks later about the removal, or why scores were 
 
 /** Deletes what is stored, with progress. If the service has begun to, both do. */
 async function removeRows(context: Context, { database, log }: Deps, id: string): Promise<void> {
-  const lease = await leasePruning(database.executor, id);
+  const lease = await leasePruning(database.executor, id, leaseSeconds);
   const progress = startProgress(context, 'rows');
   let deleted = 0;
   const work = () =>

@@ -1,17 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { App } from '../app.ts';
 import type { Config } from '../config.ts';
-import { reportIntervalMs, reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
-import { createDeps, type Deps } from '../deps.ts';
+import type { ServiceProcess } from '../database/service-reports.ts';
+import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/start-loops.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { sharedSettings } from './doctor/configuration-checks.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
+import { startReporting } from './report-process.ts';
 
 /** Time for load balancers to notice that the service is stopping. */
 const drainMs = 1_000;
@@ -51,7 +50,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   let stopReporting = async () => {};
   let steps: NextStep[] = [];
   try {
-    stopReporting = await startReporting(deps, command);
+    stopReporting = await startReporting(deps, command, sharedSettings(command, config));
     if (isService) steps = await nextSteps(context, deps);
     if (http !== undefined && port !== undefined) {
       app = await http.buildApp(deps, { isHealthOnly: !isService });
@@ -92,39 +91,6 @@ function urlOf({ host, port, publicUrl }: Config, app: App | undefined): string 
   const actualPort = typeof address === 'object' && address !== null ? address.port : port;
   const shown = host.includes(':') ? `[${host}]` : host;
   return publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(shown) ? 'localhost' : shown}:${actualPort}`;
-}
-
-/**
- * Reports this process to commands in other shells, now and while it runs.
- *
- * @returns a function that ends this
- */
-export async function startReporting(
-  { config, counters, database, log }: Pick<Deps, 'config' | 'counters' | 'database' | 'log'>,
-  command: ServiceProcess['command'],
-) {
-  const { variables } = config;
-  const place = `${hostname()}, process ${process.pid}`;
-  const own = { id: randomUUID(), command, place, variables, settings: sharedSettings(command, config) };
-  await reportService(database, own);
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const renewing = (async () => {
-    for (;;) {
-      await delay(reportIntervalMs, undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      const { refused } = counters.deliveries;
-      await reportService(database, own, refused).catch(error =>
-        log.debug({ err: error }, 'this process was not reported'),
-      );
-    }
-  })();
-  return async () => {
-    stopping.abort();
-    await renewing;
-    // Without this the report ends by itself.
-    await withdrawReport(database, own.id).catch(() => undefined);
-  };
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {

@@ -26,6 +26,7 @@ import type { PullscoreCommand } from './command.ts';
 import { describeComparison, lastFailure } from './comparison.ts';
 import { type Context, operator, parseLimit, showTime } from './context.ts';
 import { goneDays } from './doctor/organisation-checks.ts';
+import { goneSeconds } from './report-process.ts';
 
 /** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
@@ -84,7 +85,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         countCheckRuns(executor, id),
         listFailingCheckRuns(executor, id, maxFailing.json),
       ]);
-      const services = (await listServiceReports(executor)).filter(({ command }) => command === 'serve');
+      const services = (await listServiceReports(executor, goneSeconds)).filter(({ command }) => command === 'serve');
       const hasService = services.length > 0;
       const isSecretSet = (hasService ? services : [config]).every(({ variables }) =>
         setsVariable(variables, 'GITHUB_WEBHOOK_SECRET'),

@@ -79,8 +79,8 @@ async function findAccessToken(executor: Executor, id: string): Promise<AccessTo
 const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'id'>) =>
   and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 
-const isLastUseStale = sql<boolean>`(${accessTokens.lastUsedAt} is null
-  or ${accessTokens.lastUsedAt} < now() - interval '10 minutes')`;
+const isLastUseStale = (accuracySeconds: unknown) => sql<boolean>`(${accessTokens.lastUsedAt} is null
+  or ${accessTokens.lastUsedAt} < now() - make_interval(secs => ${accuracySeconds}))`;
 
 /**
  * Replaces a valid token by a new one for the same user, with the same name, scopes and lifetime. Runs in a
@@ -122,16 +122,20 @@ const validTokens = createSelection(
       userId: accessTokens.userId,
       scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
       contentVersion: contentVersions.version,
-      isLastUseStale,
+      isLastUseStale: isLastUseStale(placeholder('accuracySeconds')),
     })
     .from(accessTokens)
     .leftJoin(contentVersions, eq(contentVersions.organisationId, accessTokens.organisationId))
     .where(and(sql`${accessTokens.tokenHash} = any(${placeholder('hashes')})`, isValidToken)),
 );
 
-/** Callers with valid tokens, by the token's hash. */
-export async function findCallers(database: Database, hashes: readonly string[]): Promise<Map<string, Caller>> {
-  const rows = await database.read(validTokens, { hashes });
+/** Callers with valid tokens, by the token's hash. @param accuracySeconds of the stored times of their last use */
+export async function findCallers(
+  database: Database,
+  hashes: readonly string[],
+  accuracySeconds: number,
+): Promise<Map<string, Caller>> {
+  const rows = await database.read(validTokens, { hashes, accuracySeconds });
   return new Map(
     rows.map(({ tokenHash, scopes, isLastUseStale, ...caller }) => [
       tokenHash,
@@ -140,10 +144,14 @@ export async function findCallers(database: Database, hashes: readonly string[])
   );
 }
 
-export async function writeTokenUse(executor: Executor, { organisationId, tokenId: id }: Caller): Promise<void> {
+export async function writeTokenUse(
+  executor: Executor,
+  { organisationId, tokenId: id }: Caller,
+  accuracySeconds: number,
+): Promise<void> {
   await executor
     .update(accessTokens)
     .set({ lastUsedAt: sql`now()` })
     // Of many requests that saw the old time, only the first one writes.
-    .where(and(isToken({ organisationId, id }), isNotRevoked, isLastUseStale));
+    .where(and(isToken({ organisationId, id }), isNotRevoked, isLastUseStale(accuracySeconds)));
 }

@@ -23,6 +23,7 @@ const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentV
  */
 export async function claimCheckRuns(
   executor: Executor,
+  leaseSeconds: number,
   organisationId?: string,
 ): Promise<{ lease: Lease; storedVersion: string } | undefined> {
   const { id, checksDueAt, removedAt } = organisations;
@@ -35,7 +36,7 @@ export async function claimCheckRuns(
     .orderBy(checksDueAt)
     .limit(1);
   if (next === undefined) return undefined;
-  const lease = await takeLease(executor, 'checksDueAt', next.id, isFree);
+  const lease = await takeLease(executor, 'checksDueAt', next.id, leaseSeconds, isFree);
   return lease && { lease, storedVersion: next.storedVersion };
 }
 

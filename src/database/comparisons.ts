@@ -15,6 +15,7 @@ import { secondsFromNow } from './statement.ts';
  */
 export async function claimComparison(
   executor: Executor,
+  leaseSeconds: number,
   { periodic = true }: { periodic?: boolean } = {},
 ): Promise<Lease | undefined> {
   const { id, webhooksEnabled, comparisonDueAt, comparisonAgainAt, comparisonRequested } = organisations;
@@ -30,7 +31,7 @@ export async function claimComparison(
     if (next === undefined) return undefined;
     const isFree = and(isDue, sql`${comparisonAgainAt} is not distinct from ${next.againAt}::timestamptz`);
     const changes = next.isRepetition ? { comparisonAgainAt: null } : {};
-    const comparison = await takeLease(executor, 'comparisonDueAt', next.id, isFree, changes);
+    const comparison = await takeLease(executor, 'comparisonDueAt', next.id, leaseSeconds, isFree, changes);
     // Otherwise another replica was faster, or a comparison was requested just now.
     if (comparison !== undefined) return comparison;
   }

@@ -17,16 +17,20 @@ const maxDeleted = 5_000;
 const foldSize = 500;
 
 /** Leases the organisation that has been due for longest to the caller, unless another replica is faster. */
-export async function claimPruning(executor: Executor): Promise<Lease | undefined> {
+export async function claimPruning(executor: Executor, leaseSeconds: number): Promise<Lease | undefined> {
   const { id, pruneDueAt } = organisations;
   const isDue = lte(pruneDueAt, sql`now()`);
   const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
-  return next && leasePruning(executor, next.id);
+  return next && leasePruning(executor, next.id, leaseSeconds);
 }
 
 /** Leases an organisation that is due to the caller. @returns undefined if another replica prunes it */
-export const leasePruning = (executor: Executor, organisationId: string): Promise<Lease | undefined> =>
-  takeLease(executor, 'pruneDueAt', organisationId, lte(organisations.pruneDueAt, sql`now()`));
+export const leasePruning = (
+  executor: Executor,
+  organisationId: string,
+  leaseSeconds: number,
+): Promise<Lease | undefined> =>
+  takeLease(executor, 'pruneDueAt', organisationId, leaseSeconds, lte(organisations.pruneDueAt, sql`now()`));
 
 /** How long rows are kept, as PostgreSQL's intervals. */
 export interface Retention {

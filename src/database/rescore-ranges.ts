@@ -2,10 +2,10 @@ import { and, eq, gt, gte, isNull, lt, lte, not, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
-import { leaseSeconds } from './lease.ts';
 import { notify } from './notifications.ts';
 import { areRulesSuspended, lockOrganisation } from './organisations.ts';
 import { organisations, pullRequests, rescoreRanges } from './schema.ts';
+import { secondsFromNow } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
@@ -70,7 +70,11 @@ export async function findOutdatedOrganisation(executor: Executor): Promise<stri
 export type RescoreRange = Pick<typeof rescoreRanges.$inferSelect, 'id' | 'fromId' | 'untilId' | 'urlsStale'>;
 
 /** Leases some batches that no other worker scores, in the order in which pull requests are locked. */
-export async function leaseRanges(executor: Executor, organisationId: string): Promise<RescoreRange[]> {
+export async function leaseRanges(
+  executor: Executor,
+  organisationId: string,
+  leaseSeconds: number,
+): Promise<RescoreRange[]> {
   const { id, fromId, untilId, urlsStale } = rescoreRanges;
   const isOfOrganisation = eq(rescoreRanges.organisationId, organisationId);
   const free = executor
@@ -81,7 +85,7 @@ export async function leaseRanges(executor: Executor, organisationId: string): P
     .for('update', { skipLocked: true });
   const ranges = await executor
     .update(rescoreRanges)
-    .set({ leasedUntil: sql`now() + make_interval(secs => ${leaseSeconds})` })
+    .set({ leasedUntil: secondsFromNow(leaseSeconds) })
     // The array is built once. With `in`, some plans run the subquery for each row, each time with other rows.
     .where(and(isOfOrganisation, sql`${fromId} = any(array${free})`))
     .returning({ id, fromId, untilId, urlsStale });

@@ -11,12 +11,10 @@ import { promisify } from 'node:util';
 import { eq, gt, not, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { serviceReports } from './schema.ts';
-
-/** How often a process confirms that it runs. */
-export const reportIntervalMs = 15_000;
+import { secondsFromNow } from './statement.ts';
 
 /** A process that has not confirmed for that long is gone. */
-const isPresent = gt(serviceReports.seenAt, sql`now() - interval '1 minute'`);
+const isPresent = (goneSeconds: number) => gt(serviceReports.seenAt, secondsFromNow(-goneSeconds));
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -44,7 +42,12 @@ export async function hashSettings(settings: Settings, salt: string): Promise<Re
 }
 
 /** Stores the report of a process, or that it still runs. @param refusedDeliveries since its start */
-export async function reportService(database: Database, process: ServiceProcess, refusedDeliveries = 0): Promise<void> {
+export async function reportService(
+  database: Database,
+  process: ServiceProcess,
+  goneSeconds: number,
+  refusedDeliveries = 0,
+): Promise<void> {
   const { id, command, place, variables, settings } = process;
   const isOwn = eq(serviceReports.process, id);
   const { rowCount } = await database.executor
@@ -55,7 +58,7 @@ export async function reportService(database: Database, process: ServiceProcess,
   await database.transaction(async executor => {
     // One after the other, or two that start together would choose two salts.
     await executor.execute(sql`select pg_advisory_xact_lock(hashtextextended('service_reports', 0))`);
-    await executor.delete(serviceReports).where(not(isPresent));
+    await executor.delete(serviceReports).where(not(isPresent(goneSeconds)));
     const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
     const salt = other?.salt ?? randomBytes(16).toString('base64url');
     const hashes = await hashSettings(settings, salt);
@@ -69,12 +72,12 @@ export async function withdrawReport({ executor }: Pick<Database, 'executor'>, i
 }
 
 /** Of all processes that run: `serve` first. */
-export function listServiceReports(executor: Executor) {
+export function listServiceReports(executor: Executor, goneSeconds: number) {
   const { process, command, place, startedAt, variables, salt, hashes, refusedDeliveries } = serviceReports;
   return executor
     .select({ process, command, place, startedAt, variables, salt, hashes, refusedDeliveries })
     .from(serviceReports)
-    .where(isPresent)
+    .where(isPresent(goneSeconds))
     .orderBy(command, startedAt, process);
 }
 

@@ -11,7 +11,11 @@ import { secondsFromNow } from './statement.ts';
  *
  * @param organisationId undefined: any
  */
-export async function claimSyncTurn(executor: Executor, organisationId?: string): Promise<Lease | undefined> {
+export async function claimSyncTurn(
+  executor: Executor,
+  leaseSeconds: number,
+  organisationId?: string,
+): Promise<Lease | undefined> {
   const { id, syncLeasedUntil, syncServedAt } = organisations;
   const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt), not(areRulesSuspended));
   const waiting = executor
@@ -26,7 +30,9 @@ export async function claimSyncTurn(executor: Executor, organisationId?: string)
       .orderBy(syncServedAt)
       .limit(1);
     if (next === undefined) return undefined;
-    const turn = await takeLease(executor, 'syncLeasedUntil', next.id, isFree, { syncServedAt: sql`now()` });
+    const turn = await takeLease(executor, 'syncLeasedUntil', next.id, leaseSeconds, isFree, {
+      syncServedAt: sql`now()`,
+    });
     // Otherwise another replica was faster, and the next organisation is another one.
     if (turn !== undefined) return turn;
   }

@@ -15,6 +15,9 @@ import {
 } from '../database/rescore-ranges.ts';
 import type { Work } from './work.ts';
 
+/** Seconds that the other replicas leave a batch alone. A killed replica's work must resume within ten. */
+const leaseSeconds = 8;
+
 /** After this a batch ends early. One pull request may take as long again. */
 const maxScoringMs = 500;
 
@@ -29,7 +32,7 @@ const maxBreakdownCharacters = 8_000_000;
  */
 export async function rescore(work: Work, { organisationId: id }: { organisationId: string }): Promise<number> {
   const { database } = work;
-  const lease = () => database.transaction(executor => leaseRanges(executor, id), { durable: false });
+  const lease = () => database.transaction(executor => leaseRanges(executor, id, leaseSeconds), { durable: false });
   for (;;) {
     let ranges = await lease();
     if (ranges.length === 0) {

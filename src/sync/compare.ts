@@ -6,7 +6,7 @@ import {
   saveComparisonResult,
   saveMembersListed,
 } from '../database/comparisons.ts';
-import { moveLease, whileRenewing } from '../database/lease.ts';
+import { moveLease } from '../database/lease.ts';
 import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   confirmNames,
@@ -25,6 +25,7 @@ import { fullName } from './choose-repositories.ts';
 import { reasonOf, settlingSeconds } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
 import { listPage } from './list-page.ts';
+import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
 import { syncMembers } from './sync-members.ts';
 
@@ -58,7 +59,7 @@ const maxClockDifferenceSeconds = 86_400;
 export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFound?: () => void): Promise<boolean> {
   const { config, log } = deps;
   const { executor } = deps.database;
-  const comparison = await claimComparison(executor, { periodic: config.comparisonInterval > 0 });
+  const comparison = await claimComparison(executor, leaseSeconds, { periodic: config.comparisonInterval > 0 });
   if (comparison === undefined) return false;
   onFound?.();
   const organisation = await getOrganisation(executor, comparison.organisationId);

@@ -1,5 +1,5 @@
 import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
-import { moveLease, whileRenewing } from '../database/lease.ts';
+import { moveLease } from '../database/lease.ts';
 import {
   claimPruning,
   deleteChangesFromElsewhere,
@@ -14,6 +14,7 @@ import {
 import { isBeingRemoved } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
+import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 
 /** How long until an organisation is pruned again, and if it failed. */
 const intervalSeconds = 3_600;
@@ -47,7 +48,7 @@ const maxFoldSteps = 100;
  */
 export async function pruneOrganisation({ database, log }: Deps, signal?: AbortSignal): Promise<boolean> {
   const { executor } = database;
-  const pruning = await claimPruning(executor);
+  const pruning = await claimPruning(executor, leaseSeconds);
   if (pruning === undefined) return false;
   const { organisationId } = pruning;
   const work = async (step: () => Promise<boolean>, maxSteps = Number.POSITIVE_INFINITY) => {

@@ -7,7 +7,7 @@ import {
   type Shown,
   saveCheckRuns,
 } from '../database/check-runs.ts';
-import { moveLease, whileRenewing } from '../database/lease.ts';
+import { moveLease } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
@@ -16,6 +16,7 @@ import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
 import { factsOf } from '../scoring/facts.ts';
 import { nextTry, reasonOf } from './decide.ts';
+import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub } from './share-github-points.ts';
 import { checkRunSummary, checkRunTitle } from './write-check-run.ts';
 
@@ -43,7 +44,7 @@ export async function publishCheckRuns(
   { organisationId, onFound }: { organisationId?: string; onFound?: () => void } = {},
 ): Promise<boolean> {
   const { database, log } = deps;
-  const claimed = await claimCheckRuns(database.executor, organisationId);
+  const claimed = await claimCheckRuns(database.executor, leaseSeconds, organisationId);
   if (claimed === undefined) return false;
   onFound?.();
   const { lease, storedVersion } = claimed;

@@ -1,5 +1,4 @@
 import { countAboveShare, findLimits } from '../database/github-rate-limits.ts';
-import { whileRenewing } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { findDueSyncRequests, type SyncRequest, writeDecisions } from '../database/sync-requests.ts';
 import { claimSyncTurn, endSyncTurn } from '../database/sync-turns.ts';
@@ -7,6 +6,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';
 import { type Answer, chooseBatch, decide } from './decide.ts';
+import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { credentialOf, pointsLeft } from './share-github-points.ts';
 import { syncByNodeIds } from './sync-pull-requests.ts';
 
@@ -29,7 +29,7 @@ const longPauseSeconds = 60;
 export function createRequestWorker(deps: Deps, organisationId?: string) {
   const { executor } = deps.database;
   return async (signal?: AbortSignal, onFound?: () => void): Promise<boolean> => {
-    const lease = await claimSyncTurn(executor, organisationId);
+    const lease = await claimSyncTurn(executor, leaseSeconds, organisationId);
     if (lease === undefined) return false;
     onFound?.();
     let pauseSeconds = 0;

@@ -3,7 +3,8 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { startReporting } from '../../src/commands/serve.ts';
+import { sharedSettings } from '../../src/commands/doctor/configuration-checks.ts';
+import { goneSeconds, startReporting } from '../../src/commands/report-process.ts';
 import { loadConfig } from '../../src/config.ts';
 import { connectDatabase } from '../../src/database/client.ts';
 import { listServiceReports, reportService, withdrawReport } from '../../src/database/service-reports.ts';
@@ -50,7 +51,7 @@ beforeEach(async () => {
 async function report(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
   const config = loadConfig({ PULLSCORE_HOME: '/nonexistent/pullscore', ...environment });
   const deps = connectDeps(config, pino({ level: 'silent' }), shell.DATABASE_URL ?? '');
-  const withdraw = await startReporting(deps, command);
+  const withdraw = await startReporting(deps, command, sharedSettings(command, config));
   ending.push(withdraw, () => deps.close());
   return withdraw;
 }
@@ -242,13 +243,13 @@ describe('the report of a process', () => {
     const database = connectDatabase(shell.DATABASE_URL ?? '', pino({ level: 'silent' }));
     onTestFinished(() => database.close());
     const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], settings: {} };
-    await reportService(database, own);
+    await reportService(database, own, goneSeconds);
     await database.executor.execute(`update service_reports set seen_at = now() - interval '2 minutes'`);
-    expect(await listServiceReports(database.executor)).toEqual([]);
-    await reportService(database, own);
-    expect(await listServiceReports(database.executor)).toMatchObject([{ process: 'one' }]);
+    expect(await listServiceReports(database.executor, goneSeconds)).toEqual([]);
+    await reportService(database, own, goneSeconds);
+    expect(await listServiceReports(database.executor, goneSeconds)).toMatchObject([{ process: 'one' }]);
     await withdrawReport(database, 'one');
-    await reportService(database, own);
-    expect(await listServiceReports(database.executor)).toMatchObject([{ process: 'one' }]);
+    await reportService(database, own, goneSeconds);
+    expect(await listServiceReports(database.executor, goneSeconds)).toMatchObject([{ process: 'one' }]);
   });
 });

@@ -170,9 +170,11 @@ export const changes: readonly Change[] = [
     ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],
   ]),
   ...of('Leases', 'database/lease.ts', sync('comparison', 'request-worker', 'prune'), [
-    ['[column]: secondsFromNow(leaseSeconds)', '[column]: secondsFromNow(15)'],
+    ['[column]: secondsFromNow(seconds)', '[column]: secondsFromNow(15)'],
     ['eq(organisations.id, organisationId), isFree', 'eq(organisations.id, organisationId)'],
     ['eq(organisations.id, lease.organisationId), isHeld', 'eq(organisations.id, lease.organisationId)'],
+  ]),
+  ...of('Leases', 'sync/renew-lease.ts', sync('comparison', 'request-worker', 'prune'), [
     ['.then(() => moveLease(executor, lease))', ''],
   ]),
 

@@ -1,9 +1,9 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
-import { leaseSeconds } from '../../src/database/lease.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
+import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';

@@ -2,13 +2,13 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
-import { leaseSeconds } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
+import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare, compareOnly, makeDue, pageExceeded, storedPullRequests, sync, waitingSyncs } from './support.ts';
@@ -419,7 +419,7 @@ describe('a comparison with GitHub', () => {
   test("a comparison's lease is shorter than the ten seconds in which its work must resume", async () => {
     const home = await world.newTenant();
     await makeDue(world.service, home);
-    await claimComparison(world.service.database.executor);
+    await claimComparison(world.service.database.executor, leaseSeconds);
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
 
@@ -429,7 +429,7 @@ describe('a comparison with GitHub', () => {
     const { database } = world.service;
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all([1, 2, 3].map(() => database.executor.execute(sql`select pg_sleep(0.1)`)));
-    const claims = await Promise.all([1, 2, 3].map(() => claimComparison(database.executor)));
+    const claims = await Promise.all([1, 2, 3].map(() => claimComparison(database.executor, leaseSeconds)));
     expect(claims.flatMap(claim => claim?.organisationId ?? [])).toEqual([home.organisation.id]);
   });
 

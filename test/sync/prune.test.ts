@@ -1,12 +1,13 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
-import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
+import { moveLease } from '../../src/database/lease.ts';
 import { claimPruning, foldScoreChanges } from '../../src/database/old-rows.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
 import { keptChanges, pruneOrganisation } from '../../src/sync/prune.ts';
+import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { createRandom } from '../support/random.ts';
 import { startReplica } from '../support/service.ts';
@@ -264,15 +265,15 @@ describe('an organisation', () => {
   });
 
   test('of several replicas that look at once, one leases an organisation to prune it', async () => {
-    const claims = await Promise.all([1, 2, 3, 4].map(() => claimPruning(service.database.executor)));
+    const claims = await Promise.all([1, 2, 3, 4].map(() => claimPruning(service.database.executor, leaseSeconds)));
     expect(claims.filter(claim => claim !== undefined)).toHaveLength(1);
   });
 
   test('the replica that took over an organisation to prune keeps it, whatever the former one does', async () => {
     const { executor } = service.database;
-    const former = await claimPruning(executor);
+    const former = await claimPruning(executor, leaseSeconds);
     await execute(sql`update organisations set prune_due_at = now()`);
-    const present = await claimPruning(executor);
+    const present = await claimPruning(executor, leaseSeconds);
     if (former === undefined || present === undefined) throw new Error('it was not due');
     await moveLease(executor, former, secondsFromNow(3_600));
     const [leased] = await execute<{ seconds: number }>(

@@ -2,11 +2,12 @@ import { eq, ne, sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { countPoints } from '../../src/database/github-rate-limits.ts';
-import { leaseSeconds, moveLease } from '../../src/database/lease.ts';
+import { moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { writeDecisions } from '../../src/database/sync-requests.ts';
 import { claimSyncTurn } from '../../src/database/sync-turns.ts';
+import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import {
   createLatch,
@@ -812,7 +813,7 @@ describe('a turn', () => {
   test('of a dead replica is taken over when its lease ends', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 3));
-    await claimSyncTurn(world.service.database.executor);
+    await claimSyncTurn(world.service.database.executor, leaseSeconds);
     expect(await work()).toBe(false);
     await endLeases();
     await untilIdle();
@@ -839,7 +840,7 @@ describe('a turn', () => {
   test('has a lease below the ten seconds in which its work must resume', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
-    await claimSyncTurn(world.service.database.executor);
+    await claimSyncTurn(world.service.database.executor, leaseSeconds);
     expect(await pause(home)).toBeGreaterThan(leaseSeconds - 2);
     expect(await pause(home)).toBeLessThan(10);
   });
@@ -951,7 +952,7 @@ describe('a turn', () => {
     const { executor } = world.service.database;
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
-    const turns = await Promise.all(homes.map(() => claimSyncTurn(executor)));
+    const turns = await Promise.all(homes.map(() => claimSyncTurn(executor, leaseSeconds)));
     expect(turns.map(turn => turn?.organisationId).sort()).toEqual(homes.map(home => home.organisation.id).sort());
   });
 
@@ -959,15 +960,15 @@ describe('a turn', () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
     const { executor } = world.service.database;
-    const former = await claimSyncTurn(executor);
+    const former = await claimSyncTurn(executor, leaseSeconds);
     await endLeases();
-    const present = await claimSyncTurn(executor);
+    const present = await claimSyncTurn(executor, leaseSeconds);
     if (former === undefined || present === undefined) throw new Error('nothing claimed');
     await moveLease(executor, former, secondsFromNow(0));
-    expect(await claimSyncTurn(executor)).toBeUndefined();
+    expect(await claimSyncTurn(executor, leaseSeconds)).toBeUndefined();
     await moveLease(executor, former);
     await moveLease(executor, present, secondsFromNow(0));
-    expect(await claimSyncTurn(executor)).toMatchObject({ organisationId: home.organisation.id });
+    expect(await claimSyncTurn(executor, leaseSeconds)).toMatchObject({ organisationId: home.organisation.id });
   });
 
   test('two busy replicas fetch nothing twice', async () => {

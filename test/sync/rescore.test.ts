@@ -180,7 +180,7 @@ describe('re-scoring', () => {
     await newStored(world.service, home, 10_000);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
-    const lease = (executor = database.executor) => leaseRanges(executor, home.organisation.id);
+    const lease = (executor = database.executor) => leaseRanges(executor, home.organisation.id, 8);
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
     const leased = await database.transaction(async executor => {
       const first = await lease(executor);
@@ -246,7 +246,7 @@ describe('re-scoring', () => {
         for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
           await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
         }
-        expect(await leaseRanges(transaction, home.organisation.id)).toHaveLength(4);
+        expect(await leaseRanges(transaction, home.organisation.id, 8)).toHaveLength(4);
       });
     }
     const isLeased = and(eq(rescoreRanges.organisationId, home.organisation.id), isNotNull(rescoreRanges.leasedUntil));

@@ -10,6 +10,7 @@ import {
 } from '../../database/service-reports.ts';
 import { counted } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
+import { goneSeconds } from '../report-process.ts';
 import { defineCheck, list, ok, type Verdict, warning } from './findings.ts';
 import { describeVariables, type Scope } from './scope.ts';
 
@@ -68,7 +69,7 @@ type Hashes = Readonly<Record<string, string>>;
 
 export const processes = defineCheck('configuration', 'environment', remedy, {
   ask: async ({ config, database }: Scope & { database: Database | undefined }) => {
-    const reports = database === undefined ? [] : await listServiceReports(database.executor);
+    const reports = database === undefined ? [] : await listServiceReports(database.executor, goneSeconds);
     const [first] = reports;
     // Of this shell, with the salt of the reports.
     const hashes: Hashes = first === undefined ? {} : await hashSettings(sharedSettings('serve', config), first.salt);

@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
+import type { Deps } from '../deps.ts';
+
+/** How often a process confirms that it runs. */
+const intervalMs = 15_000;
+
+/** A process that has not confirmed for that long is gone. */
+export const goneSeconds = 60;
+
+/**
+ * Reports this process to commands in other shells, now and while it runs.
+ *
+ * @returns a function that ends this
+ */
+export async function startReporting(
+  { config, counters, database, log }: Pick<Deps, 'config' | 'counters' | 'database' | 'log'>,
+  command: ServiceProcess['command'],
+  settings: ServiceProcess['settings'],
+) {
+  const { variables } = config;
+  const place = `${hostname()}, process ${process.pid}`;
+  const own = { id: randomUUID(), command, place, variables, settings };
+  await reportService(database, own, goneSeconds);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const renewing = (async () => {
+    for (;;) {
+      await delay(intervalMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const { refused } = counters.deliveries;
+      await reportService(database, own, goneSeconds, refused).catch(error =>
+        log.debug({ err: error }, 'this process was not reported'),
+      );
+    }
+  })();
+  return async () => {
+    stopping.abort();
+    await renewing;
+    // Without this the report ends by itself.
+    await withdrawReport(database, own.id).catch(() => undefined);
+  };
+}
