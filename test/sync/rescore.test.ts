@@ -155,6 +155,22 @@ describe('re-scoring', () => {
     expect(await outdated()).toBe(0);
   });
 
+  test('leaves each row on its page, so that it changes no index', async () => {
+    const home = await world.newTenant();
+    await newStored(world.service, home, 200);
+    const findPages = async () => {
+      const { rows } = await world.service.database.executor.execute(sql`
+        select id, (ctid::text::point)[0] as page from pull_requests
+        where organisation_id = ${home.organisation.id} order by id`);
+      return rows;
+    };
+    const before = await findPages();
+    await apply(world.service, home, rule('additions'));
+    await rescore(home);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 200 }]);
+    expect(await findPages()).toEqual(before);
+  });
+
   test('two replicas that share a re-scoring score and record each pull request once', async () => {
     const home = await world.newTenant();
     const replica = await world.replica();
