@@ -7,11 +7,12 @@ import {
   listOrganisations,
   type Organisation,
   releaseLogin,
+  saveGithubIdentity,
 } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { formatId, newId } from '../ids.ts';
 import { leaseSeconds, whileRenewing } from '../sync/renew-lease.ts';
-import { askGithub, followIdentity } from '../sync/share-github-points.ts';
+import { askGithub } from '../sync/share-github-points.ts';
 import { counted } from '../text/number-formats.ts';
 import { shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
@@ -61,7 +62,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
   }
   const known = profile && (await findGithubOrganisation(database.executor, profile));
   if (profile !== undefined && known !== undefined) {
-    await followIdentity(deps, known, ticket, profile);
+    await database.transaction(executor => saveGithubIdentity(executor, known.id, ticket, profile));
     const renamed =
       known.login.toLowerCase() === login.toLowerCase() ? '' : `; until now it was called ${known.login} here`;
     throw new CommandError(`The organisation ${login} already exists${renamed}.`);

@@ -1,6 +1,5 @@
 import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { updateOrganisation } from './organisations.ts';
 import { githubLimits, organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -133,10 +132,11 @@ export async function countPoints(
   resetAt: number,
 ): Promise<void> {
   const { pointsUsed } = organisations;
-  await updateOrganisation(executor, organisationId, {
-    pointsUsed: sql`case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::int`,
-    pointsResetAt: resetAt,
-  });
+  const used = sql`case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::int`;
+  await executor
+    .update(organisations)
+    .set({ pointsUsed: used, pointsResetAt: resetAt })
+    .where(eq(organisations.id, organisationId));
 }
 
 /** How many organisations have used more of the hour's points than are left. */

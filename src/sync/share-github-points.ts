@@ -65,22 +65,21 @@ export async function askGithub<Reply>(
   ask: (github: Github) => Promise<Reply>,
   { urgency, identityIn }: { urgency?: Urgency; identityIn?: (reply: Reply) => GithubIdentity | undefined } = {},
 ): Promise<{ reply: Reply; ticket: number }> {
-  const ticket = await drawTicket(deps.database.executor);
-  const reply = await keepToLimits(deps, organisation, ask, urgency);
+  const { database, log } = deps;
+  // In this order.
+  const askWithTicket = async (github: Github) => ({
+    ticket: await drawTicket(database.executor),
+    reply: await ask(github),
+  });
+  const answer = await keepToLimits(deps, organisation, askWithTicket, urgency);
+  const { ticket, reply } = answer;
   const identity = identityIn?.(reply);
-  if (identity !== undefined) await followIdentity(deps, organisation, ticket, identity);
-  return { reply, ticket };
-}
-
-/** Saves the ids and the login that GitHub gave the organisation, and its name if it has none. */
-export async function followIdentity(
-  { database, log }: Pick<Deps, 'database' | 'log'>,
-  { id, login: before }: Subject,
-  ticket: number,
-  identity: GithubIdentity,
-): Promise<void> {
-  const isRenamed = await database.transaction(executor => saveGithubIdentity(executor, id, ticket, identity));
-  if (isRenamed) log.info({ organisation: identity.login, before }, 'the organisation has a new login');
+  if (identity !== undefined) {
+    const { id, login: before } = organisation;
+    const isRenamed = await database.transaction(executor => saveGithubIdentity(executor, id, ticket, identity));
+    if (isRenamed) log.info({ organisation: identity.login, before }, 'the organisation has a new login');
+  }
+  return answer;
 }
 
 /** What one exchange has spent, and what GitHub last said about the rest. */
@@ -90,9 +89,11 @@ interface Spent {
 }
 
 /**
+ * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
+ * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
+ *
  * @returns the points of this hour; undefined if they are not known
- * @throws GithubError `github_rate_limited` if a limit forbids to ask GitHub now, or the points left are reserved for
- * something more urgent
+ * @throws GithubError `github_rate_limited` if GitHub must not be asked now
  */
 export async function requireLimits(
   deps: Pick<Deps, 'config' | 'database'>,
@@ -106,7 +107,23 @@ export async function requireLimits(
       retryAfter: secondsBlocked,
     });
   }
-  if (urgency !== 'now' && points !== undefined) await enforceReserve(deps, urgency, points);
+  if (urgency === 'now' || points === undefined) return points;
+  const [remaining, limit, used] = [points.remaining, points.limit, points.used].map(each => each.toLocaleString('en'));
+  const refusal = (message: string) => {
+    const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
+    const options = { retryAfter: points.secondsToReset };
+    return new GithubError('github_rate_limited', `${message} until ${until} UTC.`, options);
+  };
+  const left = pointsLeft(urgency, points);
+  if (left === 0) {
+    const others = urgency === 'put' ? 'webhooks' : 'webhooks and PUT syncs';
+    throw refusal(`${remaining} of GitHub's ${limit} points are left: they are kept for ${others}`);
+  }
+  if (urgency === 'put' && points.used > left && (await countOrganisationsOnCredential(deps)) > 1) {
+    throw refusal(
+      `This organisation has used ${used} of GitHub's ${limit} points: what is left is kept for webhooks and for PUT syncs of others`,
+    );
+  }
   return points;
 }
 
@@ -149,34 +166,5 @@ export async function keepToLimits<Reply>(
     if (urgency !== 'background' && hour !== undefined && spent.points > 0) {
       await countPoints(executor, organisation.id, spent.points, hour.resetAt);
     }
-  }
-}
-
-/**
- * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
- * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
- *
- * @throws GithubError `github_rate_limited` until the next hour
- */
-async function enforceReserve(
-  deps: Pick<Deps, 'config' | 'database'>,
-  urgency: 'put' | 'background',
-  points: NonNullable<Limits['points']>,
-): Promise<void> {
-  const [remaining, limit, used] = [points.remaining, points.limit, points.used].map(each => each.toLocaleString('en'));
-  const refusal = (message: string) => {
-    const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
-    const options = { retryAfter: points.secondsToReset };
-    return new GithubError('github_rate_limited', `${message} until ${until} UTC.`, options);
-  };
-  const left = pointsLeft(urgency, points);
-  if (left === 0) {
-    const others = urgency === 'put' ? 'webhooks' : 'webhooks and PUT syncs';
-    throw refusal(`${remaining} of GitHub's ${limit} points are left: they are kept for ${others}`);
-  }
-  if (urgency === 'put' && points.used > left && (await countOrganisationsOnCredential(deps)) > 1) {
-    throw refusal(
-      `This organisation has used ${used} of GitHub's ${limit} points: what is left is kept for webhooks and for PUT syncs of others`,
-    );
   }
 }
