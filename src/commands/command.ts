@@ -148,25 +148,6 @@ export interface FromServer {
   server?: string;
 }
 
-/** `help rules plan`. Commander's own command takes only one word. */
-export function helpCommand(program: PullscoreCommand): void {
-  program
-    .helpCommand(false)
-    .command('help')
-    .description('show the help of a command')
-    .argument('[command...]')
-    .examples('help rules plan')
-    .action((words: string[]) => {
-      let found: Command = program;
-      for (const word of words) {
-        const next = found.commands.find(command => command.name() === word);
-        if (next === undefined) return found.error(`unknown command '${word}'`, { code: 'commander.unknownCommand' });
-        found = next;
-      }
-      found.outputHelp();
-    });
-}
-
 /** Call it after all commands and their options are defined. */
 export function finishCommands(command: Command, context: Context): void {
   command.exitOverride(error => {
@@ -175,25 +156,12 @@ export function finishCommands(command: Command, context: Context): void {
   for (const child of command.commands) finishCommands(child, context);
   if (command.commands.length > 0) return;
   if (!command.options.some(({ long }) => long === '--json')) command.option('--json', 'answer as one JSON document');
-  finishRequiredOptions(command);
+  for (const option of command.options) if (option.mandatory) option.description += ' (required)';
   if (command.options.some(({ long }) => long === '--organisation')) {
     command
       .addOption(new Option('--organization <login>').hideHelp())
       .on('option:organization', (login: string) => command.setOptionValue('organisation', login));
   }
-}
-
-/** Commander would name a missing option before an unknown one, which may be the same option, misspelt. */
-function finishRequiredOptions(command: Command): void {
-  const required = command.options.filter(({ mandatory }) => mandatory);
-  for (const option of required) {
-    option.mandatory = false;
-    option.description += ' (required)';
-  }
-  command.hook('preAction', () => {
-    const missing = required.find(option => command.getOptionValue(option.attributeName()) === undefined);
-    if (missing !== undefined) command.error(`required option '${missing.flags}' not specified`);
-  });
 }
 
 const pathOf = (command: Command): string[] =>

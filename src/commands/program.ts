@@ -6,7 +6,7 @@ import { version } from '../package.ts';
 import { plain } from '../text/terminal.ts';
 import { auditLogCommand } from './audit-log.ts';
 import { checkCommands } from './checks.ts';
-import { Answered, finishCommands, helpCommand, jsonDocument, PullscoreCommand } from './command.ts';
+import { Answered, finishCommands, jsonDocument, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { explainCommand } from './explain/explain.ts';
@@ -56,7 +56,6 @@ export function buildProgram(context: Context): PullscoreCommand {
   standingsCommand(program, context);
   auditLogCommand(program, context);
   doctorCommand(program, context);
-  helpCommand(program);
   finishCommands(program, context);
   return program;
 }
