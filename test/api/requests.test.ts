@@ -351,20 +351,25 @@ test('a service that starts slowly does not count as overloaded', async () => {
   expect((await client.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
-test('a service that is overloaded says so with 503 and Retry-After, and recovers by itself', async () => {
+test('a service that is overloaded says so with 503 and Retry-After in the form of each version, and recovers by itself', async () => {
   const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
   const busy = replica.client;
   const until = Date.now() + 15_000;
-  let refused = await busy.get('/2025-04/account', world.token);
-  while (refused.status === 200 && Date.now() < until) {
+  const headers = { 'x-request-id': 'request-1' };
+  const askEach = () =>
+    Promise.all(
+      ['2025-04', '2026-12'].map(version => busy.get<object>(`/${version}/account`, world.token, { headers })),
+    );
+  let replies = await askEach();
+  while (replies.some(({ status }) => status === 200) && Date.now() < until) {
     blockFor(1_200);
     await delay(10);
-    refused = await busy.get('/2025-04/account', world.token);
+    replies = await askEach();
   }
-  expect([refused.status, refused.headers['retry-after'], refused.body.message]).toEqual([
-    503,
-    '2',
-    'The service is overloaded. Try again shortly.',
+  const message = 'The service is overloaded. Try again shortly.';
+  expect(replies.map(reply => [reply.status, reply.headers['retry-after'], reply.body])).toEqual([
+    [503, '2', { message }],
+    [503, '2', { message, code: 'overloaded', request_id: 'request-1' }],
   ]);
   for (const url of ['/healthz', '/metrics']) expect((await replica.app.inject(url)).statusCode).toBe(200);
   await expect.poll(async () => (await busy.get('/2025-04/account', world.token)).status).toBe(200);
