@@ -61,20 +61,23 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
       tag = `"${key}.${crc32(page).toString(36)}"`;
       built.set(key, { tag, page: known && page });
     }
-    reply.headers({ etag: tag, 'cache-control': 'private, no-cache' });
-    if (!hasTag(sent, tag)) return page;
-    reply.code(304);
-    return undefined;
+    return isUnchanged(request, reply, tag) ? undefined : page;
   };
 }
 
 /** Replies with a page that is built anew for each request: what it shows has no version. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, page: Buffer): Buffer | undefined {
   const tag = `"${createHash('sha256').update(page).digest('base64url')}"`;
-  reply.type('application/json; charset=utf-8').headers({ etag: tag, 'cache-control': 'private, no-cache' });
-  if (!hasTag(request.headers['if-none-match'], tag)) return page;
-  reply.code(304);
-  return undefined;
+  reply.type('application/json; charset=utf-8');
+  return isUnchanged(request, reply, tag) ? undefined : page;
+}
+
+/** Gives the reply its tag. @returns whether the client has what it stands for: the reply is then 304, without a body */
+export function isUnchanged(request: FastifyRequest, reply: FastifyReply, tag: string): boolean {
+  reply.headers({ etag: tag, 'cache-control': 'private, no-cache' });
+  const isKnown = hasTag(request.headers['if-none-match'], tag);
+  if (isKnown) reply.code(304);
+  return isKnown;
 }
 
 /** @param header `If-None-Match`: tags, which proxies mark as weak or as compressed, as Apache does; or `*` for any */

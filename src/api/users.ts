@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { beforeAllUsers, readUserPage, type UserPageRow } from '../database/users.ts';
 import { formatId, parseId } from '../ids.ts';
 import { errorResponses } from './error-replies.ts';
+import { notModified, sendTagged } from './page-cache.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
 import { namedObject } from './validation.ts';
 
@@ -35,7 +36,8 @@ const cursorColumns = Type.Object({
   id: Type.String(),
 });
 
-export const userRoutes: FastifyPluginAsyncTypebox = async app => {
+/** @param options `hasTag`: whether pages have an `ETag` */
+export const userRoutes: FastifyPluginAsyncTypebox<{ hasTag: boolean }> = async (app, { hasTag }) => {
   const { database } = app.deps;
 
   app.get(
@@ -47,13 +49,13 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Users of the current organisation, sorted by name.',
         tags: ['Users'],
         querystring: PageQuery,
-        response: { 200: pageOf('User'), ...errorResponses('bad_request') },
+        response: { 200: pageOf('User'), ...(hasTag && notModified), ...errorResponses('bad_request') },
       },
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
       reply.type('application/json; charset=utf-8');
-      return paginate(request, {
+      const page = await paginate(request, {
         path: '/users',
         columns: cursorColumns,
         locate: ({ name, id: text }) => {
@@ -65,6 +67,7 @@ export const userRoutes: FastifyPluginAsyncTypebox = async app => {
         cursorValues: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
         format: row => JSON.stringify(representUser(row)),
       });
+      return hasTag ? sendTagged(request, reply, page) : page;
     },
   );
 };

@@ -50,6 +50,6 @@ export const version202504: Version = {
     await api.register(pullRequestListRoutes, { represent: representPullRequest });
     await api.register(pullRequestRoutes, { represent: representPullRequest });
     await api.register(ruleRoutes);
-    await api.register(userRoutes);
+    await api.register(userRoutes, { hasTag: false });
   },
 };

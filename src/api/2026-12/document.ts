@@ -8,7 +8,7 @@ apply one`,
 blame.`,
   versions: `The paths have the version of the interface, \`2026-12\`. Within it, fields and endpoints are added, and nothing
 else changes: ignore fields that you don't know. The program's version is what \`pullscore --version\` prints.`,
-  caching: `Pages of lists have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if nothing has
+  caching: `Lists have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if nothing has
 changed. All other replies have \`Cache-Control: no-store\`.`,
 });
 
@@ -21,6 +21,7 @@ export const document: Version['document'] = {
     { name: 'Pull requests', description: 'Stored copies of pull requests, with score and breakdown' },
     { name: 'Changes', description: 'What has changed since: for copies elsewhere' },
     { name: 'Rules', description: 'How pull requests are scored' },
+    { name: 'Standings', description: 'Totals of scores' },
     { name: 'Users', description: 'The people who may hold access tokens' },
   ],
 };

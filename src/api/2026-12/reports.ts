@@ -6,6 +6,7 @@ import { formatId, parseId } from '../../ids.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
 import { readStandings } from '../../reports/standings.ts';
 import { errorResponses } from '../error-replies.ts';
+import { notModified, sendTagged } from '../page-cache.ts';
 import { dataOf } from '../pagination.ts';
 import { createPlaces } from '../places.ts';
 import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
@@ -223,13 +224,16 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'The latest 1,000 changes, most recent first.',
         response: {
           200: dataOf(Type.Unsafe<object[]>(Type.Array(Type.Ref('ScoreChange'))), 'The changes'),
+          ...notModified,
           ...errorResponses(unknown),
         },
       },
     },
-    async ({ caller: { organisationId }, params }) => {
-      const id = await requireId(organisationId, params.pullRequest);
-      return { data: (await listScoreChanges(database.executor, organisationId, id)).map(representChange) };
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      const id = await requireId(organisationId, request.params.pullRequest);
+      const data = (await listScoreChanges(database.executor, organisationId, id)).map(representChange);
+      return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
   );
 };

@@ -6,12 +6,14 @@ import { getOrganisation } from '../../database/organisations.ts';
 import { findApplication, getRuleset } from '../../database/rules.ts';
 import { findUserRow } from '../../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../../errors.ts';
+import { version as release } from '../../package.ts';
 import { readAudit } from '../../reports/audit.ts';
 import { readPlan } from '../../reports/plan.ts';
 import { applyRules } from '../../reports/rules.ts';
 import { checkFile, maxFileBytes } from '../../reports/rules-file.ts';
 import { invalidToken } from '../authentication.ts';
 import { errorResponses } from '../error-replies.ts';
+import { isUnchanged, notModified } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
 import { createRuleLists } from '../rules.ts';
 import { closedObject, Nullable } from '../validation.ts';
@@ -48,12 +50,16 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
           200: Type.Unsafe<Readable>(
             closedObject({ data: Type.Array(Type.Ref('Rule')), meta: RulesMeta }, { description: 'The rules' }),
           ),
+          ...notModified,
           ...errorResponses(),
         },
       },
     },
-    async ({ caller: { organisationId } }, reply) => {
+    async (request, reply) => {
+      const { organisationId } = request.caller;
       const { version, rules } = await readRuleList(organisationId);
+      // Another release may show the same rules in another way.
+      if (isUnchanged(request, reply, `"${release}.${version}"`)) return undefined as never;
       const applied = await findApplication(database.executor, organisationId, version);
       const meta: Static<typeof RulesMeta> = {
         version,

@@ -50,6 +50,6 @@ export const version202612: Version = {
     await api.register(changeRoutes);
     await api.register(ruleRoutes);
     await api.register(reportRoutes);
-    await api.register(userRoutes);
+    await api.register(userRoutes, { hasTag: true });
   },
 };

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { rescoreBatch } from '../../../src/sync/rescore.ts';
 import { createToken } from '../../support/tenants.ts';
@@ -162,4 +163,42 @@ describe('standings', () => {
     const { status, body } = await client.get(`/2026-12/standings?${query}`, reader);
     expect([status, body]).toMatchObject([400, { code: 'bad_request', parameter }]);
   });
+});
+
+test('every list has an ETag, which stands for it until something changes', async () => {
+  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', token);
+  const pullRequests = ['pull-requests', `members/${body.data[0]?.id}/pull-requests`, 'changes'];
+  const lists = [...pullRequests, `pull-requests/${id}/scores`, 'members', 'rules', 'users'];
+  const ask = (list: string, tag = '') => {
+    const headers = { authorization: `Bearer ${token}`, 'if-none-match': tag };
+    return service.app.inject({ url: `/2026-12/${list}`, headers });
+  };
+  await put(file('5'), { 'if-match': '*' });
+  while ((await rescoreBatch(service, world.organisation.id)) > 0);
+
+  const tags = new Map<string, string>();
+  for (const list of lists) {
+    const { statusCode, headers } = await ask(list);
+    expect([list, statusCode, headers]).toEqual([
+      list,
+      200,
+      expect.objectContaining({ etag: expect.any(String), 'cache-control': 'private, no-cache' }),
+    ]);
+    tags.set(list, String(headers.etag));
+  }
+  const statuses = () =>
+    Promise.all(lists.map(async list => [list, (await ask(list, tags.get(list))).statusCode] as const));
+  expect(await statuses()).toEqual(lists.map(list => [list, 304]));
+
+  await put(file('17'), { 'if-match': '*' });
+  while ((await rescoreBatch(service, world.organisation.id)) > 0);
+  world.web.addPullRequest({ author: world.acme.member('bert') });
+  await world.import();
+  await addUser(service.database.executor, {
+    organisationId: world.organisation.id,
+    name: 'New',
+    email: 'new@acme.example',
+    photoUrl: '',
+  });
+  expect(await statuses()).toEqual(lists.map(list => [list, 200]));
 });
