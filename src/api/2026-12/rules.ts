@@ -17,6 +17,7 @@ import { isUnchanged, notModified } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
 import { createRuleLists } from '../rules.ts';
 import { closedObject, Nullable } from '../validation.ts';
+import { Audit, Plan } from './plan.ts';
 import { report, whileConnected } from './report.ts';
 
 const RulesMeta = closedObject({
@@ -142,7 +143,7 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
           ),
         }),
         response: {
-          200: dataOf(Type.Unsafe<object>({ type: 'object' }), 'What `rules plan --json` prints'),
+          200: dataOf(Type.Ref(Plan), 'What the file would change'),
           ...errorResponses(invalidFile),
         },
       },
@@ -151,7 +152,9 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
       const signal = whileConnected(reply);
       const file = await readFile(request, signal);
       const { audit: withAudit = false } = request.query;
-      return { data: await readPlan(app.deps, request.caller.organisationId, file, { withAudit, signal }) };
+      const options = { withAudit, signal };
+      const { file: _, ...plan } = await readPlan(app.deps, request.caller.organisationId, file, options);
+      return { data: plan };
     },
   );
 
@@ -166,7 +169,7 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Search rules for ways to game them',
         description: 'Changes stored pull requests in small, cheap ways and scores them again. Saves nothing.',
         response: {
-          200: dataOf(Type.Unsafe<object>({ type: 'object' }), 'What `rules audit --json` prints'),
+          200: dataOf(Type.Ref(Audit), 'How the file can be gamed'),
           ...errorResponses(invalidFile),
         },
       },

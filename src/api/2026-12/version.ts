@@ -12,6 +12,7 @@ import { Change, changeRoutes } from './changes.ts';
 import { document } from './document.ts';
 import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
 import { Member, represent } from './member.ts';
+import { Audit, Plan } from './plan.ts';
 import { PullRequest, representPullRequest } from './pull-request.ts';
 import { reportRoutes, reportSchemas } from './reports.ts';
 import { ruleRoutes } from './rules.ts';
@@ -40,6 +41,8 @@ export const version202612: Version = {
     Rule,
     User,
     ...reportSchemas,
+    Plan,
+    Audit,
   ],
   async routes(api) {
     await api.register(accountRoutes);
