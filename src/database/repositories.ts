@@ -1,6 +1,7 @@
 import { and, eq, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
+import { renewContentVersion } from './content-versions.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
@@ -116,7 +117,10 @@ export async function saveRepositories(
   const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
   // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
-  if (renames) await requestRescoring(executor, organisationId, { urlsStale: true });
+  if (renames) {
+    await requestRescoring(executor, organisationId, { urlsStale: true });
+    await renewContentVersion(executor, organisationId);
+  }
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
     await requestUntrackedOfOtherOwners(executor, organisationId);
   }

@@ -8,6 +8,7 @@ import { estimateImport } from '../../src/sync/estimate-import.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
@@ -229,6 +230,24 @@ describe('the address of a pull request', () => {
     const stored = await storedPullRequests(world.service, home);
     expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
+  });
+
+  test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
+    const home = await world.newTenant();
+    const web = home.acme.repository('web');
+    web.openPullRequest();
+    world.github.clock.advance(120);
+    await compare(world, home);
+    type Named = PullRequestBody & { repository: string };
+    const read = async <Body>(path: string) => (await world.client.get<Body>(`/2026-12${path}`, home.token)).body;
+    const list = async () => (await read<PageBody<Named>>('/pull-requests')).data;
+    // From the third time on, a page comes from memory.
+    for (let time = 0; time < 3; time += 1) await list();
+    web.rename('site');
+    await compare(world, home);
+    const [listed] = await list();
+    expect(listed?.repository).toBe(web.fullName);
+    expect((await read<{ data: Named }>(`/pull-requests/${listed?.id}`)).data).toEqual(listed);
   });
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
