@@ -117,6 +117,9 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   print(`Docs   ${service.url}/docs`);
   printCurlLines(api, token, pullRequests);
   print();
+  print(styleText('dim', '# a client of /2026-12 that filters, and keeps a copy up to date: see demo/client.ts'));
+  print(`node --import tsx demo/client.ts ${service.url} ${token}`);
+  print();
   print(styleText('dim', '# to run commands in another terminal, paste this line there first'));
   print(exportLine({ ...settings, PORT: new URL(service.url).port }));
   print(`node dist/main.js rules export --organisation ${organisation.login}`);

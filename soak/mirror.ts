@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { connect, createMirror as createCopy, follow, list } from '../demo/client.ts';
 import type { Arena } from './arena.ts';
 import type { ModelOrganisation } from './model.ts';
-
-type Item = Readonly<Record<string, unknown>> & { id: string };
-type Change = { type: 'pull_request'; pull_request: Item } | { type: 'deletion'; id: string };
 
 /** How long the transactions of other histories may hold up the feed. */
 const maxWaitMs = 20_000;
@@ -18,46 +16,40 @@ export interface Mirror {
 }
 
 export function createMirror({ replica }: Arena, { token, github }: ModelOrganisation): Mirror {
-  const known = new Map<string, Item>();
-  let cursor: string | undefined;
+  const copy = createCopy();
   let pages = 0;
   const differences: string[] = [];
 
-  async function get(path: string, via: number) {
-    const { app } = await replica(via);
-    const { statusCode, body } = await app.inject({
-      url: `/2026-12/${path}`,
-      headers: { authorization: `Bearer ${token}` },
+  const clientOf = (via: number) =>
+    connect('http://localhost', token, {
+      async fetch({ url, headers }) {
+        const { app } = await replica(via);
+        const { statusCode, body } = await app.inject({ url, headers: Object.fromEntries(headers) });
+        if (![200, 503].includes(statusCode)) {
+          differences.push(`${github.login}: ${url} was answered ${statusCode} ${body}`);
+        }
+        return new Response(body, { status: statusCode });
+      },
     });
-    return { statusCode, body: JSON.parse(body) };
-  }
 
-  /** @returns whether something came; undefined without an answer, because a replica was killed */
-  async function readPage(via: number): Promise<boolean | undefined> {
-    const { statusCode, body } = await get(`changes?per_page=3${cursor === undefined ? '' : `&cursor=${cursor}`}`, via);
-    if (statusCode === 503) return undefined;
-    if (statusCode !== 200) {
-      differences.push(`${github.login}: changes were answered ${statusCode} ${JSON.stringify(body)}`);
-      return false;
-    }
-    for (const change of body.data as Change[]) {
-      if (change.type === 'deletion') known.delete(change.id);
-      else known.set(change.pull_request.id, change.pull_request);
-    }
+  /** @returns undefined after an error that was answered: a replica was killed, or it is a difference */
+  const answered = <Result>(work: Promise<Result>) =>
+    work.catch((error: Error) => {
+      if (error.cause === undefined) throw error;
+      return undefined;
+    });
+
+  async function readPage(via: number) {
+    const { cursor } = copy;
+    const changes = await answered(follow(clientOf(via), copy, 3));
     pages += 1;
-    if (pages % 5 > 0) cursor = body.meta.next_cursor;
-    return body.data.length > 0;
+    if (pages % 5 === 0) copy.cursor = cursor;
+    return changes;
   }
 
-  /** @returns undefined if a replica was killed meanwhile */
-  async function readList(): Promise<Map<string, Item> | undefined> {
-    const listed = new Map<string, Item>();
-    for (let next: string | null = ''; next !== null; ) {
-      const { statusCode, body } = await get(`pull-requests?per_page=100${next && `&cursor=${next}`}`, 0);
-      if (statusCode !== 200) return undefined;
-      for (const item of body.data as Item[]) listed.set(item.id, item);
-      next = body.meta.next_cursor;
-    }
+  async function readList() {
+    const listed: typeof copy.pullRequests = new Map();
+    for await (const each of list(clientOf(0))) listed.set(each.id, each);
     return listed;
   }
 
@@ -71,12 +63,12 @@ export function createMirror({ replica }: Arena, { token, github }: ModelOrganis
       await reading;
       const until = performance.now() + maxWaitMs;
       for (;;) {
-        while ((await readPage(0)) !== false);
-        const listed = await readList();
+        while (differences.length === 0 && (await readPage(0))?.length !== 0);
+        const listed = await answered(readList());
         if (differences.length > 0) return differences.splice(0);
-        if (isDeepStrictEqual(known, listed)) return [];
+        if (isDeepStrictEqual(copy.pullRequests, listed)) return [];
         if (performance.now() > until && listed !== undefined) {
-          return [`${github.login}: by its changes it has ${show(known)}, and the list ${show(listed)}`];
+          return [`${github.login}: by its changes it has ${show(copy.pullRequests)}, and the list ${show(listed)}`];
         }
         await delay(20);
       }
@@ -84,4 +76,4 @@ export function createMirror({ replica }: Arena, { token, github }: ModelOrganis
   };
 }
 
-const show = (items: ReadonlyMap<string, Item>) => JSON.stringify([...items.values()]);
+const show = (items: ReadonlyMap<string, object>) => JSON.stringify([...items.values()]);

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { createEnvironment, exportLine, startService } from '../demo/pullscore.ts';
 import { createHome, removeHome } from './support/home.ts';
 
-const program = fileURLToPath(new URL('../demo/demo.ts', import.meta.url));
+const programs = fileURLToPath(new URL('../demo', import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
 /** Settings of the user, which the demo must ignore. */
@@ -48,9 +48,9 @@ async function freePort(): Promise<string> {
   return String(port);
 }
 
-/** Starts it in its own process group, as a terminal does. */
-function startDemo(options: readonly string[] = [], environment = {}): Demo {
-  const child = spawn(process.execPath, ['--import', tsx, program, ...options], {
+/** Starts it, or its client, in its own process group, as a terminal does. */
+function startDemo(options: readonly string[] = [], environment = {}, program = 'demo.ts'): Demo {
+  const child = spawn(process.execPath, ['--import', tsx, join(programs, program), ...options], {
     env: { ...process.env, ...foreign, ...environment },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -169,6 +169,10 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     };
     expect(demo.output()).toContain(`http://127.0.0.1:${port} is ready`);
     expect(line).toContain(` PORT=${port} `);
+    const [, url = '', token = ''] = /^ +node --import tsx demo\/client.ts (\S+) (\S+)$/m.exec(demo.output()) ?? [];
+    const client = startDemo([url, token], {}, 'client.ts');
+    await client.shows(/^acme\/.* open {2}score .*\n\nCopied 12\d pull requests.*\nacme\/[\w-]+#\d+ .*score/ms);
+    client.child.kill();
     expect(await shell(`explain ${pullRequest}`)).toMatchObject({ organisation: 'acme' });
     // It asks the stand-in.
     expect(await shell('members sync --organisation acme')).toMatchObject({ members: 8 });

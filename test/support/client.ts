@@ -46,6 +46,14 @@ export function createClient(app: App) {
       send<Body>('PUT', url, token, options),
     delete: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
       send<Body>('DELETE', url, token, options),
+    /** For other clients. */
+    async fetch(request: Request): Promise<Response> {
+      const { pathname, search } = new URL(request.url);
+      const method = request.method as NonNullable<InjectOptions['method']>;
+      const headers = Object.fromEntries(request.headers);
+      const { status, body } = await send<unknown>(method, pathname + search, undefined, { headers });
+      return Response.json(body, { status });
+    },
   };
 }
 

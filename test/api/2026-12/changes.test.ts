@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { formatId, newId } from '../../../src/ids.ts';
-import { rescoreBatch } from '../../../src/sync/rescore.ts';
 import type { PullRequestBody } from '../../support/client.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken, insertPullRequests, type Tenant } from '../../support/tenants.ts';
@@ -28,60 +27,12 @@ async function read(tenant: Tenant, url: string): Promise<Page> {
   return body;
 }
 
-/** Puts what comes into the mirror until a page is empty. @returns the cursor from which to go on */
-async function follow(tenant: Tenant, mirror: Map<string, PullRequestBody>, url: string): Promise<string> {
-  await waitUntilSettled(database);
-  for (let next = url; ; ) {
-    const page = await read(tenant, next);
-    for (const change of page.data) {
-      if (change.type === 'deletion') mirror.delete(change.id);
-      else mirror.set(change.pull_request.id, change.pull_request);
-    }
-    if (page.data.length === 0) return page.meta.next_cursor;
-    next = page.links.next;
-  }
-}
-
 const insert = (tenant: Tenant, count: number) =>
   insertPullRequests(
     service,
     tenant,
     Array.from({ length: count }, (_, index) => 1_700_000_000 + index),
   );
-
-test('a client that follows the changes has what the list has: syncs, new rules, deletions and all', async () => {
-  const { token, web, acme } = world;
-  const mirror = new Map<string, PullRequestBody>();
-  let cursor = '';
-  const expectTheSame = async (url: string) => {
-    cursor = await follow(world, mirror, url);
-    const { body } = await client.get<{ data: PullRequestBody[] }>('/2026-12/pull-requests?per_page=100', token);
-    expect(mirror).toEqual(new Map(body.data.map(each => [each.id, each])));
-  };
-  const ada = acme.member('ada');
-  const sources = Array.from({ length: 5 }, (_, index) =>
-    web.addPullRequest({ author: ada, title: `Change ${index}` }),
-  );
-  await world.import();
-  await world.workOff();
-  await expectTheSame(`${feed}?per_page=2`);
-  expect(mirror.size).toBe(5);
-
-  const [first, second, third] = [...mirror.values()];
-  expect((await client.delete(`/2026-12/pull-requests/${first?.id}`, token)).status).toBe(200);
-  sources.find(({ number }) => number === second?.number)?.edit({ title: 'Ünïcode 🎉' });
-  expect((await client.put(`/2026-12/pull-requests/${second?.id}/sync`, token)).status).toBe(200);
-  await expectTheSame(cursorUrl(cursor));
-  expect(mirror.size).toBe(4);
-  expect(mirror.get(second?.id ?? '')).toMatchObject({ title: 'Ünïcode 🎉' });
-
-  const share = { expression: `number == ${third?.number}`, effect: { action: 'ADD' as const, value: '7' } };
-  await world.applyRules([{ name: 'One', description: '', is_enabled: true, logic: [share] }]);
-  while ((await rescoreBatch(service, world.organisation.id)) > 0);
-  await expectTheSame(cursorUrl(cursor));
-  expect(mirror.get(third?.id ?? '')?.score).toBe(7);
-  expect((await read(world, cursorUrl(cursor))).data).toEqual([]);
-});
 
 test('an empty page has a cursor, too, and an ETag until something changes', async () => {
   const tenant = await newTenant();
