@@ -3,6 +3,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { connect, createMirror, follow } from '../../demo/client.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
@@ -19,6 +20,7 @@ import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
+import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
@@ -79,7 +81,17 @@ describe('organisation remove', () => {
   test('deletes all that is stored for the organisation, and nothing of others', async () => {
     const [{ organisation, token, user }, other] = [await newTenant('leaving'), await newTenant('staying')];
     const before = await countRows(other.organisation.id);
-    expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3, members: 2, score_changes: 3 });
+    expect(await countRows(organisation.id)).toMatchObject({
+      pull_requests: 3,
+      members: 2,
+      score_changes: 3,
+      changes: 3,
+    });
+    const clientOf = (bearer: string) => connect('http://localhost', bearer, { fetch: world.client.fetch });
+    const [mirror, staying] = [createMirror(), createMirror()];
+    await waitUntilSettled(world.service.database);
+    while ((await follow(clientOf(token), mirror)).length > 0);
+    while ((await follow(clientOf(other.token), staying)).length > 0);
     const { executor } = world.service.database;
     await executor.insert(githubLimits).values({ credential: `App:${organisation.id}` });
     expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
@@ -93,6 +105,11 @@ describe('organisation remove', () => {
     expect(await executor.$count(githubLimits, eq(githubLimits.credential, `App:${organisation.id}`))).toBe(0);
     expect(await countRows(other.organisation.id)).toEqual(before);
     expect((await world.client.get('/2025-04/account', token)).status).toBe(401);
+    await expect(follow(clientOf(token), mirror)).rejects.toMatchObject({ cause: { code: 'unauthenticated' } });
+    await waitUntilSettled(world.service.database);
+    const cursor = staying.cursor;
+    expect(await follow(clientOf(other.token), staying)).toEqual([]);
+    expect([staying.cursor, staying.pullRequests.size]).toEqual([cursor, 3]);
     expect(user.email).toContain('leaving');
     expect(await runHere(environment, 'organisation', 'remove', 'leaving', '--yes')).toMatchObject({ code: 1 });
     expect(await runJson(environment, 'audit-log', '--organisation', 'leaving')).toMatchObject([
