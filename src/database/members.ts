@@ -161,45 +161,12 @@ const fields = {
 const isOfOrganisation = eq(members.organisationId, placeholder('organisationId'));
 const hasId = eq(members.id, placeholder('id'));
 
-/** Members that one statement reads. */
-const stepSize = 100;
-
-/** PostgreSQL's own text, because many members share a second. */
-const createdAtText = sql<string>`${members.createdAt}::text`;
-
-const presentMembers = createSelection(
-  'present_members',
-  query
-    .select({ ...fields, createdAtText })
-    .from(members)
-    .where(
-      and(
-        isOfOrganisation,
-        isNull(members.leftAt),
-        sql`(${members.createdAt}, ${members.id}) < (${placeholder('createdAtText')}::timestamptz, ${placeholder('id')})`,
-      ),
-    )
-    .orderBy(desc(members.createdAt), desc(members.id)),
-);
-
 const memberOfId = createSelection(
   'member_of_id',
   query.select(fields).from(members).where(and(isOfOrganisation, hasId)),
 );
 
 export type MemberRow = RowOf<typeof memberOfId>;
-
-/** Members who have not left, latest first, in steps that hold up no other request. */
-export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
-  let after = { createdAtText: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
-  for (;;) {
-    const rows = await database.readStep(limited(presentMembers, stepSize), { organisationId, ...after });
-    yield rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < stepSize) return;
-    after = { createdAtText: last.createdAtText, id: last.id };
-  }
-}
 
 /** In microseconds, because many members share a second. */
 const microseconds = sql<number>`(extract(epoch from ${members.createdAt}) * 1000000)::bigint`;
@@ -232,6 +199,22 @@ const memberPages = {
 export type MemberPageRow = RowOf<(typeof memberPages)['present']['next']>;
 
 export const beforeAllMembers = { microseconds: Infinity, id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/** Members that one statement reads. */
+const stepSize = 100;
+
+/** Members who have not left, latest first, in steps that hold up no other request. */
+export async function* readMembers(database: Database, organisationId: string): AsyncGenerator<readonly MemberRow[]> {
+  const step = limited(memberPages.present.next, stepSize);
+  let after: { microseconds: number | string; id: string } = beforeAllMembers;
+  for (;;) {
+    const rows = await database.readStep(step, { organisationId, ...after });
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < stepSize) return;
+    after = { microseconds: last.microseconds, id: last.id };
+  }
+}
 
 /**
  * Latest first; towards the previous page in reverse.
