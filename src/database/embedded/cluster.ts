@@ -18,7 +18,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { databaseUnavailable } from '../../errors.ts';
-import { findBinaries, makeFolder, removeUnfinished } from './binaries.ts';
+import { findBinaries, makeFolder } from './binaries.ts';
 
 /**
  * A data directory, and how to run a server on it. `postgresql` in the home is the folder that holds it; if root runs
@@ -78,7 +78,6 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   const store = isRoot ? rootStore : path;
   mkdirSync(path, { recursive: true, mode: 0o700 });
   if (isRoot && mkdirSync(store, { recursive: true }) !== undefined) chmodSync(store, 0o755);
-  removeUnfinished(store);
 
   const binaries = await findBinaries(store);
   if (isNew) {
