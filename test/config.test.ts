@@ -208,7 +208,7 @@ describe('the proxy for GitHub', () => {
   const proxy = 'http://proxy.example:3128';
   const proxyWith = (environment: Record<string, string>) => loadConfig(environment).github.proxy;
 
-  test('the proxy for GitHub is HTTPS_PROXY, or HTTP_PROXY if GITHUB_API_URL is not https', () => {
+  test('is HTTPS_PROXY, or HTTP_PROXY if GITHUB_API_URL is not https', () => {
     const both = { HTTPS_PROXY: proxy, HTTP_PROXY: 'http://other.example:80' };
     expect(proxyWith(both)).toEqual({ name: 'HTTPS_PROXY', url: proxy, place: proxy });
     const plain = { name: 'HTTP_PROXY', url: 'http://other.example:80', place: 'http://other.example' };
@@ -224,7 +224,7 @@ describe('the proxy for GitHub', () => {
     expect(variables).toEqual(['https_proxy', 'no_proxy', 'NO_PROXY']);
   });
 
-  test('the proxy for GitHub is shown without its password', () => {
+  test('is shown without its password', () => {
     const secret = 'http://me:hush@proxy.example:3128';
     expect(proxyWith({ HTTPS_PROXY: secret })).toMatchObject({ url: secret, place: proxy });
   });
@@ -316,7 +316,7 @@ describe('a secret', () => {
     ['GITHUB_APP_PRIVATE_KEY', '-----BEGIN PRIVATE KEY-----', ({ github }) => github.app?.privateKey],
     ['GITHUB_WEBHOOK_SECRET', 'a secret with spaces', ({ webhookSecrets }) => webhookSecrets[0]?.secret],
     ['METRICS_TOKEN', 'a-token-of-sixteen', ({ metricsToken }) => metricsToken],
-  ])('a secret can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
+  ])('can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
     const path = join(folder, name);
     writeFileSync(path, `  ${value}\n`);
     const others = name === 'GITHUB_APP_PRIVATE_KEY' ? { GITHUB_APP_ID: '1' } : {};
@@ -328,11 +328,11 @@ describe('a secret', () => {
     expect(loadConfig({ GITHUB_TOKEN_FILE: ' ' }).github.tokenName).toBe('GITHUB_TOKEN');
   });
 
-  test('a secret from a file is checked like any other', () => {
+  test('from a file is checked like any other', () => {
     expect(problemsOf({ DATABASE_URL_FILE: file })).toContain('DATABASE_URL must be a postgres:// address');
   });
 
-  test('a secret that is given and also read from a file is refused', () => {
+  test('that is given and also read from a file is refused', () => {
     expect(problemsOf({ GITHUB_TOKEN_FILE: file, GITHUB_TOKEN: 'ghp_1' })).toContain(
       'GITHUB_TOKEN and GITHUB_TOKEN_FILE are both set: unset one',
     );
@@ -420,7 +420,7 @@ test.each([
   if (url !== undefined && !expected) expect(isLoopback(new URL(url).hostname)).toBe(url.startsWith('http:'));
 });
 
-test('a loopback HOST is recognised in any form, and no other is', () => {
+test('a HOST counts as loopback in any of its forms, and only then', () => {
   expect(['::1', '127.0.0.1', 'localhost'].map(isLoopback)).toEqual([true, true, true]);
   expect(['::', '0.0.0.0', '127.example', 'pullscore'].map(isLoopback)).toEqual([false, false, false, false]);
 });

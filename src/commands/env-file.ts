@@ -22,7 +22,7 @@ export function readEnvFile(path: string): string {
     const text = found === undefined ? '' : readFileSync(path, 'utf8');
     // The first line that is not a comment shows whether another program would lose something.
     if (/^(?:\s*#.*\n?)*\s*(?:(?:export[ \t]+)?\w+[ \t]*=|$)/.test(text)) return text;
-    throw new CommandError(`${path} has something else than variables.`, 'Name another file with --output.');
+    throw new CommandError(`${path} contains something other than variables.`, 'Name another file with --output.');
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(

@@ -69,7 +69,7 @@ async function requireSession(client: pg.Client, url: string, processId: number)
     await second.end();
   }
   throw databaseUnavailable(
-    'DATABASE_URL leads to a pooler that pools transactions, and pullscore needs sessions of its own.',
+    'DATABASE_URL points to a pooler of transactions, and pullscore needs sessions of its own.',
     'Let it pool sessions (for PgBouncer, pool_mode = session), or connect to PostgreSQL directly; see docs/scaling.md.',
   );
 }

@@ -41,7 +41,7 @@ export const Reply = {
   Time: Type.String({ format: 'github-time', title: 'a time' }),
   /** An address that is safe as a link: `http` or `https`, not a script. */
   Link: Type.RegExp(/^https?:\/\/[^\s\p{Cc}]+$/u, { title: 'a web address' }),
-  /** Anything: a person without a photo is a person. To be read with {@link linkOrNone}. */
+  /** Anything: an odd address must not lose a person. To be read with {@link linkOrNone}. */
   OptionalLink: Type.Optional(Type.Unknown()),
   /** SHA-1 or SHA-256. */
   CommitSha: Type.RegExp(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, { title: 'a commit' }),

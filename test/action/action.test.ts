@@ -169,7 +169,7 @@ describe('the action', () => {
     expect(await inForce()).toBe(version);
   });
 
-  test('the action only checks the file of a fork, which has no token', async () => {
+  test('only checks the file of a fork, which has no token', async () => {
     expect(await plan(rules(7), { PULLSCORE_TOKEN: '' })).toMatchObject({
       code: 0,
       output: expect.stringContaining('was only checked'),

@@ -211,7 +211,7 @@ describe('a missing scope', () => {
 });
 
 describe("another organisation's object", () => {
-  test("another organisation's object gets 403 on all four endpoints, and stays unchanged", async () => {
+  test('gets 403 on all four endpoints, and stays unchanged', async () => {
     const owner = await world.newTenant();
     const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
     const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);

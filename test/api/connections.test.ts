@@ -125,7 +125,7 @@ describe('a Host', () => {
     '[::1',
     '%61',
     '',
-  ])('a Host of "%s" gets 400, not a link', async host => {
+  ])('of "%s" gets 400, not a link', async host => {
     expectError(await users(host), 400);
   });
 
@@ -170,7 +170,7 @@ test('a connection that is silent, or slow with its headers or body, is closed',
   expect([headersTimeout, requestTimeout]).toEqual([10_000, 30_000]);
 });
 
-test('a connection that breaks off in the middle of a request harms no other', async () => {
+test('a connection that breaks off in the middle of a request does not affect others', async () => {
   const { complaints } = service;
   const before = complaints.length;
   await Promise.all(

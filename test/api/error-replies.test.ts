@@ -157,7 +157,7 @@ describe('an error from a library', () => {
     [499, 400, 'As they say.'],
     [399, 500, 'Something went wrong on our side. It has been logged.'],
     [500, 500, 'Something went wrong on our side. It has been logged.'],
-  ])('an error from a library with the status %d becomes %d', async (given, status, message) => {
+  ])('with the status %d becomes %d', async (given, status, message) => {
     const reply = await replyTo(reported(given));
     expect([reply.status, reply.body]).toEqual([status, { message }]);
   });

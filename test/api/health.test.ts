@@ -431,7 +431,7 @@ describe('/openapi.json', () => {
       Object.entries(methods).map(([method, operation]) => ({ key: `${method.toUpperCase()} ${path}`, operation })),
     );
 
-  test('/openapi.json describes the nine endpoints of the specification and no other', () => {
+  test('describes the nine endpoints of the specification and no other', () => {
     expect(
       operations()
         .map(({ key }) => key)
@@ -451,7 +451,7 @@ describe('/openapi.json', () => {
     expect(document.security).toEqual([{ bearer: [] }]);
   });
 
-  test('/openapi.json has closed schemas whose properties are all required', () => {
+  test('has closed schemas whose properties are all required', () => {
     const open: string[] = [];
     let objects = 0;
     const visit = (schema: unknown, place: string): void => {
@@ -471,7 +471,7 @@ describe('/openapi.json', () => {
     expect(objects).toBeGreaterThan(20);
   });
 
-  test('/openapi.json names the scope that each operation needs', () => {
+  test('names the scope that each operation needs', () => {
     const scopes = operations().map(({ key, operation }) => [
       key.split(' ')[0],
       /Scope: `(\w+)`\.$/.exec(operation.description)?.[1],
@@ -481,7 +481,7 @@ describe('/openapi.json', () => {
     for (const [method, scope] of scopes) expect(scope).toBe(needed[method as keyof typeof needed]);
   });
 
-  test('/openapi.json gives each operation its error replies, all with the Error body', () => {
+  test('gives each operation its error replies, all with the Error body', () => {
     for (const { key, operation } of operations()) {
       const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;
       expect(Object.keys(errors), key).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503', 'default']));

@@ -41,7 +41,7 @@ const get = (path: string, token = world.token) =>
 
 const connectionsOf = ({ server }: Pick<App, 'server'>) => promisify(server.getConnections.bind(server))();
 
-test('a token whose replies of more than 16 MiB are not read gets 429, and no other', async () => {
+test('a token that leaves more than 16 MiB of replies unread gets 429, and others do not', async () => {
   const other = await createToken(service, world.user);
   const slow = await Promise.all([askWithoutReading(pages), askWithoutReading(pages)]);
   const refused = await get('/2025-04/account');

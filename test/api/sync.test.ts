@@ -249,7 +249,7 @@ describe("GitHub's points", () => {
     expect((await stored()).title).toBe(`Edited ${world.github.clock.now()}`);
   });
 
-  test("of shared GitHub points, an organisation's syncs get half, on all replicas, and harm no other", async () => {
+  test("an organisation's syncs get half of shared GitHub points, on all replicas, and leave the rest to others", async () => {
     const beta = world.github.organisation('beta');
     beta.member('bob');
     const other = await createTenant(world.service, { login: 'beta', githubId: beta.id, nodeId: beta.nodeId });

@@ -249,7 +249,7 @@ describe('a comparison that failed', () => {
       .map(line => line.replace(/, \d{4}-.{11} UTC:/, ','));
   };
   const found = (status: string) =>
-    expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → It is tried again`);
+    expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → The service tries again`);
 
   test('is a warning for an hour or two intervals after a success, then a problem', () => {
     expect(complaints(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);

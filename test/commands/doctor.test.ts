@@ -161,7 +161,7 @@ test('doctor names a session that holds the migration lock', async () => {
   );
 });
 
-test('doctor has no complaints about a healthy service in any area', async () => {
+test('doctor finds nothing wrong with a healthy service in any area', async () => {
   await hook();
   acme.repository('web').openPullRequest();
   await github.delivered();
@@ -502,7 +502,7 @@ describe('GitHub', () => {
 describe('an App', () => {
   const app = () => ({ GITHUB_TOKEN: undefined, GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey });
 
-  test('doctor has no complaints about an App with a webhook of its own', async () => {
+  test('doctor finds nothing wrong with an App with a webhook of its own', async () => {
     github.installApp(acme);
     await hook({ ofApp: true });
     expect(await complaints(app())).toEqual([]);
@@ -511,7 +511,7 @@ describe('an App', () => {
     expect(text).toContain('✓ acme: The App is installed and has all permissions that it needs.');
   });
 
-  test("doctor has no complaints about an App with the organisation's webhook", async () => {
+  test("doctor finds nothing wrong with an App with the organisation's webhook", async () => {
     github.installApp(acme);
     await hook();
     expect(await complaints(app())).toEqual([]);

@@ -328,7 +328,7 @@ describe('a score', () => {
     );
   });
 
-  test('a score is limited to 32 bits, and its explanation names rules that are no longer valid', async () => {
+  test('is limited to 32 bits, and its explanation names rules that are no longer valid', async () => {
     const max = '2147483647';
     await applyAndScore([rule('Old', ['title.length > 3', '1']), rule('Max', ['merged', max], ['merged', max])]);
     const text = await explain(id);

@@ -293,8 +293,8 @@ describe('github connect', () => {
       [link, 'is not a regular file'],
       [join(folder, 'directory'), 'is not a regular file'],
       [missing, "can't be written: ENOENT"],
-      [notes, 'has something else than variables'],
-      [page, 'has something else than variables'],
+      [notes, 'contains something other than variables'],
+      [page, 'contains something other than variables'],
     ] as const) {
       const refused = await runHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', path);
       expect(refused.code).toBe(1);

@@ -42,7 +42,7 @@ test.each([
   expect(existsSync(home)).toBe(false);
 });
 
-test('doctor makes no database, and reports that there is none', async () => {
+test('doctor does not create a database, and reports that there is none', async () => {
   const home = newHome();
   const { code, stdout } = await runHere(
     { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' },

@@ -328,7 +328,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
     expect(rowsOf(byFile)).toEqual(['ada 2 2', 'bert 2 2']);
   });
 
-  test('standings of repositories by a rules file give each repository its own total', async () => {
+  test('by a rules file give each repository its own total', async () => {
     const file = rulesFile('web.yaml', 'repository == "acme/web" ? 5 : 1');
     expect(rowsOf(await standingsJson(login, '--of', 'repositories', '--rules', file))).toEqual([
       'acme/web 2 10',

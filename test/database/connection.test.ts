@@ -39,7 +39,7 @@ test('a pooler of transactions is refused in one line, before it leaves a lock b
   const target = await createEmptyDatabase();
   const { url } = await poolerOf(target, 'transaction');
   await expect(migrateDatabase(url)).rejects.toMatchObject({
-    text: 'DATABASE_URL leads to a pooler that pools transactions, and pullscore needs sessions of its own. Let it pool sessions (for PgBouncer, pool_mode = session), or connect to PostgreSQL directly; see docs/scaling.md.',
+    text: 'DATABASE_URL points to a pooler of transactions, and pullscore needs sessions of its own. Let it pool sessions (for PgBouncer, pool_mode = session), or connect to PostgreSQL directly; see docs/scaling.md.',
   });
   const locks = `select 1 from pg_locks where locktype = 'advisory' and database = (
     select oid from pg_database where datname = current_database())`;

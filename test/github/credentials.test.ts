@@ -61,7 +61,7 @@ describe('a token', () => {
     expect(inspect(error, { depth: 12 })).not.toContain(github.token);
   });
 
-  test('a token that lacks rights leads to an error about credentials', async () => {
+  test('that lacks rights leads to an error about credentials', async () => {
     const { github, acme, client } = await start();
     github.fault({ kind: 'reply', status: 403, body: { message: 'Resource not accessible by personal access token' } });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_credentials' });
@@ -96,7 +96,7 @@ describe('a redirect', () => {
     },
   );
 
-  test('a redirect to another scheme on the same host is not followed', async () => {
+  test('to another scheme on the same host is not followed', async () => {
     const { github, client } = await start();
     const other = new URL('/graphql', github.apiUrl.replace('http:', 'https:'));
     github.fault({ kind: 'redirect', location: other.href });
@@ -105,7 +105,7 @@ describe('a redirect', () => {
     expect(github.count()).toBe(1);
   });
 
-  test('a redirect within the same address is followed with the same method', async () => {
+  test('within the same address is followed with the same method', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: '/graphql?again' });
     expect((await client.findOrganisation({ login: 'acme' }))?.login).toBe('acme');
@@ -122,7 +122,7 @@ describe('a redirect', () => {
     expect(github.count()).toBe(4);
   });
 
-  test('a redirect to an invalid address is a failure', async () => {
+  test('to an invalid address is a failure', async () => {
     const { github, client } = await start();
     github.fault({ kind: 'redirect', location: 'http://[' });
     expect(await errorOf(client.findOrganisation({ login: 'acme' }))).toMatchObject({ code: 'github_failed' });
@@ -155,7 +155,7 @@ describe('an App', () => {
     );
   });
 
-  test('an App that may not read members does not count as seeing them all', async () => {
+  test('that may not read members does not count as seeing them all', async () => {
     const { client, acme, github } = await startApp();
     delete github.grants.permissions.members;
     expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ isPublicOnly: true });

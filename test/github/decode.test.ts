@@ -30,7 +30,7 @@ describe('a property', () => {
   const schemaAt = (path: string) =>
     path.split('.').reduceRight<TSchema>((schema, name) => Type.Object({ [name]: schema }), Text);
 
-  test.each(['one.two.three', 'empty'])('a property that exists is read: %s', path => {
+  test.each(['one.two.three', 'empty'])('that exists is read: %s', path => {
     expect(decode(schemaAt(path), reply)).toBe(reply);
   });
 
@@ -52,7 +52,7 @@ describe('a property', () => {
     expect(() => decode(Type.Object({ length: Count }), value)).toThrow(/^it is .*, not an object$/);
   });
 
-  test('a property named __proto__ changes nothing', () => {
+  test('named __proto__ changes nothing', () => {
     const hostile = parseReply('{"__proto__": {"a": "text"}, "constructor": {"prototype": {"a": "text"}}}');
     expect(() => decode(Type.Object({ a: Text }), hostile)).toThrow('a is undefined, not text');
     expect(({} as { a?: unknown }).a).toBeUndefined();
@@ -60,7 +60,7 @@ describe('a property', () => {
 });
 
 describe('the message', () => {
-  test('the message about an unexpected value names the path, what was found, and what was expected', () => {
+  test('about an unexpected value names the path, what was found, and what was expected', () => {
     expect(problemOf(Text, 5)).toBe('a is 5, not text');
     expect(problemOf(Count, 'many')).toBe('a is "many", not a count');
     expect(problemOf(Flag, {})).toBe('a is object, not true or false');
@@ -72,7 +72,7 @@ describe('the message', () => {
     expect(problemOf(OneOf('OPEN', 'CLOSED'), 'AJAR')).toBe('a is "AJAR", not one of OPEN, CLOSED');
   });
 
-  test('the message about a nullable value names the path of the wrong part', () => {
+  test('about a nullable value names the path of the wrong part', () => {
     const author = Nullable(Type.Object({ login: Text, databaseId: Nullable(Id) }));
     expect(problemOf(author, 'alice')).toBe('a is "alice", not an object');
     expect(problemOf(author, { login: 5 })).toBe('a.login is 5, not text');
@@ -80,7 +80,7 @@ describe('the message', () => {
     expect(problemOf(Entries(author), [null, { login: 'alice' }, {}])).toBe('a.2.login is undefined, not text');
   });
 
-  test('the message about an unexpected value shows sixty characters of it at most', () => {
+  test('about an unexpected value shows sixty characters of it at most', () => {
     expect(problemOf(Count, 'x'.repeat(100))).toBe(`a is "${'x'.repeat(59)}, not a count`);
   });
 });

@@ -151,7 +151,7 @@ describe('a reply', () => {
     expect(github.count()).toBe(4);
   });
 
-  test('a reply over the size limit is a failure that names the limit', async () => {
+  test('over the size limit is a failure that names the limit', async () => {
     const { error } = await errorUnder({ kind: 'oversize', mebibytes: 3 }, { maxReplyBytes: 2 * 1024 * 1024 });
     expect(error).toMatchObject({ code: 'github_failed', tooMuch: true });
     expect(error.message).toContain('2 MiB');
@@ -167,7 +167,7 @@ describe('a reply', () => {
     expect(error).toMatchObject({ code: 'github_failed', message: expect.stringContaining('status 500') });
   });
 
-  test('a reply of any content leads to a result or a ServiceError', async () => {
+  test('of any content leads to a result or a ServiceError', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId } = web.openPullRequest();
     const entry = fc.anything({ withNullPrototype: false, maxDepth: 3 });

@@ -203,7 +203,7 @@ describe('a rate limit', () => {
     [{ 'x-ratelimit-reset': String(now + 600) }, 'guessed 60'],
     [{ 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 7],
     [{ 'retry-after': 'soon', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now + 600) }, 600],
-  ])('a rate limit with the headers %j lasts %s seconds', (headers, expected) => {
+  ])('with the headers %j lasts %s seconds', (headers, expected) => {
     expect(wait(headers)).toBe(expected);
   });
 
@@ -231,7 +231,7 @@ describe('a rate limit', () => {
 });
 
 describe('a request that fails', () => {
-  test('a request that fails because of one of our own errors fails with that error', () => {
+  test('because of one of our own errors fails with that error', () => {
     const own = new GithubError('github_timeout', 'Ours.');
     expect(errorOfRequest(own, '', url)).toBe(own);
     expect(errorOfRequest(httpError('around', 500, {}, own), '', url)).toBe(own);
@@ -281,7 +281,7 @@ describe('a request that fails', () => {
     expect(translated(httpError(message, status)).flags).toEqual(flags);
   });
 
-  test('a request that fails because of a time limit is a timeout', () => {
+  test('because of a time limit is a timeout', () => {
     const error = httpError('x', undefined, {}, new DOMException('late', 'TimeoutError'));
     expect(translated(error)).toMatchObject({ code: 'github_timeout', flags: ['tooMuch'] });
     const aborted = httpError('x', undefined, {}, new DOMException('stop', 'AbortError'));

@@ -96,7 +96,7 @@ describe('fetching pull requests by id', () => {
     },
   );
 
-  test('a fetch takes no pull request for gone if GitHub does not say which ones failed', async () => {
+  test('a pull request does not count as gone if GitHub does not say which ones failed', async () => {
     const { github, web, client } = await start();
     const ids = Array.from({ length: 3 }, () => web.openPullRequest().nodeId);
     github.fault({

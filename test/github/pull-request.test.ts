@@ -214,7 +214,7 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject(expected);
   });
 
-  test('a pull request that two deleted accounts opened and merged does not count as self-merged', async () => {
+  test('that two deleted accounts opened and merged does not count as self-merged', async () => {
     const { acme, web, client } = await start();
     const pullRequest = web.openPullRequest({ author: acme.member('alice') });
     pullRequest.merge(acme.member('bob'));

@@ -64,13 +64,13 @@ describe('an entry', () => {
     expect(result).toMatchObject({ status: 'found', pullRequest: { nodeId: 'PR_7', sourceUpdatedAt: 1_769_860_807 } });
   });
 
-  test('an entry that GitHub does not show is gone', () => {
+  test('that GitHub does not show is gone', () => {
     expect(statusOf(null)).toBe('gone');
     expect(statusOf(undefined)).toBe('gone');
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'))).toBe('gone');
   });
 
-  test('an entry of which a part failed has failed', () => {
+  test('of which a part failed has failed', () => {
     expect(statusOf(null, failure(['nodes', 1], 'NOT_FOUND'), failure(['nodes', 1]))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1], 'NOT_FOUND'))).toBe(said);
     expect(statusOf(node, failure(['nodes', 1, 'files']))).toBe(said);
@@ -98,7 +98,7 @@ describe('an entry', () => {
     },
   );
 
-  test('an entry that is not valid has failed', () => {
+  test('that is not valid has failed', () => {
     expect(statusOf({ ...node, number: 'one' })).toBe(
       'GitHub\'s reply about the pull requests is not valid: number is "one", not a count. Try again later.',
     );
@@ -133,7 +133,7 @@ describe('a page', () => {
     [9, true, 'next'],
     [9, false, 'before'],
     [0, false, null],
-  ])('a page of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
+  ])('of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
     expect(readMembers(holder(totalCount, hasNextPage, endCursor), 'before')).toMatchObject({
       totalCount,
       hasNextPage,
@@ -145,7 +145,7 @@ describe('a page', () => {
     [null, null],
     [null, 'before'],
     ['before', 'before'],
-  ])('a page with the end cursor %j after %j leads nowhere', (endCursor, after) => {
+  ])('with the end cursor %j after %j leads nowhere', (endCursor, after) => {
     expect(() => readMembers(holder(9, true, endCursor), after)).toThrow(
       new UnexpectedReply('endCursor leads nowhere'),
     );
@@ -155,7 +155,7 @@ describe('a page', () => {
     [null, true, 'next'],
     [9, 'yes', 'next'],
     [9, true, 5],
-  ])('a page with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
+  ])('with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
     expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
   });
 });

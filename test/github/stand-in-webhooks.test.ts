@@ -215,7 +215,7 @@ describe('a webhook of the stand-in', () => {
     });
   });
 
-  test('a webhook of the stand-in that nobody accepts fails alone', async () => {
+  test('that nobody accepts fails alone', async () => {
     const { github, web } = await start();
     await github.close();
     const { opened } = web.openPullRequest();

@@ -9,7 +9,7 @@ import { scorersOf } from '../support/scorer.ts';
 import { startWorld } from '../support/world.ts';
 import { apply, newStored, rule, scoreHistory, storedPullRequests } from '../sync/support.ts';
 
-test('re-scoring and a plan end right and blame no rules, whenever their processes are killed', async () => {
+test('re-scoring and a plan finish correctly, and no rules are suspended, whenever their processes are killed', async () => {
   requireBuild();
   const world = await startWorld();
   const home = await world.newTenant();

@@ -134,7 +134,7 @@ test('rules in force that break a bound are suspended, and the audit log names t
   ]);
 });
 
-test('a process that something else ends is replaced, and no rules are blamed', async () => {
+test('a process that is ended from outside is replaced, and its rules are not suspended', async () => {
   const scorer = newScorer();
   await expect(score(scorer, 'a', 'crash of entry 1')).rejects.toMatchObject({ code: 'overloaded' });
   const jobs = Array.from({ length: 20 }, (_, index) => score(scorer, 'b', `x${index}`));

@@ -191,7 +191,7 @@ test.each([
   expect(problems(text)).toEqual([problem]);
 });
 
-test('a mistake is told with its line, the rule, the entry and the part, and hides no other one', () => {
+test('a mistake is reported with its line, rule, entry and part, and does not hide others', () => {
   const long = (letter: string) => letter.repeat(90);
   const text = `
 rule: []

@@ -266,7 +266,7 @@ describe('scores', () => {
     await enable(home, false);
   });
 
-  test('scores that an operator turns off during their publication stay off', async () => {
+  test('that an operator turns off during their publication stay off', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);

@@ -218,7 +218,7 @@ describe('members', () => {
     }
   });
 
-  test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {
+  test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
     const { home } = await withRepositories([], 0);
     world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
     await compare(world, home);

@@ -136,7 +136,7 @@ describe('pull requests that are not kept', () => {
 });
 
 describe('members', () => {
-  test('members who rename themselves keep their id', async () => {
+  test('who rename themselves keep their id', async () => {
     const home = await world.newTenant();
     const [author] = [...home.acme.members.values()];
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -187,7 +187,7 @@ describe('a repository', () => {
     expect(await storedRepositories(home)).toMatchObject([{ name: web.fullName }]);
   });
 
-  test('a repository whose organisation is renamed on GitHub keeps its row', async () => {
+  test('whose organisation is renamed on GitHub keeps its row', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);

@@ -86,7 +86,7 @@ describe('an import', () => {
     );
   });
 
-  test('an import that runs again brings in what has changed since', async () => {
+  test('that runs again brings in what has changed since', async () => {
     const home = await world.newTenant();
     fill(home, 'web', 60);
     await run(home);
@@ -200,7 +200,7 @@ describe('an import', () => {
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
 
-  test('has no more than two pages of listed pull requests waiting', async () => {
+  test('keeps at most two pages of listed pull requests waiting', async () => {
     const home = await world.newTenant();
     fill(home, 'web', 500);
     let most = 0;
@@ -268,7 +268,7 @@ describe('an estimate', () => {
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('an estimate since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
+  test('since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
     const home = await world.newTenant();
     fill(home, 'old', 3);
     const now = world.github.clock.now();
@@ -316,7 +316,7 @@ describe('an estimate', () => {
     expect(total.seconds).toBeCloseTo(seconds, 0);
   });
 
-  test("an estimate of more than an hour's points includes a wait for each hour", () => {
+  test("of more than an hour's points includes a wait for each hour", () => {
     const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
     const { total } = estimateOf(
       {
@@ -418,7 +418,7 @@ describe('an interrupted import', () => {
     expect(await run(home)).toMatchObject({ seen: 130 });
   });
 
-  test('an interrupted import also reads a repository that was created since', async () => {
+  test('also reads a repository that was created since', async () => {
     const home = await world.newTenant();
     fill(home, 'web', 160);
     await interruptIn(home, 1);
@@ -526,7 +526,7 @@ describe('a repository that GitHub does not serve', () => {
     world.github.clearFaults();
   });
 
-  test('a repository that GitHub does not serve in a page of repositories holds up no others', async () => {
+  test('does not hold up the others of its page', async () => {
     const home = await world.newTenant();
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };

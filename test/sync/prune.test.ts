@@ -82,7 +82,7 @@ describe('audit events', () => {
   const kept = async () =>
     (await listAuditEvents(service.database.executor, {}))?.map(({ action, subject }) => `${action} ${subject}`);
 
-  test('audit events of syncs are kept for 90 days, and others for three years', async () => {
+  test('of syncs are kept for 90 days, and others for three years', async () => {
     for (const age of ['89 days', '91 days', '1090 days', '1100 days']) {
       await add('pull_request.sync', age);
       await add('token.create', age);
@@ -96,7 +96,7 @@ describe('audit events', () => {
     ]);
   });
 
-  test('audit events of a removed organisation are kept until three years after its removal', async () => {
+  test('of a removed organisation are kept until three years after its removal', async () => {
     const [long, recently] = [newId(), newId()];
     await add('organisation.add', '2000 days', long);
     await add('organisation.remove', '1100 days', long);

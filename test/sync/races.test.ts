@@ -233,7 +233,7 @@ describe('a delivery', () => {
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
   });
 
-  test('a delivery that is stored late does not lower the ticket of its sync request', async () => {
+  test('that is stored late does not lower the ticket of its sync request', async () => {
     const home = await world.newTenant();
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openSession(world);

@@ -339,7 +339,7 @@ describe('a fetch that fails', () => {
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
   });
 
-  test('a rate limit on a further page defers all pull requests, and blames none', async () => {
+  test('a rate limit on a further page defers all pull requests, and none counts as failed', async () => {
     const home = await world.newTenant();
     const opened = open(home, 2);
     opened[0]?.push({
@@ -498,7 +498,7 @@ describe('a pull request that makes every request for it fail', () => {
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
 
-  test('no pull request is blamed if only their number is too expensive', async () => {
+  test('pull requests do not count as failed if only their number is too expensive', async () => {
     const home = await world.newTenant();
     const opened = open(home, 50);
     const dropped = opened.slice(30).map(({ nodeId }) => nodeId);
@@ -763,7 +763,7 @@ describe('a rate limit', () => {
     },
   );
 
-  test('a rate limit without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
+  test('without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
     const blocked = async () => {
@@ -791,7 +791,7 @@ describe('a rate limit', () => {
     expect(await blocked()).toBe(60);
   });
 
-  test('a rate limit with a time does not lengthen the wait of a later one without', async () => {
+  test('with a time does not lengthen the wait of a later one without', async () => {
     const home = await world.newTenant();
     await request(home, ...open(home, 1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
@@ -872,7 +872,7 @@ describe('a turn', () => {
     expect(await pause(other)).toBeLessThan(0.1);
   });
 
-  test('a turn that costs thirty points is paced by them, and leaves other organisations their points', async () => {
+  test('that costs thirty points is paced by them, and leaves other organisations their points', async () => {
     const [large, small] = [await world.newTenant(), await world.newTenant()];
     setPoints(world.github, 900);
     const files = Array.from({ length: 3_000 }, (_, index) => ({

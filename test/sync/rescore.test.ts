@@ -63,7 +63,7 @@ async function applyDuringSplit(home: TenantOnGithub, newRule: RuleDefinition): 
 }
 
 describe('scores', () => {
-  test('scores and their breakdown come from the ruleset in force when they are saved', async () => {
+  test('and their breakdown come from the ruleset in force when they are saved', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
     await sync(world.service, home, pullRequest);
@@ -301,7 +301,7 @@ describe('re-scoring', () => {
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
   });
 
-  test('re-scoring that never ends on three replicas holds up neither a deletion nor new rules', async () => {
+  test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
     const home = await world.newTenant();
     const replicas = [world.service, await world.replica(), await world.replica()];
     await newStored(world.service, home, 8_000);
@@ -332,7 +332,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 7_999 }]);
   });
 
-  test('re-scoring that is requested again while batches are split still ends', async () => {
+  test('that is requested again while batches are split still ends', async () => {
     const home = await world.newTenant();
     // More than are split at once.
     await newStored(world.service, home, 20_001);
@@ -342,7 +342,7 @@ describe('re-scoring', () => {
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
   });
 
-  test('re-scoring that is requested again while a remainder is split replaces its batches', async () => {
+  test('that is requested again while a remainder is split replaces its batches', async () => {
     const home = await world.newTenant();
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
@@ -390,7 +390,7 @@ describe('re-scoring', () => {
     expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
-  test('re-scoring under a ruleset without any valid rule gives zero', async () => {
+  test('under a ruleset without any valid rule gives zero', async () => {
     const home = await world.newTenant();
     await newStored(world.service, home, 1);
     await apply(world.service, home, rule('additions'));

@@ -38,7 +38,7 @@ describe('a text', () => {
     expect(truncate(text, 5)).toBe(expected);
   });
 
-  test('a text of any kind fits after it is cut', () => {
+  test('of any kind fits after it is cut', () => {
     const scripts = 'a 漢किี้ﾞ각ᅡ👩‍💻🏽🇩1️⃣م\u0301\u200b';
     const texts = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
@@ -51,12 +51,12 @@ describe('a text', () => {
     );
   });
 
-  test('a text that is cut keeps the marks on a character, however many', () => {
+  test('that is cut keeps the marks on a character, however many', () => {
     const marked = `a${'\u0301'.repeat(100_000)}`;
     expect(truncate(`${marked}bcdef`, 5)).toBe(`${marked}bcd…`);
   });
 
-  test('a text of 64 KB is cut within milliseconds, whatever it holds', () => {
+  test('of 64 KB is cut within milliseconds, whatever it holds', () => {
     const texts = ['Größe 漢字 ok ', '👩‍', '\u0301', 'कि'].map(part => part.repeat(65_536 / part.length));
     const cut = () => {
       for (const text of texts) truncate(text, 80);
@@ -101,7 +101,7 @@ describe('a table', () => {
     ]);
   });
 
-  test('a table without rows is a hint', () => {
+  test('without rows is a hint', () => {
     expect(table(['NAME'], [], 'none')).toBe('none');
   });
 

@@ -260,7 +260,7 @@ describe('a comment', () => {
     expect((await stored('Talked about'))?.score).toBe(0);
   });
 
-  test('a comment on a pull request that waits to be fetched raises the floor of that fetch', async () => {
+  test('on a pull request that waits to be fetched raises the floor of that fetch', async () => {
     const { service, web, acme, github } = world;
     const source = web.openPullRequest({ title: 'New and talked about' });
     expect(await post(service, source.open())).toMatchObject(taken);
@@ -272,7 +272,7 @@ describe('a comment', () => {
     expect(rows).toEqual([{ github_id: String(source.id), floor: source.updatedAt }]);
   });
 
-  test('a comment on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
+  test('on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
     const { service, web, acme } = world;
     const comment = web.openPullRequest().comment(acme.member('bob'));
     expect(await post(service, comment)).toMatchObject({
@@ -386,14 +386,14 @@ describe('an ignored delivery', () => {
 });
 
 describe('an organisation', () => {
-  test('an organisation known only by its login is found by it, in any case', async () => {
+  test('known only by its login is found by it, in any case', async () => {
     const { service, github } = world;
     await createTenant(service, { login: 'Beta-Corp' });
     const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
     expect(await post(service, beta)).toMatchObject(taken);
   });
 
-  test('an organisation that shares a GUID with another does not take its delivery away', async () => {
+  test('that shares a GUID with another does not take its delivery away', async () => {
     const { service, github, web } = world;
     const gamma = github.organisation('gamma');
     await createTenant(service, { login: 'gamma', githubId: gamma.id });

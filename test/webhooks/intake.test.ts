@@ -190,7 +190,7 @@ describe('a delivery without a working database', () => {
     expect((await post(after, about(1), { guid: 'b' })).status).toBe(202);
   });
 
-  test('a delivery gets 503 while PostgreSQL takes no more connections, and is taken when sent again', async () => {
+  test('a delivery gets 503 while PostgreSQL refuses connections, and is accepted when sent again', async () => {
     const role = `limited_${randomUUID().slice(0, 8)}`;
     await execute(`create role ${role} login password 'of the tests' connection limit 0`);
     await execute(`grant all on all tables in schema public to ${role}`);

@@ -43,11 +43,11 @@ const sendSmall = () => send(payloadOf(25_000));
 const tooMany = 'Too many request bodies at once. Send it again in a few seconds.';
 
 describe('a payload', () => {
-  test('a payload of 5 MB is taken', async () => {
+  test('of 5 MB is taken', async () => {
     expect(await send(large)).toMatchObject({ status: 202, message: 'Accepted.' });
   });
 
-  test('a payload of more than 5 MB is 413, by its announced length or by what arrives', async () => {
+  test('of more than 5 MB is 413, by its announced length or by what arrives', async () => {
     const chunk = `${(maxBytes + 1).toString(16)}\r\n${'x'.repeat(maxBytes + 1)}\r\n0\r\n\r\n`;
     for (const request of [`${head(maxBytes + 1)}\r\n`, `${head('chunked')}\r\n${chunk}`]) {
       const { status, body } = await exchange(port, request);
@@ -55,14 +55,14 @@ describe('a payload', () => {
     }
   });
 
-  test('a payload in chunks is taken like one with a length', async () => {
+  test('in chunks is taken like one with a length', async () => {
     const body = payloadOf(1_000);
     const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
     const signed = `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n`;
     expect((await exchange(port, `${signed}${chunks.join('')}0\r\n\r\n`)).status).toBe(202);
   });
 
-  test('a payload that its sender breaks off does not count as a failure of the database', async () => {
+  test('that its sender breaks off does not count as a failure of the database', async () => {
     const { complaints } = service;
     const before = complaints.length;
     (await stall(service.app, port, `${head(1_000)}\r\n{`)).socket.destroy();

@@ -42,7 +42,7 @@ describe('a signed payload', () => {
     ['a nested __proto__ key', JSON.stringify(pullRequest).replace('"id":5', '"id":5,"a":[{"__proto__":1}]')],
     ['a name that is not UTF-8', Buffer.from('{"\xff', 'latin1')],
   ];
-  test.each(bodies)('a signed payload that is or has %s is 400 and leaves no row', async (_, body) => {
+  test.each(bodies)('that is or has %s is 400 and leaves no row', async (_, body) => {
     for (const event of ['pull_request', 'organization', 'push']) {
       expect((await post(service, { event }, { body })).status).toBe(400);
     }
@@ -60,7 +60,7 @@ describe('a signed payload', () => {
     ['a delivery of odd characters', { 'x-github-delivery': "';--" }],
     ['two deliveries', { 'x-github-delivery': ['a', 'b'] }],
   ];
-  test.each(headers)('a signed payload with %s in its headers is 400', async (_, changed) => {
+  test.each(headers)('with %s in its headers is 400', async (_, changed) => {
     const { status, message } = await post(
       service,
       { event: 'pull_request', payload: pullRequest },
@@ -261,7 +261,7 @@ describe("GitHub's published examples", () => {
   const require = createRequire(import.meta.url);
   const published: { name: string; examples: object[] }[] = require('@octokit/webhooks-examples');
 
-  test("GitHub's published examples are all acknowledged with 200 and a reason", async () => {
+  test('are all acknowledged with 200 and a reason', async () => {
     const reasons = new Map<string, number>();
     for (const { name, examples } of published) {
       for (const payload of examples) {
@@ -281,7 +281,7 @@ describe("GitHub's published examples", () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test("GitHub's published examples of pull requests are taken if their owner is tracked", async () => {
+  test('of pull requests are taken if their owner is tracked', async () => {
     const { pull_request: examples = [] } = Object.fromEntries(published.map(each => [each.name, each.examples]));
     await createTenant(service, { login: 'Codertocat', githubId: 21_031_067 });
     await createTenant(service, { login: 'octo-org' });

@@ -70,7 +70,7 @@ describe('a signature', () => {
     ['one with a digit changed', { 'x-hub-signature-256': whole.slice(0, -1) + (whole.endsWith('0') ? '1' : '0') }],
     ['10,000 characters', { 'x-hub-signature-256': `sha256=${'a'.repeat(10_000)}` }],
   ];
-  test.each(bad)('a signature that is %s is 401 and leaves no row', async (_, headers) => {
+  test.each(bad)('that is %s is 401 and leaves no row', async (_, headers) => {
     const { status, message } = await post(service, delivery, { headers });
     expect([status, message]).toEqual([401, mismatch]);
     expect(await countRows(service)).toEqual(nothing);
@@ -91,7 +91,7 @@ describe('a signature', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('a signature over the exact bytes is taken, with a byte order mark or odd white space, too', async () => {
+  test('over the exact bytes is taken, with a byte order mark or odd white space, too', async () => {
     for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
       expect((await post(service, delivery, { body })).status).toBe(202);
     }
@@ -130,7 +130,7 @@ describe('secrets', () => {
       await createTenant(service, { login: 'globex', githubId: 2 });
     });
 
-    test("an organisation's secret speaks for its login in any case, and for no other organisation", async () => {
+    test("an organisation's secret is valid for its login in any case, and for no other organisation", async () => {
       const restricted = await startWith(`Acme:${old}, globex:${fresh}`);
       expect((await post(restricted, claims(1, 'acme'), { secret: old })).status).toBe(202);
       for (const [claim, secret] of [
@@ -242,7 +242,7 @@ describe('a content type', () => {
     'text/html, application/json',
     'multipart/form-data; x=application/json',
   ];
-  test.each(wrong)('a content type of "%s" is 415, before any other check', async type => {
+  test.each(wrong)('of "%s" is 415, before any other check', async type => {
     const form = `payload=${encodeURIComponent(text)}`;
     for (const [body, headers] of [
       [text, {}],
@@ -264,7 +264,7 @@ describe('a content type', () => {
     'Application/JSON',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
-  ])('a content type of %s is accepted', async type => {
+  ])('of %s is accepted', async type => {
     expect((await post(service, { event: 'ping' }, { headers: { 'content-type': type } })).status).toBe(200);
   });
 });

@@ -30,7 +30,7 @@ export const organisations = defineCheck('organisations', 'organisations', logs,
       removedAt === null
         ? []
         : warning(
-            `${name} is being removed since ${showTime(removedAt)} UTC; a running service finishes that.`,
+            `The removal of ${name} began at ${showTime(removedAt)} UTC; a running service finishes it.`,
             `To do it now: ${program} organisation remove ${name} --yes`,
           ),
     );
@@ -207,7 +207,7 @@ export const checkRuns = defineCheck('background', 'checks', logs, {
     const { waiting, failing, parked, example } = facts;
     if (scope.config.github.app === undefined) {
       return warning(
-        'Scores are to be shown on GitHub, which only a GitHub App can do, and there is none in this shell.',
+        'Scores are to be shown on GitHub. Only a GitHub App can do that, and this shell has none.',
         `Set up an App: ${command(scope, 'github connect')}. Or turn it off: ${command(scope, 'checks disable')}`,
       );
     }
@@ -232,10 +232,7 @@ function checkFailure({ config, organisation }: OrganisationScope): Verdict | fa
   const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
   // If no comparison succeeds for an hour, or for two intervals, GitHub has more than a short failure.
   const verdict = age > Math.max(3_600, 2 * config.comparisonInterval) ? problem : warning;
-  return verdict(
-    failure.text,
-    'It is tried again by itself. What has to be fixed is in the environment of the service.',
-  );
+  return verdict(failure.text, 'The service tries again by itself. Fix the cause in its environment.');
 }
 
 export const comparison = defineCheck('background', 'comparison', logs, {
