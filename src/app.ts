@@ -11,6 +11,7 @@ import { addOperationRoutes } from './api/health.ts';
 import { serveDocumentation } from './api/openapi.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { boundReplies } from './api/replies.ts';
+import { createRuleLists } from './api/rules.ts';
 import { serveVersion } from './api/serve-version.ts';
 import { compileValidator } from './api/validation.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
@@ -22,6 +23,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     readonly deps: Deps;
     readonly sendPage: SendPage;
+    readonly readRuleList: ReturnType<typeof createRuleLists>;
     readonly admitBodies: AdmitBodies;
     readonly refuseUnread: ReturnType<typeof boundReplies>;
   }
@@ -81,6 +83,7 @@ export async function buildApp(
 
   app.decorate('deps', deps);
   app.decorate('sendPage', createPageCache());
+  app.decorate('readRuleList', createRuleLists(deps.database));
   app.decorate('admitBodies', createBodyBudget());
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {

@@ -65,17 +65,18 @@ export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
  */
 export function sendList(
   reply: FastifyReply,
-  pieces: Iterable<string> | AsyncIterable<string>,
+  pieces: Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
   meta?: object,
 ): Readable {
   reply.type('application/json; charset=utf-8');
   const text = async function* () {
     yield '{"data":[';
-    let separator = '';
+    let isFirst = true;
     for await (const piece of pieces) {
-      if (piece === '') continue;
-      yield separator + piece;
-      separator = ',';
+      if (piece.length === 0) continue;
+      if (!isFirst) yield ',';
+      isFirst = false;
+      yield piece;
       // A fast client would take all pieces in one round of the event loop.
       await setImmediate();
     }

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Database } from '../database/client.ts';
 import { findRulesetVersion, type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
+import { bytesOf } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 import { closedObject, namedObject } from './validation.ts';
 
@@ -23,10 +24,10 @@ export const Rule = namedObject('Rule', {
   created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
 });
 
-/** @returns a function that gives the rules in force, each as JSON, and their version */
+/** @returns a function that gives the rules in force, each as the bytes of its JSON, and their version */
 export function createRuleLists(database: Database) {
   /** By organisation and version. Requests that come together share one: it may have 20 MB. */
-  const lists = new LRUCache<string, readonly string[], string>({
+  const lists = new LRUCache<string, readonly Buffer[], string>({
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: rules => rules.reduce((size, rule) => size + rule.length, 1),
     fetchMethod: async (_key, _stale, { context: organisationId }) =>
@@ -48,5 +49,7 @@ export function createRuleLists(database: Database) {
 
 /** The logic is JSON already. */
 const represent = ({ id, name, description, isEnabled, logic, createdAt }: RuleRow) =>
-  `{"id":"${formatId('rul', id)}","name":${JSON.stringify(name)},"description":${JSON.stringify(description)},` +
-  `"is_enabled":${isEnabled === 't'},"logic":${logic},"created_at":${createdAt}}`;
+  bytesOf(
+    `{"id":"${formatId('rul', id)}","name":${JSON.stringify(name)},"description":${JSON.stringify(description)},` +
+      `"is_enabled":${isEnabled === 't'},"logic":${logic},"created_at":${createdAt}}`,
+  );

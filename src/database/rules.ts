@@ -25,6 +25,7 @@ const latestRules = createSelection(
     .from(rulesTable)
     .where(eq(rulesTable.organisationId, placeholder('organisationId')))
     .orderBy(desc(rulesTable.createdAt), desc(rulesTable.position)),
+  ['name', 'description', 'logic'],
 );
 
 export type RuleRow = RowOf<typeof latestRules>;

@@ -3,11 +3,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { errorResponses } from '../error-replies.ts';
 import { dataOf, sendList } from '../pagination.ts';
-import { createRuleLists } from '../rules.ts';
 
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
-  const readRuleList = createRuleLists(app.deps.database);
-
   app.get(
     '/rules',
     {
@@ -22,6 +19,6 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         },
       },
     },
-    async ({ caller }, reply) => sendList(reply, (await readRuleList(caller.organisationId)).rules),
+    async ({ caller }, reply) => sendList(reply, (await app.readRuleList(caller.organisationId)).rules),
   );
 };

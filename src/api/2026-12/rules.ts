@@ -15,7 +15,6 @@ import { invalidToken } from '../authentication.ts';
 import { errorResponses } from '../error-replies.ts';
 import { isUnchanged, notModified } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
-import { createRuleLists } from '../rules.ts';
 import { closedObject, Nullable } from '../validation.ts';
 import { Audit, Plan } from './plan.ts';
 import { report, whileConnected } from './report.ts';
@@ -37,7 +36,6 @@ const AppliedRules = closedObject({
 
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  const readRuleList = createRuleLists(database);
 
   app.get(
     '/rules',
@@ -58,7 +56,7 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
-      const { version, rules } = await readRuleList(organisationId);
+      const { version, rules } = await app.readRuleList(organisationId);
       // Another release may show the same rules in another way.
       if (isUnchanged(request, reply, `"${release}.${version}"`)) return undefined as never;
       const applied = await findApplication(database.executor, organisationId, version);
