@@ -21,7 +21,7 @@ RUN npm run build && mkdir /release \
 
 FROM node
 # Pages are made of short-lived texts: with room for these a page takes a seventh less processor time.
-ENV NODE_ENV=production NODE_OPTIONS="--max-semi-space-size=64 --max-old-space-size=768" HOST=0.0.0.0 PORT=3000
+ENV NODE_ENV=production NODE_OPTIONS="--max-semi-space-size=32 --max-old-space-size=768" HOST=0.0.0.0 PORT=3000
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 RUN ln -s /app/dist/main.js /usr/local/bin/pullscore

@@ -21,7 +21,7 @@ export async function startProcess(
   environment: Record<string, string> = {},
 ): Promise<Running> {
   // As `npm start` has it, for the service and for what it is measured against.
-  const child = spawn(process.execPath, ['--max-semi-space-size=64', ...operands], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=32', ...operands], {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
