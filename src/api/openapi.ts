@@ -3,6 +3,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../config.ts';
 import { license } from '../package.ts';
+import { addExamples } from './examples.ts';
 import type { Version } from './version.ts';
 
 const svg = (viewBox: string, content: string) =>
@@ -58,7 +59,8 @@ const documentOptions = ({ publicUrl }: Pick<Config, 'publicUrl'>, { info, tags 
  * one is for the page at `/docs`: whatever the public address is, browsers let the page ask only the address under which
  * they opened it.
  */
-export async function serveDocument(api: FastifyInstance, { document }: Version): Promise<void> {
+export async function serveDocument(api: FastifyInstance, version: Version): Promise<void> {
+  const { document } = version;
   await api.register(swagger, documentOptions(api.deps.config, document));
   const serve = (path: string, write: () => object) => {
     let bytes: Buffer | undefined;
@@ -68,13 +70,14 @@ export async function serveDocument(api: FastifyInstance, { document }: Version)
       return bytes;
     });
   };
-  serve(document.path, () => api.swagger());
+  const write = () => addExamples(api.swagger(), version);
+  serve(document.path, write);
   const root =
     document.path
       .replace(/[^/]+$/, '')
       .replaceAll(/[^/]+/g, '..')
       .replace(/^\//, '') || '.';
-  serve(document.path.replace('.json', '.page.json'), () => ({ ...api.swagger(), servers: [{ url: root }] }));
+  serve(document.path.replace('.json', '.page.json'), () => ({ ...write(), servers: [{ url: root }] }));
 }
 
 /** Serves the page that shows the documents, the first one first. */

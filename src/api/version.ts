@@ -11,6 +11,8 @@ export interface Version {
     readonly path: string;
     readonly info: { title: string; description: string; version: string };
     readonly tags: { name: string; description: string }[];
+    /** Bodies of replies that are no errors, by the id of their operation. */
+    readonly examples?: Readonly<Record<string, unknown>>;
   };
   /** What pages of other origins may send. */
   readonly cors: { readonly methods: string[]; readonly headers: string[] };

@@ -28,7 +28,7 @@ export interface OpenApiDocument {
 export interface OpenApiOperation {
   operationId: string;
   description: string;
-  responses: Record<string, { description: string; content: Record<string, { schema: Schema }> }>;
+  responses: Record<string, { description: string; content?: Record<string, { schema: Schema; example?: unknown }> }>;
 }
 
 export interface CheckedReply {
@@ -56,13 +56,23 @@ export async function createReplyCheck(app: App) {
     (/^(http:\/\/[^/]+)?\/2026-12([/?#]|$)/.test(url) ? second : first)?.(reply, method, url);
 }
 
-function createCheck(document: OpenApiDocument) {
+/** Lists the mistakes of a value against a schema in the document, which the path of its names leads to. */
+export function createSchemaCheck(document: OpenApiDocument) {
   const { Ajv2020 } = createRequire(import.meta.resolve('fastify'))('ajv/dist/2020.js') as {
     Ajv2020: new (options: object) => Ajv;
   };
   const ajv = new Ajv2020({ strict: false, allErrors: true })
     .addFormat('uri', text => URL.canParse(text))
     .addSchema(document, 'openapi');
+  return (value: unknown, ...path: string[]): unknown => {
+    const check = ajv.getSchema(`openapi#/${path.map(escapePointer).join('/')}`);
+    check(value);
+    return check.errors ?? [];
+  };
+}
+
+function createCheck(document: OpenApiDocument) {
+  const mistakesIn = createSchemaCheck(document);
   const templates = Object.keys(document.paths).map(path => ({
     path,
     shape: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
@@ -77,15 +87,13 @@ function createCheck(document: OpenApiDocument) {
     if (method === 'HEAD') return;
     const path = templates.find(({ shape }) => shape.test(url.replace(/^http:\/\/[^/]+|\?.*/gs, '')))?.path;
     const responses = path === undefined ? undefined : document.paths[path]?.[method.toLowerCase()]?.responses;
-    let schema = '/components/schemas/Error';
+    let schema = ['components', 'schemas', 'Error'];
     if (path !== undefined && responses !== undefined) {
       const entry = String(status) in responses ? String(status) : 'default';
-      schema = `/paths/${escapePointer(path)}/${method.toLowerCase()}/responses/${entry}/content/application~1json/schema`;
+      schema = ['paths', path, method.toLowerCase(), 'responses', entry, 'content', 'application/json', 'schema'];
     } else {
       expect(status, 'a reply outside the document is an error').toBeGreaterThanOrEqual(400);
     }
-    const check = ajv.getSchema(`openapi#${schema}`);
-    check(JSON.parse(reply.body));
-    expect(check.errors ?? [], `${method} ${url} → ${status}: ${reply.body}`).toEqual([]);
+    expect(mistakesIn(JSON.parse(reply.body), ...schema), `${method} ${url} → ${status}: ${reply.body}`).toEqual([]);
   };
 }

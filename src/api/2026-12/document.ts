@@ -1,3 +1,4 @@
+import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
 import { introduction } from '../openapi.ts';
 import type { Version } from '../version.ts';
 
@@ -24,4 +25,5 @@ export const document: Version['document'] = {
     { name: 'Standings', description: 'Totals of scores' },
     { name: 'Users', description: 'The people who may hold access tokens' },
   ],
+  examples,
 };
