@@ -1,5 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { withClient } from './database.ts';
+import { connect, createMirror, follow } from '../demo/client.ts';
+import { startGithub } from '../test/support/github/server.ts';
+import { joinEmptied, withClient } from './database.ts';
 import { startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
@@ -7,8 +10,76 @@ import { joinStored, pullRequests } from './stored.ts';
 const rounds = 3;
 const perPage = 100;
 
+const webhooks = 750;
+const webhooksPerSecond = 25;
+const pauseMs = 100;
+const maxMs = 1_000;
+const secret = 'a secret of the benchmark';
+
+export const measureChanges = async (): Promise<Row[]> => [await measureFollowing(), await measureReading()];
+
+/** How long after each webhook was accepted its pull request is in a copy that a client keeps by the feed. */
+async function measureFollowing(): Promise<Row> {
+  const github = await startGithub();
+  const organisation = github.organisation('bench');
+  const author = organisation.member('ada');
+  const server = await joinEmptied('changes', organisation);
+  const service = await startProcess(['dist/main.js', 'serve'], {
+    DATABASE_URL: server.url,
+    GITHUB_API_URL: github.apiUrl,
+    GITHUB_TOKEN: github.token,
+    GITHUB_WEBHOOK_SECRET: secret,
+    RECONCILE_INTERVAL: '0',
+    PORT: '0',
+    LOG_LEVEL: 'error',
+  });
+  const address = `http://127.0.0.1:${service.port}`;
+  try {
+    const client = connect(address, server.token);
+    const mirror = createMirror();
+    const acceptedAt = new Map<string, number>();
+    const arrivedAt = new Map<string, number>();
+    const following = async (count: number) => {
+      for (; arrivedAt.size < count; await delay(pauseMs)) {
+        await follow(client, mirror);
+        const now = performance.now();
+        for (const { external_id: id } of mirror.pullRequests.values()) if (!arrivedAt.has(id)) arrivedAt.set(id, now);
+      }
+    };
+    const delivering = async (count: number) => {
+      const begin = performance.now();
+      const deliveries: Promise<unknown>[] = [];
+      for (let index = 0; index < count; index += 1) {
+        await delay(Math.max(0, begin + (index * 1_000) / webhooksPerSecond - performance.now()));
+        const pullRequest = organisation.repository('web').addPullRequest({ author });
+        const accepted = github.deliver(`${address}/webhooks/github`, secret, pullRequest.open());
+        deliveries.push(accepted.then(() => acceptedAt.set(String(pullRequest.id), performance.now())));
+      }
+      await Promise.all(deliveries);
+    };
+    // The first one starts the scorer.
+    await Promise.all([following(1), delivering(1)]);
+    acceptedAt.clear();
+    await Promise.all([following(1 + webhooks), delivering(webhooks)]);
+    const waits = [...acceptedAt].map(([id, at]) => (arrivedAt.get(id) ?? Number.NaN) - at).sort((a, b) => a - b);
+    const share = (part: number) => Math.round(waits[Math.ceil(waits.length * part) - 1] ?? Number.NaN);
+    return {
+      what: `max until a client that asks /changes every ${pauseMs} ms has what a webhook brought, ${webhooksPerSecond} webhooks a second`,
+      against: 'a second',
+      ratio: share(1) / maxMs,
+      target: 1,
+      comparison: 'at most',
+      detail: `p50 ${share(0.5)} ms, p99 ${share(0.99)} ms, max ${share(1)} ms`,
+    };
+  } finally {
+    await service.stop();
+    await server.leave();
+    await github.close();
+  }
+}
+
 /** The feed of changes from its beginning, a page after the other, against the same rows by hand, as many at once. */
-export async function measureChanges(): Promise<Row[]> {
+async function measureReading(): Promise<Row> {
   const server = await joinStored();
   const service = await startProcess(['dist/main.js', 'serve'], {
     DATABASE_URL: server.url,
@@ -30,16 +101,14 @@ export async function measureChanges(): Promise<Row[]> {
       own.push(await seconds(() => readFeed(`http://127.0.0.1:${service.port}/2026-12/changes`, server.token)));
       plain.push(await withClient(server.url, client => seconds(() => readRows(client, server.organisationId))));
     }
-    return [
-      {
-        what: `${pullRequests.toLocaleString('en')} pull requests from /changes, ${perPage} on a page`,
-        against: 'select of the same rows by hand, without HTTP',
-        ratio: median(plain) / median(own),
-        target: 0.5,
-        comparison: 'at least',
-        detail: `${median(own).toFixed(1)} s to ${median(plain).toFixed(1)} s`,
-      },
-    ];
+    return {
+      what: `${pullRequests.toLocaleString('en')} pull requests from /changes, ${perPage} on a page`,
+      against: 'select of the same rows by hand, without HTTP',
+      ratio: median(plain) / median(own),
+      target: 0.5,
+      comparison: 'at least',
+      detail: `${median(own).toFixed(1)} s to ${median(plain).toFixed(1)} s`,
+    };
   } finally {
     await service.stop();
     await server.leave();
