@@ -30,7 +30,7 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses;
 
-interface ErrorOptions {
+export interface ErrorOptions {
   cause?: unknown;
   parameter?: string | undefined;
   retryAfter?: number;

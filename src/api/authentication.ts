@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hashAccessToken, isAccessToken, type Scope } from '../access-token.ts';
 import { type Caller, findCallers, writeTokenUse } from '../database/access-tokens.ts';
 import type { Deps } from '../deps.ts';
-import { forbidden, unauthenticated } from '../errors.ts';
+import { type ErrorOptions, forbidden, unauthenticated } from '../errors.ts';
 import { headerValues } from './addresses.ts';
 
 declare module 'fastify' {
@@ -21,7 +21,8 @@ const refusal = unauthenticated('Unauthenticated.', 'Send a valid token in the h
 export const invalidToken = () => refusal;
 
 /** For another organisation's object and for a missing scope. */
-export const unauthorized = (action?: string) => forbidden('This action is unauthorized.', action);
+export const unauthorized = (action?: string, options: ErrorOptions = {}) =>
+  forbidden('This action is unauthorized.', action, options);
 
 /** How exact the stored time of a token's last use is. A write for each request would cost more than most requests. */
 const lastUseAccuracySeconds = 600;

@@ -9,6 +9,7 @@ import {
   badRequest,
   databaseUnavailable,
   type ErrorCode,
+  type ErrorOptions,
   errorStatuses,
   internal,
   methodNotAllowed,
@@ -49,7 +50,8 @@ export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode,
   };
 }
 
-export const unknownId = (what: string) => notFound(`There is no ${what} with this id.`);
+export const unknownId = (what: string, options: ErrorOptions = {}) =>
+  notFound(`There is no ${what} with this id.`, undefined, options);
 
 /** Converts the errors of Fastify, its plugins and the database. */
 function asServiceError(error: FastifyError | Error, request: FastifyRequest): ServiceError {

@@ -37,13 +37,21 @@ export const memberLinks = ({ id }: MemberRow, base: string) => ({
   pull_requests: `${base}/members/${formatId('mem', id)}/pull-requests`,
 });
 
-/** @throws ServiceError `not_found`, or `forbidden` for a member of another organisation */
-export async function getMember(database: Database, organisationId: string, text: string): Promise<MemberRow> {
+/**
+ * @param options names the parameter that has the id, if it is not in the path
+ * @throws ServiceError `not_found`, or `forbidden` for a member of another organisation
+ */
+export async function getMember(
+  database: Database,
+  organisationId: string,
+  text: string,
+  options?: { parameter: string },
+): Promise<MemberRow> {
   const id = parseId('mem', text);
   const row = id === undefined ? undefined : await findMemberRow(database, organisationId, id);
   if (row !== undefined) return row;
-  if (id !== undefined && (await memberExistsAnywhere(database, id))) throw unauthorized();
-  throw unknownId('member');
+  if (id !== undefined && (await memberExistsAnywhere(database, id))) throw unauthorized(undefined, options);
+  throw unknownId('member', options);
 }
 
 export const memberRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentMember }> = async (app, { represent }) => {

@@ -53,7 +53,8 @@ export const compileValidator: FastifySchemaCompiler<unknown> = route => {
       if (typeOf(name) === 'boolean' && /^(true|false)$/.test(text)) value[name] = text === 'true';
     }
     if (check.Check(value)) return { value };
-    const name = check.Errors(value).First()?.path.slice(1) ?? '';
+    // A JSON pointer.
+    const name = (check.Errors(value).First()?.path.slice(1) ?? '').replaceAll('~1', '/').replaceAll('~0', '~');
     return { error: badRequest(describe(name, properties, value[name]), undefined, { parameter: name }) };
   };
 };

@@ -40,7 +40,7 @@ const cursorColumns = Type.Object({
   // `xid8` has 64 bits.
   transaction: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
   from: Type.String(),
-  recorded_at: Type.Integer({ minimum: 0 }),
+  recorded_at: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   id: Type.String(),
   listed: Type.Optional(Type.String()),
   database: Type.String({ pattern: '^[0-9a-f]{32}$' }),

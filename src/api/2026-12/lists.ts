@@ -166,8 +166,9 @@ export const pullRequestListRoutes: FastifyPluginAsyncTypebox = async app => {
     (request, reply) =>
       app.sendPage(request, reply, async () => {
         const { member } = request.query;
-        const found =
-          member === undefined ? undefined : await getMember(database, request.caller.organisationId, member);
+        const { organisationId } = request.caller;
+        const options = { parameter: 'member' };
+        const found = member === undefined ? undefined : await getMember(database, organisationId, member, options);
         return paginatePullRequests(database, request, '/pull-requests', found?.id);
       }),
   );

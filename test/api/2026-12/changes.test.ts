@@ -66,6 +66,7 @@ test('a cursor of another list, version or organisation is 400', async () => {
     [tenant.token, encode({ ...own, from: 'mem_x' })],
     [tenant.token, encode({ ...own, listed: '' })],
     [tenant.token, encode({ ...own, recorded_at: 1.5 })],
+    [tenant.token, encode({ ...own, recorded_at: 1e19 })],
     [tenant.token, encode({ ...own, more: 1 })],
   ] as const) {
     const { status, body } = await client.get(cursorUrl(cursor), token);
