@@ -26,7 +26,7 @@ export function githubCommands(program: PullscoreCommand, context: Context): voi
     .command('connect')
     .description('create a GitHub App for an organisation, with all that the service needs')
     .requiredOption('--organisation <login>', "the organisation's login")
-    .option('--port <number>', 'where the page is served on this machine (default: any free port)', parsePort, 0)
+    .option('--port <number>', 'where the page is served on this machine; 0 is any free port', parsePort, 0)
     .option('--code <code>', 'the code in the address to which GitHub sent the browser, if that page did not load')
     .option('--output <file>', 'where the credentials are written', '.env')
     .option('--yes', 'do not ask before values in the file are replaced')
