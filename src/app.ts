@@ -12,6 +12,7 @@ import { serveDocumentation } from './api/openapi.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
 import { boundReplies } from './api/replies.ts';
 import { createRuleLists } from './api/rules.ts';
+import { buildSerializer } from './api/serializer.ts';
 import { serveVersion } from './api/serve-version.ts';
 import { compileValidator } from './api/validation.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
@@ -76,6 +77,7 @@ export async function buildApp(
     },
     // Errors before routing, such as a path that can't be decoded.
     frameworkErrors: sendError,
+    schemaController: { compilersFactory: { buildSerializer } },
     clientErrorHandler: handleClientError,
     // The maximum size of the headers: an overlong id gets 404, like any unknown one.
     routerOptions: { maxParamLength: 16 * 1024 },
