@@ -32,6 +32,9 @@ export interface Change {
   row: PullRequestRow | undefined;
 }
 
+/** Entries that one step looks through, if the step before found that all of its pull requests have changed again. */
+const maxEntries = 1_000;
+
 /** Ranges that one step looks through, each of up to a thousand pull requests, while they have all changed again. */
 const maxRanges = 10;
 
@@ -68,16 +71,20 @@ const listedPage = createPage(
   [asc(pullRequests.id)],
 );
 
-/** All but the limit: a step's entries, each with its pull requests, or once without. */
-const createStep = (limit: number) => {
+/** A step's pull requests, and its last entry: once without one if it has none. */
+const createStep = (limit: number, entryLimit = limit) => {
   const position = sql`${placeholder('transaction')}::xid8, ${placeholder('fromId')}::uuid, ${placeholder('id')}::uuid`;
   const entries = sql`(
-    select *, count(*) filter (where from_id <> until_id) over (order by transaction, from_id rows unbounded preceding) as ranges
+    select *, lead(from_id) over (order by transaction, from_id) is null as is_last
     from (
-      select *, ${recordedAt} as recorded from changes
-      where ${and(isOfOrganisation, isSettled)} and (transaction, from_id, until_id) > (${position})
-      order by transaction, from_id limit ${limit}
-    ) as next
+      select *, count(*) filter (where from_id <> until_id) over (order by transaction, from_id rows unbounded preceding) as ranges
+      from (
+        select *, ${recordedAt} as recorded from changes
+        where ${and(isOfOrganisation, isSettled)} and (transaction, from_id, until_id) > (${position})
+        order by transaction, from_id limit ${sql.raw(String(entryLimit))}
+      ) as next
+    ) as counted
+    where ranges <= ${maxRanges}
   ) as entries`;
   // A range may have been read in part.
   const firstId = sql`case when (transaction, from_id) = (${placeholder('transaction')}::xid8, ${placeholder('fromId')}::uuid)
@@ -90,7 +97,7 @@ const createStep = (limit: number) => {
   ) as changed on not is_deletion`;
   return limited(
     createSelection(
-      'changes',
+      `changes_in_${entryLimit}`,
       query
         .select({
           transaction: sql<string>`transaction`,
@@ -102,13 +109,14 @@ const createStep = (limit: number) => {
           bytes: sql<number | null>`changed.bytes`,
         })
         .from(sql`${entries} left join ${changed}`)
-        .where(sql`ranges <= ${maxRanges}`)
+        .where(sql`changed.id is not null or is_deletion or is_last`)
         .orderBy(sql`transaction, from_id, changed.id`),
     ),
     limit,
   );
 };
 const steps = new Map<number, ReturnType<typeof createStep>>();
+const longStep = createStep(100, maxEntries);
 
 const entryAt = createSelection(
   'change_entry',
@@ -193,12 +201,13 @@ async function readLogged(
   organisationId: string,
   from: FeedPosition,
   limit: number,
+  isFirst: boolean,
 ): Promise<Step> {
   const step = steps.get(limit) ?? createStep(limit);
   steps.set(limit, step);
-  const all = await database.readStep(step, { organisationId, ...from });
+  const all = await database.readStep(isFirst ? step : longStep, { organisationId, ...from });
   let bytes = 0;
-  const keys = all.filter((key, index) => {
+  const keys = all.slice(0, limit).filter((key, index) => {
     bytes += Number(key.bytes ?? 0);
     return index === 0 || bytes <= maxPageBytes;
   });
@@ -231,10 +240,10 @@ export async function readChanges(
   limit: number,
 ): Promise<{ changes: Change[]; position: FeedPosition; database: string } | undefined> {
   let position = known?.position ?? (await startReading(database, organisationId));
-  let step: Step;
+  let step: Step | undefined;
   do {
     const read = position.listedId === undefined ? readLogged : readListed;
-    step = await read(database, organisationId, position, limit);
+    step = await read(database, organisationId, position, limit, step === undefined);
     position = step.position;
   } while (step.changes.length === 0 && !step.isEnd);
   const identity = await readIdentity(database);

@@ -114,6 +114,29 @@ test('a change during the first reading comes at its end, also of what was read 
   expect(came).toEqual([ids[2], ids[3], ids[4], ids[0], ids[4], `${gone} deleted`]);
 });
 
+test('a reader passes thousands of entries of what has changed again in a few steps', async () => {
+  const { place } = await readToEnd();
+  await database.executor.execute(sql`
+    insert into changes (organisation_id, transaction, from_id, until_id)
+    select ${organisationId}::uuid, pg_current_xact_id(), id, id
+    from (select gen_random_uuid() as id from generate_series(1, 2500)) as ids`);
+  await change(ids[0] as string);
+  await change(ids[1] as string);
+  await waitUntilSettled(database);
+  let steps = 0;
+  const counting: Database = {
+    ...database,
+    readStep: (selection, values) => {
+      steps += 1;
+      return database.readStep(selection, values);
+    },
+  };
+  const found = await read(place, 1, counting);
+  expect(found?.changes.map(({ id }) => id)).toEqual([ids[0]]);
+  expect(steps).toBeLessThan(10);
+  expect((await readToEnd(found)).came).toEqual([ids[1]]);
+});
+
 test('a range comes in pages, each pull request once, unless it changes again', async () => {
   const { place } = await readToEnd();
   const more = (await add(40)).sort();
