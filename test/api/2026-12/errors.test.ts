@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../../src/ids.ts';
-import type { MemberBody } from '../../support/client.ts';
 import { closing, startReplica } from '../../support/service.ts';
-import { createToken, insertPullRequests } from '../../support/tenants.ts';
+import { createToken } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 
 const world = await startWorld();
@@ -66,21 +65,6 @@ describe('errors of 2026-12', () => {
   ])('/users?%s gets 400, which names the parameter', async (query, parameter, message) => {
     const { status, body } = await client.get(`/2026-12/users?${query}`, token, { headers });
     expect([status, body]).toEqual([400, { message, code: 'bad_request', request_id, parameter }]);
-  });
-
-  test('an unknown or foreign member in the parameter `member` gets an error that names it', async () => {
-    const foreign = await world.newTenant();
-    await insertPullRequests(service, foreign, [1]);
-    const [member] = (await client.get<{ data: MemberBody[] }>('/2026-12/members', foreign.token)).body.data;
-    for (const [id, status, code] of [
-      ['', 404, 'not_found'],
-      [formatId('mem', newId()), 404, 'not_found'],
-      [member?.id, 403, 'forbidden'],
-    ] as const) {
-      const error = { status, code, request_id };
-      expect(await codeOf(`/2026-12/pull-requests?member=${id}`)).toEqual({ ...error, parameter: 'member' });
-      if (id !== '') expect(await codeOf(`/2026-12/members/${id}`)).toEqual(error);
-    }
   });
 
   test('every route refuses a parameter that it does not know', async () => {

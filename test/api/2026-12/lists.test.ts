@@ -312,7 +312,7 @@ test('a hundred repositories are taken', async () => {
   expect((await getPage(`${path}?repository=${numbered(100)}`)).data).toEqual([]);
 });
 
-test('a member that is unknown gets 404, one of another organisation 403, and a malformed one 404', async () => {
+test('an unknown or malformed member gets 404, one of another organisation 403, and the error names the parameter', async () => {
   const other = await newTenant();
   const stranger = await saveMembers(service.database.executor, other.organisation.id, 1, [
     { githubId: 1, login: 'eve', name: 'Eve', photoUrl: '' },
@@ -323,7 +323,10 @@ test('a member that is unknown gets 404, one of another organisation 403, and a 
     ['', 404],
     ['grace', 404],
   ]) {
-    expect([member, (await client.get(`${path}?member=${member}`, token)).status]).toEqual([member, status]);
+    const reply = await client.get(`${path}?member=${member}`, token);
+    expect([member, reply.status, reply.body]).toMatchObject([member, status, { parameter: 'member' }]);
+    const inPath = await client.get<object>(`/2026-12/members/${member}`, token);
+    expect(inPath.body).not.toHaveProperty('parameter');
   }
   const { status, body } = await client.get(`/2026-12/members/${members[0]}/pull-requests?member=${members[0]}`, token);
   expect([status, body]).toMatchObject([400, { parameter: 'member' }]);
