@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { connect, createMirror, follow } from '../demo/client.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { startProcess } from './processes.ts';
+import { environmentOf, secret, startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -14,7 +14,6 @@ const webhooks = 750;
 const webhooksPerSecond = 25;
 const pauseMs = 100;
 const maxMs = 1_000;
-const secret = 'a secret of the benchmark';
 
 export const measureChanges = async (): Promise<Row[]> => [await measureFollowing(), await measureReading()];
 
@@ -24,15 +23,7 @@ async function measureFollowing(): Promise<Row> {
   const organisation = github.organisation('bench');
   const author = organisation.member('ada');
   const server = await joinEmptied('changes', organisation);
-  const service = await startProcess(['dist/main.js', 'serve'], {
-    DATABASE_URL: server.url,
-    GITHUB_API_URL: github.apiUrl,
-    GITHUB_TOKEN: github.token,
-    GITHUB_WEBHOOK_SECRET: secret,
-    RECONCILE_INTERVAL: '0',
-    PORT: '0',
-    LOG_LEVEL: 'error',
-  });
+  const service = await startProcess(['dist/main.js', 'serve'], environmentOf(server.url, github));
   const address = `http://127.0.0.1:${service.port}`;
   try {
     const client = connect(address, server.token);

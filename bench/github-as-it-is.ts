@@ -4,10 +4,8 @@ import { htmlError, naming } from '../test/support/github/faults.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { type Running, startProcess } from './processes.ts';
+import { environmentOf, type Running, secret, startProcess } from './processes.ts';
 import type { Row } from './report.ts';
-
-const secret = 'a secret of the benchmark';
 
 /** Pull requests in one request to GitHub. */
 const perRequest = 50;
@@ -34,16 +32,7 @@ async function openBench() {
   for (const organisation of [large, small]) organisation.member('ada');
   const server = await joinEmptied('github', large, small);
   const start = (command: string, environment: Record<string, string> = {}) =>
-    startProcess(['dist/main.js', command], {
-      DATABASE_URL: server.url,
-      GITHUB_API_URL: github.apiUrl,
-      GITHUB_TOKEN: github.token,
-      GITHUB_WEBHOOK_SECRET: secret,
-      RECONCILE_INTERVAL: '0',
-      PORT: '0',
-      LOG_LEVEL: 'error',
-      ...environment,
-    });
+    startProcess(['dist/main.js', command], { ...environmentOf(server.url, github), ...environment });
   return {
     github,
     large: large.repository('web'),

@@ -5,14 +5,13 @@ import { formatId } from '../src/ids.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { startProcess } from './processes.ts';
+import { environmentOf, secret, startProcess } from './processes.ts';
 import type { Row } from './report.ts';
 
 const pullRequests = 2_000;
 const repositories = 10;
 const perRequest = 50;
 const syncs = 200;
-const secret = 'a secret of the benchmark';
 const missed = 100;
 
 /** By REST, which a plain client asks: the lists of repositories and their pull requests, and then each one, which alone has its counts. */
@@ -28,15 +27,7 @@ export async function measureGithubRequests(): Promise<Row[]> {
   const organisation = fillOrganisation(github);
   const server = await joinEmptied('github', organisation);
   try {
-    const environment = {
-      DATABASE_URL: server.url,
-      GITHUB_API_URL: github.apiUrl,
-      GITHUB_TOKEN: github.token,
-      GITHUB_WEBHOOK_SECRET: secret,
-      RECONCILE_INTERVAL: '0',
-      PORT: '0',
-      LOG_LEVEL: 'warn',
-    };
+    const environment = environmentOf(server.url, github);
     await promisify(execFile)(process.execPath, ['dist/main.js', 'import', '--organisation', organisation.login], {
       env: { PATH: process.env.PATH, ...environment },
     });

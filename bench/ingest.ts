@@ -3,14 +3,13 @@ import autocannon from 'autocannon';
 import { startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { type Running, startProcess } from './processes.ts';
+import { type Running, secret, startProcess } from './processes.ts';
 import { median, type Row } from './report.ts';
 
 const rounds = 5;
 const seconds = 5;
 const connections = 32;
 
-export const secret = 'a secret of the benchmark';
 const payloadBytes = 25_000;
 /** Each delivery has a GUID of its own; the pull requests come again after so many. */
 const pullRequests = 4_000;

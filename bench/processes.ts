@@ -2,6 +2,19 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
+export const secret = 'a secret of the benchmark';
+
+/** What a process needs that asks this stand-in for GitHub. It compares nothing by itself. */
+export const environmentOf = (databaseUrl: string, { apiUrl, token }: { apiUrl: string; token: string }) => ({
+  DATABASE_URL: databaseUrl,
+  GITHUB_API_URL: apiUrl,
+  GITHUB_TOKEN: token,
+  GITHUB_WEBHOOK_SECRET: secret,
+  RECONCILE_INTERVAL: '0',
+  PORT: '0',
+  LOG_LEVEL: 'error',
+});
+
 /** A Node process that has said that it is ready. */
 export interface Running {
   readonly id: number | undefined;

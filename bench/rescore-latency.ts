@@ -1,6 +1,6 @@
 import autocannon from 'autocannon';
-import { deliveryRequest, makeDeliveries, secret } from './ingest.ts';
-import { startProcess } from './processes.ts';
+import { deliveryRequest, makeDeliveries } from './ingest.ts';
+import { secret, startProcess } from './processes.ts';
 
 const seconds = 10;
 

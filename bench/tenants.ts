@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { type Running, startProcess } from './processes.ts';
+import { type Running, secret, startProcess } from './processes.ts';
 import type { Row } from './report.ts';
 
 const organisations = 1_000;
@@ -12,7 +12,6 @@ const responseMs = 1_000;
 const webhooksPerSecond = 25;
 const webhookSeconds = 30;
 const intervalSeconds = 900;
-const secret = 'a secret of the benchmark';
 
 /** One process for many organisations, through a GitHub App, while GitHub takes a second for each answer. */
 export async function measureTenants(): Promise<Row[]> {

@@ -66,7 +66,7 @@ export async function askGithub<Reply>(
   { urgency, identityIn }: { urgency?: Urgency; identityIn?: (reply: Reply) => GithubIdentity | undefined } = {},
 ): Promise<{ reply: Reply; ticket: number }> {
   const { database, log } = deps;
-  // In this order.
+  // The ticket comes first: what the reply says is at least as new.
   const askWithTicket = async (github: Github) => ({
     ticket: await drawTicket(database.executor),
     reply: await ask(github),

@@ -109,8 +109,8 @@ export const Plan = namedObject('Plan', {
   scores: closedObject({ before: Scores, after: Scores }),
   histogram: Type.Array(
     closedObject({
-      from: Nullable(Type.Integer(), 'The lowest score that counts here; null if there is no limit'),
-      to: Nullable(Type.Integer(), 'The lowest score that no longer counts here; null if there is no limit'),
+      from: Nullable(Type.Integer(), 'Scores from this one on count here; null if there is no limit'),
+      to: Nullable(Type.Integer(), 'Scores from this one on do not count here; null if there is no limit'),
       before: Count('How many pull requests have such a score'),
       after: Count('How many would have such a score'),
     }),
