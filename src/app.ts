@@ -15,6 +15,7 @@ import { createRuleLists } from './api/rules.ts';
 import { buildSerializer } from './api/serializer.ts';
 import { serveVersion } from './api/serve-version.ts';
 import { compileValidator } from './api/validation.ts';
+import { serveWeb } from './api/web.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
@@ -121,6 +122,7 @@ export async function buildApp(
   addOperationRoutes(app, metricsMaxAgeMs);
   if (isHealthOnly) return app;
   await app.register(async docs => serveDocumentation(docs, versions));
+  if (config.web) await app.register(serveWeb);
   await app.register(webhookRoutes, { prefix: '/webhooks' });
   for (const version of versions) await app.register(async api => serveVersion(api, version));
   return app;

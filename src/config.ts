@@ -36,6 +36,7 @@ export const Environment = Type.Object({
   PULLSCORE_TOKEN: Type.Optional(Type.String({ pattern: '^[\\x21-\\x7e]+$', title: 'a token without spaces' })),
   CORS_ORIGINS: Type.Optional(Type.String()),
   WORKER: Type.Boolean({ default: true }),
+  WEB: Type.Boolean({ default: true }),
   RATE_LIMIT: integer(0, 1_000_000, 600),
   RECONCILE_INTERVAL: integer(0, 31_536_000, 900),
   LOG_LEVEL: Type.Union(
@@ -217,6 +218,8 @@ export function loadConfig(env: Variables, envFile?: string) {
     /** Origins of browsers that may call the API. */
     corsOrigins,
     worker: environment.WORKER,
+    /** Whether the page is served. */
+    web: environment.WEB,
     /** Requests a minute for each token; 0 is off. */
     rateLimit: environment.RATE_LIMIT,
     /** Seconds; with 0, organisations are compared with GitHub only if a webhook asks for it. */

@@ -1,7 +1,13 @@
 import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 
-/** From package.json, which is beside the sources and the build. */
-export const { version, license } = createRequire(import.meta.url)('#package.json') as {
+const require = createRequire(import.meta.url);
+
+/** The folder of package.json, which is beside the sources and the build. */
+export const packageFolder = dirname(require.resolve('#package.json'));
+
+/** From package.json. */
+export const { version, license } = require('#package.json') as {
   version: string;
   license: string;
 };

@@ -31,6 +31,7 @@ test('nothing has to be configured', () => {
     metricsToken: undefined,
     corsOrigins: [],
     worker: true,
+    web: true,
     rateLimit: 600,
     comparisonInterval: 900,
     logLevel: 'info',
@@ -55,6 +56,7 @@ test('everything can be configured', () => {
       METRICS_TOKEN: 'a-token-of-sixteen',
       CORS_ORIGINS: 'https://scores.example, http://localhost:5173',
       WORKER: 'false',
+      WEB: 'false',
       RATE_LIMIT: '0',
       RECONCILE_INTERVAL: '60',
       LOG_LEVEL: 'silent',
@@ -63,7 +65,7 @@ test('everything can be configured', () => {
     variables: [
       ...['DATABASE_URL', 'PULLSCORE_HOME', 'HOST', 'PORT', 'PUBLIC_URL', 'TRUST_PROXY', 'GITHUB_API_URL'],
       ...['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN', 'CORS_ORIGINS'],
-      ...['WORKER', 'RATE_LIMIT', 'RECONCILE_INTERVAL', 'LOG_LEVEL'],
+      ...['WORKER', 'WEB', 'RATE_LIMIT', 'RECONCILE_INTERVAL', 'LOG_LEVEL'],
     ],
     misspeltVariables: [],
     settings: expect.objectContaining({
@@ -90,6 +92,7 @@ test('everything can be configured', () => {
     metricsToken: 'a-token-of-sixteen',
     corsOrigins: ['https://scores.example', 'http://localhost:5173'],
     worker: false,
+    web: false,
     rateLimit: 0,
     comparisonInterval: 60,
     logLevel: 'silent',

@@ -1,16 +1,16 @@
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { databaseUnavailable } from '../errors.ts';
+import { packageFolder } from '../package.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
 import type { Database } from './client.ts';
 import { connectToServer } from './connection.ts';
 import { requireUsable } from './server-requirements.ts';
 import type { Selection } from './statement.ts';
 
-const migrationsFolder = join(dirname(createRequire(import.meta.url).resolve('#package.json')), 'migrations');
+const migrationsFolder = join(packageFolder, 'migrations');
 
 export const migrationLock: AdvisoryLock = { key: 1_886_743_660, name: 'migrations' };
 

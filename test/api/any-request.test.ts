@@ -5,7 +5,8 @@ import type { MemberBody, PageBody } from '../support/client.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
-const world = await startWorld();
+// The page is not described by an OpenAPI document.
+const world = await startWorld({ WEB: 'false' });
 const { service, client } = world;
 const tokens: (string | undefined)[] = [undefined, generateAccessToken(), 'nonsense'];
 const ids: string[] = ['pr_01h455vb4pex5vsknk084sn02q', 'mem_01h455vb4pex5vsknk084sn02q', '%00', '%', 'x'.repeat(99)];

@@ -13,7 +13,6 @@ const absent = formatId('pr', newId());
 
 describe('paths and methods', () => {
   test.each([
-    '/',
     '/2025-04',
     '/2025-04/',
     '/2025-04/pull-request',

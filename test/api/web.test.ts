@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { closing, startService } from '../support/service.ts';
+
+const files = ['/', '/index.html', '/main.js', '/style.css', '/token.js', '/icon.svg'];
+
+describe('the page', () => {
+  test('is served with a policy that lets it load nothing from elsewhere but photos', async () => {
+    const { app } = closing(await startService());
+    for (const url of files) {
+      const { statusCode, headers } = await app.inject({ url });
+      expect({ url, statusCode }).toEqual({ url, statusCode: 200 });
+      expect(headers['content-security-policy']).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      );
+      expect(headers).toMatchObject({ 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' });
+      const again = await app.inject({ url, headers: { 'if-none-match': String(headers.etag) } });
+      expect(again.statusCode).toBe(304);
+    }
+    const compressed = await app.inject({ url: '/main.js', headers: { 'accept-encoding': 'gzip, br' } });
+    expect(compressed.headers['content-encoding']).toBe('br');
+    expect(compressed.rawPayload.length).toBeLessThan(120_000);
+  });
+
+  test('has no inline scripts or styles, which its policy forbids', async () => {
+    const { app } = closing(await startService());
+    const { payload } = await app.inject({ url: '/' });
+    expect(payload).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=/);
+  });
+
+  const paths = [
+    '/%2e%2e/package.json',
+    '/..%2fpackage.json',
+    '/%00',
+    '/main.js%00',
+    '/..%5cpackage.json',
+    '/main.js.map',
+  ];
+  test.each(paths)('%s is no way to another file', async path => {
+    const { app } = closing(await startService());
+    const { statusCode, payload } = await app.inject({ url: path });
+    expect(statusCode).toBe(404);
+    expect(JSON.parse(payload)).toHaveProperty('message');
+  });
+
+  test('takes no other methods than GET and HEAD', async () => {
+    const { app } = closing(await startService());
+    const { statusCode, headers } = await app.inject({ method: 'POST', url: '/' });
+    expect({ statusCode, allow: headers.allow }).toEqual({ statusCode: 405, allow: 'HEAD, GET' });
+  });
+
+  test('is not served with WEB=false', async () => {
+    const { app } = closing(await startService({ WEB: 'false' }));
+    for (const url of files) expect((await app.inject({ url })).statusCode).toBe(404);
+  });
+});

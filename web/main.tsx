@@ -1,0 +1,134 @@
+import { render } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { createApi, type Session, SessionContext, useData } from './api.tsx';
+import { webAddress } from './format.ts';
+import { addressOf, type Route, useRoute } from './route.ts';
+import { SignIn } from './sign-in.tsx';
+import { StandingsView } from './views/standings.tsx';
+
+interface View {
+  title: string;
+  /** In the navigation, for tokens with this scope. */
+  scope?: string;
+  show: (props: { route: Route }) => preact.VNode;
+}
+
+const views: Record<string, View> = {
+  standings: { title: 'Standings', scope: 'read', show: StandingsView },
+};
+
+function App() {
+  const [token, setToken] = useState(() => sessionStorage.getItem('token'));
+  const [farewell, setFarewell] = useState<string>();
+  if (token === null) {
+    const begin = (given: string) => {
+      sessionStorage.setItem('token', given);
+      setFarewell(undefined);
+      setToken(given);
+    };
+    return <SignIn reason={farewell} begin={begin} />;
+  }
+  const end = (reason?: string) => {
+    sessionStorage.removeItem('token');
+    setFarewell(reason);
+    setToken(null);
+  };
+  return <SignedIn token={token} end={end} />;
+}
+
+function SignedIn({ token, end }: { token: string; end: Session['end'] }) {
+  const api = useMemo(() => createApi(token), [token]);
+  const base: Session = { api, end, account: undefined, may: scope => scope === 'read' };
+  return (
+    <SessionContext.Provider value={base}>
+      <WithAccount base={base} />
+    </SessionContext.Provider>
+  );
+}
+
+function WithAccount({ base }: { base: Session }) {
+  const { data } = useData('account', (api, signal) => api.GET('/2026-12/account', { signal }));
+  const account = data?.data;
+  const scopes: readonly string[] = Object(account).scopes ?? ['read'];
+  const session: Session = { ...base, account, may: scope => scopes.includes(scope) };
+  return (
+    <SessionContext.Provider value={session}>
+      <Layout session={session} />
+    </SessionContext.Provider>
+  );
+}
+
+function Layout({ session: { account, may, end } }: { session: Session }) {
+  const route = useRoute();
+  const view = views[route.view];
+  const title = view?.title ?? 'Not found';
+  const main = useRef<HTMLElement>(null);
+  const place = `${route.view}/${route.id ?? ''}`;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    document.title = `${title} · pullscore`;
+    if (!isFirst.current) main.current?.focus();
+    isFirst.current = false;
+  }, [place]);
+  return (
+    <>
+      <a
+        class="skip"
+        href={location.hash}
+        onClick={event => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to content
+      </a>
+      <header>
+        <a class="brand" href={addressOf('standings')}>
+          <img src="icon.svg" alt="" width="24" height="24" />
+          pullscore
+        </a>
+        <nav aria-label="Views">
+          {Object.entries(views).map(
+            ([name, { title, scope }]) =>
+              scope !== undefined &&
+              may(scope) && (
+                <a key={name} href={addressOf(name)} aria-current={name === route.view ? 'page' : undefined}>
+                  {title}
+                </a>
+              ),
+          )}
+        </nav>
+        <div class="account">
+          {account !== undefined && (
+            <>
+              <Photo address={account.profile_photo_url} />
+              <span dir="auto">{account.name}</span>
+            </>
+          )}
+          <button type="button" onClick={() => end()}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <main ref={main} tabIndex={-1} key={place}>
+        {view === undefined ? (
+          <>
+            <h1>Not found</h1>
+            <p>
+              There is no such view. <a href={addressOf('standings')}>See the standings.</a>
+            </p>
+          </>
+        ) : (
+          <view.show route={route} />
+        )}
+      </main>
+    </>
+  );
+}
+
+function Photo({ address }: { address: string }) {
+  const source = webAddress(address);
+  return source === undefined ? null : <img class="photo" src={source} alt="" width="28" height="28" loading="lazy" />;
+}
+
+render(<App />, document.body);

@@ -1,0 +1,46 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. */
+export interface Route {
+  view: string;
+  id: string | undefined;
+  query: URLSearchParams;
+}
+
+function parseRoute(fragment: string): Route {
+  const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
+  const [view = '', ...rest] = path.split('/');
+  return { view: view || 'standings', id: decode(rest.join('/')), query: new URLSearchParams(query) };
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text) || undefined;
+  } catch {
+    return text;
+  }
+}
+
+export type Query = Record<string, string | undefined>;
+
+/** The address of a view; parameters that are undefined or empty are left out. */
+export function addressOf(view: string, id?: string, query: Query = {}): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  const parameters = new URLSearchParams(given).toString();
+  return `#/${view}${id === undefined ? '' : `/${encodeURIComponent(id)}`}${parameters && `?${parameters}`}`;
+}
+
+/** Changes parameters of the present view, as a step that "back" undoes. */
+export function changeQuery({ view, id, query }: Route, changes: Query): void {
+  location.hash = addressOf(view, id, { ...Object.fromEntries(query), ...changes });
+}
+
+export function useRoute(): Route {
+  const [fragment, setFragment] = useState(location.hash);
+  useEffect(() => {
+    const follow = () => setFragment(location.hash);
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return parseRoute(fragment);
+}
