@@ -29,6 +29,7 @@ const descriptions: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many requests with this token; `Retry-After` says when to try again',
   internal: 'An error in the service',
   github_failed: 'GitHub is unreachable, failing, or refuses our credentials',
+  rules_suspended: 'The rules in force are suspended: they take too much time or memory',
   database_unavailable:
     'The database is unreachable or the service overloaded; `Retry-After` may say when to try again',
   github_timeout: 'GitHub did not answer in time',
@@ -44,8 +45,14 @@ export function errorResponses(...codes: (ErrorCode | readonly [code: ErrorCode,
   const all = (
     ['unauthenticated', 'forbidden', ...codes, 'rate_limited', 'internal', 'database_unavailable'] as const
   ).map(entry => (typeof entry === 'string' ? ([entry, descriptions[entry] ?? entry] as const) : entry));
+  const reasonsByStatus = new Map<number, string>();
+  for (const [code, reasons] of all) {
+    const status = errorStatuses[code];
+    const others = reasonsByStatus.get(status);
+    reasonsByStatus.set(status, others === undefined ? reasons : `${others}. Or: ${reasons}`);
+  }
   return {
-    ...Object.fromEntries(all.map(([code, reasons]) => [errorStatuses[code], described(reasons)])),
+    ...Object.fromEntries([...reasonsByStatus].map(([status, reasons]) => [status, described(reasons)])),
     default: described('Any other error, such as a malformed path, header or body'),
   };
 }

@@ -9,7 +9,7 @@ const errors: Example[] = [
   ['unauthenticated', 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.'],
   ['forbidden', 'This action is unauthorized.'],
   ['cursor_expired', 'Changes after this cursor may be missing here. Start again without a cursor.', 'cursor'],
-  ['precondition_failed', 'Version 8 of the rules is in force, not 7.'],
+  ['precondition_failed', 'Version 8 of the rules is in force, not 7.', 'if-match'],
   ['precondition_required', 'If-Match is missing. Send the version of the rules, such as "7".', 'if-match'],
   ['rate_limited', 'Too many requests with this token. Slow down.'],
   ['internal', 'Something went wrong on our side. It has been logged.'],

@@ -104,8 +104,8 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   readonly path: string;
   /** All that a cursor holds besides its direction. */
   readonly columns: Columns;
-  /** Undefined if the id in the cursor is not valid. */
-  locate(columns: Static<Columns>): Position | undefined;
+  /** Undefined if the cursor is not one of this list. */
+  locate(columns: Static<Columns>, direction: 'next' | 'previous'): Position | undefined;
   /** The row's position, as its cursor holds it. */
   cursorValues(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
   /** Before all rows. */
@@ -181,7 +181,8 @@ export function parseCursor<Columns extends TObject, Position>(
   const schema = closedObject({ ...columns.properties, _pointsToNextItems: Type.Boolean() });
   if (!Value.Check(schema, cursor)) throw refused();
   const { _pointsToNextItems: forwards, ...place } = cursor;
-  const position = locate(place as Static<Columns>);
+  const direction = forwards ? 'next' : 'previous';
+  const position = locate(place as Static<Columns>, direction);
   if (position === undefined) throw refused();
-  return { position, direction: forwards ? 'next' : 'previous' };
+  return { position, direction };
 }

@@ -104,8 +104,8 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
         async show({ organisation, version, changed, rules, source_changed: sourceChanged, outdated }, executor) {
           const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, organisation)}`;
           const unchanged = sourceChanged
-            ? `Version ${version}, in force, has the same rules. Their comments and tests are now those of the file.`
-            : `Nothing to do: version ${version}, in force, has the same rules.`;
+            ? `Version ${version} is in force, with the same rules: only comments and tests have changed.`
+            : `Nothing to do: version ${version}, in force, is this file.`;
           return {
             text: changed ? `Version ${version} is in force: ${counted(rules, 'rule')}.${rescoring}` : unchanged,
           };

@@ -109,7 +109,7 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
         .map(plain);
       return {
         json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
-        text: lines.length < 3 ? `Versions ${from} and ${to} are the same.` : lines.join('\n'),
+        text: lines.length < 3 ? `Versions ${from} and ${to} have the same rules.` : lines.join('\n'),
       };
     });
 }

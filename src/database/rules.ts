@@ -6,6 +6,7 @@ import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
 import { storable } from '../text/storable.ts';
 import { recordAuditEvent } from './audit-log.ts';
 import type { Database, Executor } from './client.ts';
+import { renewContentVersion } from './content-versions.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
 import { organisations, rulesets, rules as rulesTable } from './schema.ts';
@@ -122,9 +123,8 @@ export function listRulesets(executor: Executor, organisationId: string) {
 }
 
 /**
- * Makes it the organisation's next ruleset, which makes every score stale. A rule that keeps its name keeps its
- * id and time of creation. If the rules are in force already, only the text of their file changes: comments and tests
- * make no version. Runs in a transaction.
+ * Makes it the organisation's next ruleset, which makes every score stale, unless the rules are in force already and only
+ * the text of their file differs. A rule that keeps its name keeps its id and time of creation. Runs in a transaction.
  *
  * @param options `expected`: the version that must be in force
  * @throws ServiceError `precondition_failed` if another version is in force
@@ -142,21 +142,23 @@ export async function applyRuleset(
   const { definitions, rules } = ruleset;
   const current = await lockOrganisation(executor, organisationId, 'exclusive');
   if (expected !== undefined && expected !== current) {
-    throw preconditionFailed(`Version ${current} of the rules is in force, not ${expected}.`);
+    const message = `Version ${current} of the rules is in force, not ${expected}.`;
+    throw preconditionFailed(message, undefined, { parameter: 'if-match' });
   }
   const inForce = await getRuleset(executor, organisationId, current);
-  if (current > 0 && !hasChanges(compareRules(inForce, ruleset))) {
-    const sourceChanged = source !== inForce.source;
-    if (sourceChanged) {
-      await executor
-        .update(rulesets)
-        .set({ source })
-        .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, current)));
-    }
-    return { version: current, changed: false, sourceChanged };
-  }
+  const changed = current === 0 || hasChanges(compareRules(inForce, ruleset));
+  const sourceChanged = changed || source !== inForce.source;
+  if (!sourceChanged) return { version: current, changed, sourceChanged };
   const version = current + 1;
   await executor.insert(rulesets).values({ organisationId, version, definitions, rules, source, appliedBy });
+  await updateOrganisation(executor, organisationId, { rulesetVersion: version });
+  if (!changed) {
+    const { suspension } = inForce;
+    if (suspension !== null) await suspendRules(executor, organisationId, version, suspension);
+    // Check runs compare versions.
+    await renewContentVersion(executor, organisationId, { isVisible: false });
+    return { version, changed, sourceChanged };
+  }
   const names = rules.map(rule => rule.name);
   await executor
     .delete(rulesTable)
@@ -185,7 +187,6 @@ export async function applyRuleset(
         },
       });
   }
-  await updateOrganisation(executor, organisationId, { rulesetVersion: version });
   await requestRescoring(executor, organisationId);
-  return { version, changed: true, sourceChanged: true };
+  return { version, changed, sourceChanged };
 }

@@ -31,7 +31,7 @@ export async function applyRules(
   const { version, changed, sourceChanged } = await database.transaction(async executor => {
     const options = { appliedBy: appliedBy.slice(0, 200), expected };
     const applied = await applyRuleset(executor, organisationId, ruleset, options);
-    if (applied.changed || applied.sourceChanged) {
+    if (applied.sourceChanged) {
       const subject = `version ${applied.version}${applied.changed ? '' : ', comments and tests'}`;
       await recordAuditEvent(executor, organisationId, actor, 'rules.apply', subject);
     }

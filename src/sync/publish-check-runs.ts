@@ -137,7 +137,8 @@ async function write(
   const explanations = await scorer.run('explain', { organisationId: id, version: rulesetVersion, facts });
   return scored.flatMap((shown, index) => {
     const { pullRequest, repositoryNodeId, formerScore } = shown;
-    const { state, score, scoreBreakdown: breakdown, headSha } = pullRequest;
+    // A score keeps the version that gave it: another one alone makes no new check run.
+    const { state, score, scoreBreakdown: breakdown, headSha, rulesetVersion: scoredBy } = pullRequest;
     const explanation = explanations[index];
     if (explanation === undefined) return [];
     const run: CheckRun = {
@@ -145,7 +146,7 @@ async function write(
       headSha,
       externalId: formatId('pr', pullRequest.id),
       title: checkRunTitle(score, formerScore),
-      summary: checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }),
+      summary: checkRunSummary({ score, breakdown, state, rulesetVersion: scoredBy, explanation }),
     };
     const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
     return [{ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion }];

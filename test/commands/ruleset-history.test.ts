@@ -118,7 +118,7 @@ test('an earlier version of the rules can be applied again, as a new version', a
   const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
   const same = await runHere(environment, 'rules', 'diff', '1', '3', ...acme);
-  expect(same.stdout).toBe('Versions 1 and 3 are the same.\n');
+  expect(same.stdout).toBe('Versions 1 and 3 have the same rules.\n');
 });
 
 test('a version of the rules must be a number, and have been applied', async () => {
@@ -148,21 +148,19 @@ describe('the text of a rules file', () => {
     expect((await exported()).stdout).toBe(`${text}\n`);
   });
 
-  test('replaces that of the version in force if the rules are the same', async () => {
+  test('makes a version without changes if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
-    expect(stdout).toBe(
-      'Version 2, in force, has the same rules. Their comments and tests are now those of the file.\n',
-    );
+    expect(stdout).toBe('Version 3 is in force, with the same rules: only comments and tests have changed.\n');
     expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
-    expect((await apply(withTests('A reason'))).stdout).toBe(
-      'Nothing to do: version 2, in force, has the same rules.\n',
-    );
-    expect(await runJson<unknown[]>(environment, 'rules', 'history', ...acme)).toHaveLength(2);
+    expect((await apply(withTests('A reason'))).stdout).toBe('Nothing to do: version 3, in force, is this file.\n');
+    const [latest, ...before] = await runJson<object[]>(environment, 'rules', 'history', ...acme);
+    expect(latest).toMatchObject({ version: 3, rules: 2, added: [], changed: [], removed: [] });
+    expect(before).toHaveLength(2);
     const events = await runJson<{ action: string; subject: string }[]>(environment, 'audit-log', ...acme);
     expect(events.filter(({ action }) => action === 'rules.apply').map(({ subject }) => subject)).toEqual([
       'version 1',
       'version 2',
-      'version 2, comments and tests',
+      'version 3, comments and tests',
     ]);
   });
 
@@ -170,13 +168,16 @@ describe('the text of a rules file', () => {
     await apply(withTests('A reason'));
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
     expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
-    await runJson(environment, 'rules', 'apply', '--version', '2', ...acme);
+    await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
     expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
   });
 
   test('comments and tests of a rules file make no difference between versions', async () => {
-    await apply(withTests('A reason', 7));
-    const { stdout } = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
+    await apply(withTests('A reason'));
+    const same = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
+    expect(same.stdout).toBe('Versions 2 and 3 have the same rules.\n');
+    await apply(withTests('Another reason', 7));
+    const { stdout } = await runHere(environment, 'rules', 'diff', '2', '4', ...acme);
     expect(stdout).not.toMatch(/reason|tests/);
     expect(stdout).toContain('+          value: "7"');
   });

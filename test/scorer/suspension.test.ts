@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
-import { suspendRules } from '../../src/database/rules.ts';
+import { applyRuleset, getRuleset, suspendRules } from '../../src/database/rules.ts';
 import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
@@ -56,6 +56,19 @@ test('suspending earlier rules leaves those in force suspended', async () => {
   await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
     code: 'rules_suspended',
   });
+});
+
+test('suspended rules stay so in a file whose comments alone differ', async () => {
+  const { organisation, service } = await startSuspended();
+  const rules = [rule('1', 'true', 'Slow')];
+  const { version } = await service.database.transaction(executor =>
+    applyRuleset(executor, organisation.id, { definitions: [], rules, source: '# why' }),
+  );
+  expect(version).toBe(2);
+  await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
+    code: 'rules_suspended',
+  });
+  expect(await getRuleset(service.database.executor, organisation.id, 2)).toMatchObject({ suspension: entry });
 });
 
 test('suspended rules score nothing and stored scores stay, until new rules score what waits', async () => {

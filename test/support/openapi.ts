@@ -28,6 +28,7 @@ export interface OpenApiDocument {
 export interface OpenApiOperation {
   operationId: string;
   description: string;
+  requestBody?: { content: Record<string, { example?: unknown }> };
   responses: Record<string, { description: string; content?: Record<string, { schema: Schema; example?: unknown }> }>;
 }
 

@@ -1,6 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
+import { applyRuleset, getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
@@ -148,6 +149,21 @@ describe('a check run', () => {
     await sync(world.service, home, pullRequest);
     await publish(home);
     expect(requestsOf()).toBe(before);
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+  });
+
+  test('is not published again if only the comments of the rules have changed', async () => {
+    const { home, pullRequest } = await newShown();
+    await afterAMinute(home);
+    const before = shownOn(pullRequest);
+    await world.service.database.transaction(async executor => {
+      const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
+      const applied = await applyRuleset(executor, home.organisation.id, { definitions, rules, source: '# why' });
+      expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
+    });
+    await publish(home);
+    expect(shownOn(pullRequest)).toEqual(before);
+    expect(pullRequest.repository.checkRuns).toHaveLength(1);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 

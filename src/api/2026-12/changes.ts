@@ -113,10 +113,10 @@ export const changeRoutes: FastifyPluginAsyncTypebox = async app => {
 function locate(text: string, wantedList: string) {
   const { position } = parseCursor(text, {
     columns: cursorColumns,
-    locate({ transaction, from, recorded_at: recordedAt, id: idText, listed, database, list }) {
+    locate({ transaction, from, recorded_at: recordedAt, id: idText, listed, database, list }, direction) {
       const [fromId, id] = [parseId('pr', from), parseId('pr', idText)];
       const listedId = listed === undefined ? undefined : parseId('pr', listed);
-      if (fromId === undefined || id === undefined || list !== wantedList) return undefined;
+      if (fromId === undefined || id === undefined || list !== wantedList || direction !== 'next') return undefined;
       if (listed !== undefined && listedId === undefined) return undefined;
       return { database, position: { transaction, fromId, recordedAt, id, ...(listedId && { listedId }) } };
     },

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
+import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
 import { getOrganisation } from '../../database/organisations.ts';
 import { findApplication, getRuleset } from '../../database/rules.ts';
 import { findUserRow } from '../../database/users.ts';
@@ -120,7 +121,11 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
   const ofFile = {
     tags: ['Rules'],
     consumes: ['application/yaml'],
-    body: Type.Unsafe<Buffer>({ type: 'string', description: 'The rules file' }),
+    body: Type.Unsafe<Buffer>({
+      type: 'string',
+      description: 'The rules file',
+      examples: [examples['v202612.rules.file.show']],
+    }),
   };
   const invalidFile = ['bad_request', 'The rules file or a parameter is not valid; the message says why'] as const;
   const read = { scope: 'rules:read' } as const;
@@ -187,7 +192,9 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
         ...ofFile,
         operationId: 'rules.file.apply',
         summary: 'Apply a rules file',
-        description: 'The service then updates every score. The new `ETag` is the version in force.',
+        description:
+          'A file that differs from the one in force, be it in its comments alone, is a new version, and the new `ETag`. If ' +
+          'its rules differ, the service then updates every score.',
         headers: Type.Object({
           'if-match': Type.Optional(
             Type.String({ description: 'The version that must be in force, such as `"7"`; `*` for any. Required.' }),
@@ -225,7 +232,7 @@ function versionOf(ifMatch: string | undefined): number | undefined {
     const action = 'Send the version of the rules that the file was planned against, such as "7".';
     throw preconditionRequired('If-Match is missing.', action, { parameter });
   }
-  const [, version] = /^"(\d{1,9})"$/.exec(ifMatch) ?? [];
+  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(ifMatch) ?? [];
   if (version === undefined && ifMatch !== '*') {
     throw badRequest('If-Match must be one version in quotes, or *.', undefined, { parameter });
   }

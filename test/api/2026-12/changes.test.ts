@@ -68,6 +68,8 @@ test('a cursor of another list, version or organisation is 400', async () => {
     [tenant.token, encode({ ...own, recorded_at: 1.5 })],
     [tenant.token, encode({ ...own, recorded_at: 1e19 })],
     [tenant.token, encode({ ...own, more: 1 })],
+    // The feed goes forwards only.
+    [tenant.token, encode({ ...own, _pointsToNextItems: false })],
   ] as const) {
     const { status, body } = await client.get(cursorUrl(cursor), token);
     expect({ status, body }, cursor).toMatchObject({ status: 400, body: { code: 'bad_request', parameter: 'cursor' } });

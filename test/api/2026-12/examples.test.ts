@@ -158,6 +158,20 @@ test('every reply in the document that has a body has an example that is valid',
   }
 });
 
+test('every body of a request in the document has an example, which is a rules file that the service accepts', () => {
+  const bodies = Object.values(document.paths).flatMap(path =>
+    Object.values(path).flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {})),
+  );
+  expect(bodies.map(({ example }) => example)).toEqual([rulesFile, rulesFile, rulesFile]);
+});
+
+test('the document names every reason for a status', () => {
+  const { responses } = document.paths['/2026-12/pull-requests/{pullRequest}/explanation']?.get ?? {};
+  expect(responses?.['503']?.description).toMatch(
+    /^The rules in force are suspended.* Or: The database is unreachable/,
+  );
+});
+
 test('the example of an error has a code of its status, and the example of another reply is of its operation', () => {
   for (const { of, status, example } of examples.filter(({ status }) => status !== '200')) {
     const { code } = example as { code: ErrorCode };

@@ -55,13 +55,32 @@ describe('the rules file in force', () => {
       status: 428,
       body: { code: 'precondition_required', parameter: 'if-match' },
     });
-    expect((await put(file('6'), { 'if-match': 'W/"1"' })).status).toBe(400);
+    for (const version of ['W/"1"', etag.replace('"', '"0'), '1', '"1", "2"']) {
+      expect(await put(file('6'), { 'if-match': version })).toMatchObject({
+        status: 400,
+        body: { code: 'bad_request', parameter: 'if-match' },
+      });
+    }
     expect((await put(file('6'), { 'if-match': etag })).status).toBe(200);
     expect(await put(file('7'), { 'if-match': etag })).toMatchObject({
       status: 412,
-      body: { code: 'precondition_failed' },
+      body: { code: 'precondition_failed', parameter: 'if-match' },
     });
     expect((await put(file('7'), { 'if-match': '*' }, reader)).status).toBe(403);
+  });
+
+  test('has another ETag if only its comments differ, so that of two editors the second one is refused', async () => {
+    const headers = { authorization: `Bearer ${token}` };
+    const text = async () => (await service.app.inject({ url: '/2026-12/rules/file', headers })).body;
+    const etag = String((await put(file('5'), { 'if-match': '*' })).headers.etag);
+    const first = await put(`# Ada's reason\n${file('5')}`, { 'if-match': etag });
+    expect(first).toMatchObject({ status: 200, body: { data: { changed: false, source_changed: true, outdated: 0 } } });
+    expect(first.headers.etag).not.toBe(etag);
+    expect((await put(`# Bob's reason\n${file('5')}`, { 'if-match': etag })).status).toBe(412);
+    expect(await text()).toBe(`# Ada's reason\n${file('5')}`);
+    const again = await put(await text(), { 'if-match': String(first.headers.etag) });
+    expect(again.headers.etag).toBe(first.headers.etag);
+    expect(again.body).toMatchObject({ data: { changed: false, source_changed: false } });
   });
 
   test('is listed as rules with its version, and by whom it was applied', async () => {
