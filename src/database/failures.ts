@@ -73,7 +73,7 @@ export const isStatementUnprepared = (error: unknown): boolean =>
 
 /**
  * Whether the database, not the request, is at fault: it is unreachable, out of resources (class 53), read-only
- * (25006), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time (57014, 55P03), or
+ * (25006) or a standby (55000), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time (57014, 55P03), or
  * is still busy with conflicting work after every retry.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -83,7 +83,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     (error instanceof ServiceError && error.code === 'database_unavailable') ||
     cause instanceof CommitUnknown ||
     isConnectionFailure(error) ||
-    /^(53|58|28|25006$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code)
+    /^(53|58|28|25006$|55000$|57014$|55P03$|40001$|40P01$|3D000$|XX)/.test(code)
   );
 }
 

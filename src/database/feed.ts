@@ -137,9 +137,11 @@ const identityOfDatabase = createSelection(
   'database_identity',
   query
     .select({
-      identity: sql<string>`md5(concat_ws(' ', system_identifier, timeline_id, pg_database.oid, 'changes'::regclass::oid))`,
+      // The name of the file that is written begins with the timeline, a new one from the first moment after a failover.
+      identity: sql<string>`md5(concat_ws(' ', system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8),
+        pg_database.oid, 'changes'::regclass::oid))`,
     })
-    .from(sql`pg_control_system(), pg_control_checkpoint(), pg_database`)
+    .from(sql`pg_control_system(), pg_database`)
     .where(sql`datname = current_database()`),
 );
 

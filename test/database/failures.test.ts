@@ -47,13 +47,23 @@ describe.each([
     },
   );
 
-  test.each(['53100', '53200', '53300', '58030', '28P01', '28000', '3D000', '25006', '57014', '55P03', 'XX001'])(
-    'an error with SQLSTATE %s means a database at fault, but a connection in order',
-    code => {
-      expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
-      expect(isConnectionFailure(form(postgres(code)))).toBe(false);
-    },
-  );
+  test.each([
+    '53100',
+    '53200',
+    '53300',
+    '58030',
+    '28P01',
+    '28000',
+    '3D000',
+    '25006',
+    '55000',
+    '57014',
+    '55P03',
+    'XX001',
+  ])('an error with SQLSTATE %s means a database at fault, but a connection in order', code => {
+    expect(isDatabaseUnavailable(form(postgres(code)))).toBe(true);
+    expect(isConnectionFailure(form(postgres(code)))).toBe(false);
+  });
 
   test.each(['22P02', '23503', '23502', '42703', '42601', '22012'])(
     'an error with SQLSTATE %s is a bug of ours',

@@ -1,11 +1,18 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { recordChangedRange, recordChanges } from '../../src/database/changes.ts';
 import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
 import { copyDatabase } from '../../src/database/copy.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { isDatabaseUnavailable } from '../../src/database/failures.ts';
 import { readChanges } from '../../src/database/feed.ts';
+import { migrateDatabase } from '../../src/database/migrations.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { createDatabase, startService } from '../support/service.ts';
+import { query } from '../support/database-server.ts';
+import { createHome, removeHome } from '../support/home.ts';
+import { closing, createDatabase, startService } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
 
@@ -198,4 +205,28 @@ test('a reader starts again in another database, or in a copy from before its po
     where organisation_id = ${organisationId} and transaction = ${place?.position.transaction}::xid8`);
   expect(await read(place)).toBeUndefined();
   expect(await read(before)).toBeDefined();
+});
+
+test('a standby gives no changes, and once it is promoted its readers start again', async () => {
+  const home = createHome('standby');
+  onTestFinished(() => removeHome(home));
+  const primary = await joinEmbeddedDatabase({ home });
+  await migrateDatabase(primary.url);
+  const connect = () => closing(connectDatabase(primary.url, service.log));
+  const { organisation } = await createTenant({ database: connect() });
+  organisationId = organisation.id;
+  const place = await read(undefined, 1, connect());
+  expect(await read(place, 1, connect())).toEqual(place);
+  // It starts again from all that was written, as a standby that has all of it.
+  await primary.leave();
+  writeFileSync(join(primary.dataDirectory, 'standby.signal'), '');
+  const joining = joinEmbeddedDatabase({ home });
+  onTestFinished(async () => (await joining).leave());
+  await vi.waitFor(() => query(primary.url, 'select'), { timeout: 20_000 });
+  const error = await read(place, 1, connect()).catch(failure => failure);
+  expect([error.message, isDatabaseUnavailable(error)]).toEqual(['recovery is in progress', true]);
+  await query(primary.url, 'select pg_promote()');
+  await joining;
+  expect(await read(place, 1, connect())).toBeUndefined();
+  expect(await read(undefined, 1, connect())).toBeDefined();
 });
