@@ -14,6 +14,7 @@ const cursors: string[] = ['', 'x'];
 beforeAll(async () => {
   for (const tenant of [world, await world.newTenant()]) {
     tokens.push(tenant.token, await createToken(service, tenant.user, ['read']));
+    tokens.push(await createToken(service, tenant.user, ['read', 'rules:read', 'rules:write']));
     await insertPullRequests(service, tenant, [1, 1, 2, 3]);
     const { body: page } = await client.get<PageBody<{ id: string }>>(
       '/2025-04/pull-requests?per_page=1',
@@ -79,7 +80,7 @@ const name = fc.oneof(fc.constantFrom('cursor', 'per_page'), fc.constantFrom(...
 const query = fc
   .array(fc.tuple(name, value), { maxLength: 3 })
   .map(pairs => (pairs.length === 0 ? '' : `?${pairs.map(pair => pair.join('=')).join('&')}`));
-const headers = fc.dictionary(
+const anyHeaders = fc.dictionary(
   fc.constantFrom(
     'accept',
     'content-type',
@@ -96,19 +97,40 @@ const headers = fc.dictionary(
   { maxKeys: 3 },
 );
 
+const rulesFile = fc.record({ value: fc.constantFrom('1', 'size', 'siez', '"'), comment: segment }).map(
+  ({ value: points, comment }) => `# ${comment}
+rules:
+  - { name: Any, logic: [{ expression: 'true', effect: { action: ADD, value: '${points}' } }] }
+`,
+);
+const headers = fc.oneof(
+  { weight: 3, arbitrary: anyHeaders },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      'content-type': fc.constant('application/yaml'),
+      'if-match': fc.constantFrom('*', '"0"', '"1"', '"01"', 'W/"1"', ''),
+    }),
+  },
+);
+
 test('no request of any kind gets a 500 or a reply that the OpenAPI document does not describe', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
         method: fc.oneof(
           { weight: 6, arbitrary: fc.constant('GET' as const) },
-          { weight: 1, arbitrary: fc.constantFrom('PUT', 'DELETE', 'HEAD', 'POST', 'PATCH', 'OPTIONS') },
+          { weight: 3, arbitrary: fc.constantFrom('PUT', 'DELETE', 'HEAD', 'POST', 'PATCH', 'OPTIONS') },
         ),
         path,
         query,
         headers,
         token: one(() => tokens.map(token => token ?? '')),
-        payload: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.string() }),
+        payload: fc.oneof(
+          { weight: 5, arbitrary: fc.constant(undefined) },
+          { weight: 1, arbitrary: fc.string() },
+          { weight: 2, arbitrary: rulesFile },
+        ),
       }),
       async ({ method, path: pathname, query: search, headers: given, token, payload }) => {
         const url = (pathname + search).replace(/^\/\/+/, '/');
@@ -117,7 +139,7 @@ test('no request of any kind gets a 500 or a reply that the OpenAPI document doe
           ...(payload !== undefined && { payload }),
         });
         // Without GitHub credentials a sync gets 503.
-        expect([200, 400, 401, 403, 404, 405, 410, 413, 415, 503]).toContain(status);
+        expect([200, 400, 401, 403, 404, 405, 410, 412, 413, 415, 428, 503]).toContain(status);
         if (status === 503) expect([method, /\/sync$/.test(pathname)]).toEqual(['PUT', true]);
       },
     ),

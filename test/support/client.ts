@@ -1,6 +1,6 @@
 import type { InjectOptions } from 'fastify';
 import type { App } from '../../src/app.ts';
-import { createReplyCheck } from './openapi.ts';
+import { bodyOf, createReplyCheck } from './openapi.ts';
 
 export interface Reply<Body> {
   status: number;
@@ -34,7 +34,7 @@ export function createClient(app: App) {
     return {
       status: reply.statusCode,
       headers: reply.headers,
-      body: JSON.parse(method === 'HEAD' ? 'null' : reply.body),
+      body: method === 'HEAD' ? null : bodyOf(reply),
     };
   }
 

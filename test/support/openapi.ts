@@ -47,7 +47,7 @@ const escapePointer = (part: string) => encodeURIComponent(part.replaceAll('~', 
 
 /**
  * Checks that a reply matches the served document of its version in status, content type and body, and that every
- * reply is JSON and has a request id. Outside of versions, it is an error of 2025-04.
+ * reply has a request id. Outside of versions, it is an error of 2025-04.
  */
 export async function createReplyCheck(app: App) {
   const [first, second] = await Promise.all(
@@ -72,6 +72,12 @@ export function createSchemaCheck(document: OpenApiDocument) {
   };
 }
 
+const typeOf = ({ headers }: CheckedReply): string => String(headers['content-type']).replace(/;.*/, '');
+
+/** A rules file is a text; everything else is JSON. */
+export const bodyOf = (reply: CheckedReply) =>
+  typeOf(reply) === 'application/yaml' ? reply.body : JSON.parse(reply.body);
+
 function createCheck(document: OpenApiDocument) {
   const mistakesIn = createSchemaCheck(document);
   const templates = Object.keys(document.paths).map(path => ({
@@ -82,7 +88,7 @@ function createCheck(document: OpenApiDocument) {
   return (reply: CheckedReply, method: string, url: string): void => {
     const { statusCode: status } = reply;
     expect(reply.headers).toMatchObject({
-      'content-type': 'application/json; charset=utf-8',
+      'content-type': expect.stringMatching(/^application\/(json|yaml); charset=utf-8$/),
       'x-request-id': expect.stringMatching(/^[\w.:-]{1,64}$/),
     });
     if (method === 'HEAD') return;
@@ -91,10 +97,10 @@ function createCheck(document: OpenApiDocument) {
     let schema = ['components', 'schemas', 'Error'];
     if (path !== undefined && responses !== undefined) {
       const entry = String(status) in responses ? String(status) : 'default';
-      schema = ['paths', path, method.toLowerCase(), 'responses', entry, 'content', 'application/json', 'schema'];
+      schema = ['paths', path, method.toLowerCase(), 'responses', entry, 'content', typeOf(reply), 'schema'];
     } else {
       expect(status, 'a reply outside the document is an error').toBeGreaterThanOrEqual(400);
     }
-    expect(mistakesIn(JSON.parse(reply.body), ...schema), `${method} ${url} → ${status}: ${reply.body}`).toEqual([]);
+    expect(mistakesIn(bodyOf(reply), ...schema), `${method} ${url} → ${status}: ${reply.body}`).toEqual([]);
   };
 }
