@@ -57,6 +57,20 @@ test.each([
   ['floor(-0.1)', -1],
   ['date("1970-01-02")', 86_400],
   ['date("2024-02-29")', 1_709_164_800],
+  // A Thursday.
+  ['weekday(0)', 4],
+  ['weekday(-1)', 3],
+  ['weekday(86399.5)', 4],
+  ['weekday(0, "-00:01")', 3],
+  ['weekday(date("2024-02-29"), "+14:59")', 4],
+  ['hour(0)', 0],
+  ['hour(-1)', 23],
+  ['hour(date("2024-02-29"), "+05:30")', 5],
+  ['hour(date("2024-02-29"), "-09:30")', 14],
+  ['hour(3599, "+00:00")', 0],
+  ['default(0 / 0, 3)', 3],
+  ['default(1 / 0, 3)', Number.POSITIVE_INFINITY],
+  ['default(default(0 / 0, 0 / 0), 5)', 5],
 ])('the value of %s is %d', (source, expected) => {
   expect(evaluate(source)).toBe(expected);
 });
@@ -103,6 +117,29 @@ test.each([
   ['lines("docs/**") + lines_except("docs/**")', 4_763],
 ])('%s adds up to %d', (source, expected) => {
   expect(evaluate(source, withLines)).toBe(expected);
+});
+
+test('a weekday and an hour of what is absent or infinite are absent', () => {
+  for (const source of ['weekday(merged_at)', 'hour(merged_at, "+02:00")', 'weekday(1 / 0)', 'hour(-1 / 0)']) {
+    expect(evaluate(source, { merged_at: null })).toBeNaN();
+  }
+});
+
+test.each([
+  ['known(draft)', '`draft` is true or false, but `known` takes a number, a text or a list'],
+  ['default(draft, merged)', '`draft` is true or false, but `default` takes a number or a text'],
+  ['default(size, title) > 1', '`title` is a text, but here `default(x, y)` takes a number'],
+  ['default(milestone, 0) == "a"', '`0` is a number, but here `default(text, other)` takes a text'],
+  ['default(size) > 1', '`default(size)` has 1 value, but `default(x, y)` takes 2'],
+  ['weekday(title) > 1', '`title` is a text, but here `weekday(time)` takes a number'],
+  ['hour() > 1', '`hour()` has 0 values, but `hour(time)` takes 1'],
+  ['hour(created_at, head) > 1', '`head` is not a quoted text, which `hour(time, "+02:00")` needs here'],
+  ...['+2', '02:00', '+15:00', '+01:60', 'Z', '', '\u221201:00'].map(offset => [
+    `hour(created_at, "${offset}") > 1`,
+    `\`hour(created_at, "${offset}")\` has no valid offset from UTC; write it like "+02:00"`,
+  ]),
+])('%s is refused: %s', (source, message) => {
+  expect(problemOf(source)).toBe(message);
 });
 
 test('lines are 0 without files, and absent if they are not known', () => {

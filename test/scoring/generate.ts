@@ -79,6 +79,9 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
       call('count_files', globs, globs),
       fc.tuple(fc.constantFrom('lines', 'lines_except', 'added', 'removed'), globs).map(([name, x]) => `${name}(${x})`),
       call('date', fc.constant('"2026-01-31"')),
+      call('weekday', tie('number')),
+      call('hour', tie('number'), fc.constantFrom('"+02:00"', '"-09:30"')),
+      call('default', tie('number'), tie('number')),
       choice('number'),
     ),
     boolean: fc.oneof(
@@ -96,6 +99,7 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
       call('ends_with', tie('text'), tie('text')),
       call('matches', tie('text'), patterns),
       call('glob', tie('text'), globs),
+      call('known', fc.oneof(tie('number'), tie('text'), list)),
       call('has_label', tie('text')),
       call('any_label', globs),
       call('any_file', globs),
@@ -107,6 +111,7 @@ export const anyExpression = fc.letrec<{ number: string; boolean: string; text: 
       fc.constantFrom(...namesOf('text')),
       quoted,
       call('lower', tie('text')),
+      call('default', tie('text'), tie('text')),
       choice('text'),
     ),
   };

@@ -58,7 +58,7 @@ function valueOfTree(tree: TypedExpression, facts: Facts): Value | null {
     case 'itemOf':
       return Array.isArray(right) && right.some(item => item === left);
     case 'call': {
-      if (parts.includes(null)) return tree.type === 'boolean' ? false : null;
+      if (!tree.definition.takesAbsent && parts.includes(null)) return tree.type === 'boolean' ? false : null;
       const { definition, prepared } = tree;
       const given = definition.prepare === undefined ? parts : [...parts, prepared];
       return (definition.implementation as (...values: unknown[]) => Value)(...given);

@@ -83,6 +83,7 @@ test.each([
   ['state in ["open", "draft", "closed"] || merged', 'state'],
   ['author != "ada" || author != "bert"', 'author'],
   ['size >= 0', 'size'],
+  ['known(size)', 'size'],
   ['size > 5 || size < 10', 'size'],
   ['merged || !merged', 'merged'],
   ['!(hours_to_merge > 48 && hours_to_merge < 24)', 'hours_to_merge'],
@@ -96,7 +97,7 @@ test.each([
   'true',
   'always',
   'merged_at > 0',
-  'length(milestone) >= 0',
+  'known(milestone)',
   'hours_to_merge >= 0 || hours_to_merge < 0',
   'milestone == milestone',
   'milestone != "1" || milestone != "2"',
@@ -246,10 +247,7 @@ test.each([
 test.each([
   ['size < additions', 'can never be true: `additions` is never more than `size`'],
   ['created_at > merged_at', 'can never be true: `created_at` is never later than `merged_at`'],
-  [
-    'milestone == ""',
-    'can never be true: `milestone` is absent if it has no milestone; write `!(length(milestone) >= 0)`',
-  ],
+  ['milestone == ""', 'can never be true: `milestone` is absent if it has no milestone; write `!known(milestone)`'],
   ['author in ["ada", ""]', '`author` is never empty'],
   ['title != ""', '`title` is never empty'],
   ['glob(repository, "lab-*")', '`repository` is `owner/name`, and `"lab-*"` has no `/`; put the owner before it'],

@@ -43,8 +43,8 @@ export function rangeOf(tree: TypedExpression): Range {
     case 'arithmetic':
       return rangeOfResult(tree.operator, rangeOf(tree.parts[0]), rangeOf(tree.parts[1]));
     case 'choice': {
-      const [, one, other] = tree.parts.map(rangeOf) as [Range, Range, Range];
-      return [Math.min(one[0], other[0]), Math.max(one[1], other[1])];
+      const [, ...sides] = tree.parts;
+      return rangeOfEither(sides);
     }
     case 'call':
       return rangeOfCall(tree);
@@ -53,12 +53,20 @@ export function rangeOf(tree: TypedExpression): Range {
   }
 }
 
+function rangeOfEither(trees: readonly TypedExpression[]): Range {
+  const ranges = trees.map(rangeOf);
+  return [Math.min(...ranges.map(([min]) => min)), Math.max(...ranges.map(([, max]) => max))];
+}
+
 function rangeOfCall({ definition, parts }: TypedExpression & { kind: 'call' }): Range {
   const { name } = definition;
   if (name === 'per') {
     const [min, max] = rangeOfResult('/', ...(parts.map(rangeOf) as [Range, Range]));
     return [Math.trunc(min), Math.trunc(max)];
   }
+  if (name === 'default') return rangeOfEither(parts);
+  if (name === 'weekday') return [1, 7];
+  if (name === 'hour') return [0, 23];
   // No other function gives a number below 0.
   if (!rising.has(name)) return notNegative;
   const result = definition.implementation as (...numbers: number[]) => number;
@@ -198,6 +206,9 @@ function truthOf(
   else if (tree.kind === 'comparison') {
     const [left, right] = tree.parts.map(operandOf);
     if (left !== undefined && right !== undefined) truth = compare(tree.operator, left, right);
+  } else if (tree.kind === 'call' && tree.definition.name === 'known') {
+    const value = tree.parts[0] && operandOf(tree.parts[0]);
+    if (value !== undefined) truth = value !== null;
   } else if (tree.kind === 'oneOf') {
     const value = operandOf(tree.parts[0]);
     if (value !== undefined) truth = tree.options.some(option => option === value);

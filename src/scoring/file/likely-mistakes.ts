@@ -66,7 +66,7 @@ const textMistakes: readonly ((comparison: Comparison) => string | undefined)[] 
     if (absence === undefined) return `${shown}: \`${name}\` is never empty`;
     // `!= ""` is true if there is one, which may be meant.
     if (part.kind === 'comparison' && part.operator === '!=') return undefined;
-    return `${shown} can never be true: \`${name}\` is absent if ${absence}; write \`!(length(${name}) >= 0)\``;
+    return `${shown} can never be true: \`${name}\` is absent if ${absence}; write \`!known(${name})\``;
   },
   function repositoryWithoutOwner({ name, texts, isWhole, shown, ...comparison }) {
     if (name !== 'repository') return undefined;

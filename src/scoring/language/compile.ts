@@ -106,7 +106,7 @@ function createWriter() {
   }
 
   function writeCall({ definition, parts, prepared, type }: TypedExpression & { kind: 'call' }): string {
-    const { guard, values } = present(parts);
+    const { guard, values } = definition.takesAbsent ? { guard: '', values: parts.map(write) } : present(parts);
     if (definition.prepare !== undefined) values.push(constant(prepared));
     const call = `${constant(definition.implementation)}(${values.join(', ')})`;
     if (guard === '') return call;

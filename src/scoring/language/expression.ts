@@ -229,7 +229,9 @@ export function checkExpression(
     const mayBeText = (position: number) =>
       overloads.some(overload => ['text', 'literal'].includes(typeAt(overload, position)));
     const values = node.arguments.map((argument, position) => readAs(argument, depth, mayBeText(position)));
-    const matching = overloads.find(({ parameters: [type] }) => type === values[0]?.type);
+    const ofType = overloads.filter(({ parameters: [type] }) => type === values[0]?.type);
+    const matching = ofType.find(({ parameters }) => parameters.length === values.length) ?? ofType[0];
+    const kinds = [...new Set(overloads.map(overload => typeAt(overload, 0)))].filter(kind => kind !== 'literal');
     const definition = matching ?? (overloads[0] as FunctionDefinition);
     const { parameters, repeats, signature } = definition;
     if (values.length < parameters.length || (!repeats && values.length > parameters.length)) {
@@ -247,8 +249,12 @@ export function checkExpression(
     for (const [position, part] of values.entries()) {
       const type = typeAt(definition, position);
       if (type !== 'literal') {
-        if (position === 0 && overloads.length > 1 && matching === undefined) {
-          throw new ExpressionError(`${isA(part)}, but \`${name}\` takes a text or a list`);
+        if (position === 0 && kinds.length > 1 && matching === undefined) {
+          const names = kinds
+            .map(kind => typeNames[kind])
+            .join(', ')
+            .replace(/, ([^,]*)$/, ' or $1');
+          throw new ExpressionError(`${isA(part)}, but \`${name}\` takes ${names}`);
         }
         const hint = type === 'text' ? hintOfItems(name, part, given.slice(1)) : '';
         parts.push(expectType(part, type, `here \`${signature}\` takes`, hint));

@@ -22,9 +22,11 @@ export interface FunctionDefinition {
   result: FactType;
   /** Compiles the literals; the result is passed in their place, last. @throws PatternError */
   prepare?: (literals: readonly string[], patterns: Patterns) => unknown;
+  /** Whether it is called with what is absent, too: a text or a list is then null or undefined. */
+  takesAbsent?: boolean;
   /**
-   * Never called with an absent text or list: the result is then absent, or false. An absent number is NaN and must
-   * make the result NaN.
+   * Otherwise never called with an absent text or list: the result is then absent, or false. An absent number is NaN and
+   * must make the result NaN.
    */
   implementation: (...values: never[]) => Value;
 }
@@ -37,6 +39,25 @@ function hasLabel(labels: Texts, name: string): boolean {
   const wanted = name.toLowerCase();
   return labels.some(label => label.toLowerCase() === wanted);
 }
+
+const isKnown = (value: Value | null | undefined) => value !== null && value !== undefined && !Number.isNaN(value);
+
+const defaultTo = (value: Value | null | undefined, other: Value) => (isKnown(value) ? value : other) as Value;
+
+/** In seconds; 0 without a text. */
+function readOffset([text = '+00:00']: readonly string[]): number {
+  const [, sign, hours, minutes] = /^([+-])(0\d|1[0-4]):([0-5]\d)$/.exec(text) ?? [];
+  if (sign === undefined) throw new PatternError('has no valid offset from UTC; write it like "+02:00"');
+  return Number(`${sign}1`) * (Number(hours) * 3_600 + Number(minutes) * 60);
+}
+
+/** Never negative. */
+const modulo = (x: number, divisor: number) => ((x % divisor) + divisor) % divisor;
+
+/** 1 January 1970 was a Thursday. */
+const weekdayOf = (time: number, offset: number) => modulo(Math.floor((time + offset) / 86_400) + 3, 7) + 1;
+
+const hourOf = (time: number, offset: number) => Math.floor(modulo(time + offset, 86_400) / 3_600);
 
 function readDate(text: string): number {
   const time = startOfDay(text);
@@ -68,7 +89,7 @@ function compileLabelGlob(glob: string): Pattern {
   return { test: label => test(label.toLowerCase()), size };
 }
 
-const textParameters = ['text', 'part', 'beginning', 'ending', 'item', 'name'];
+const textParameters = ['text', 'other', 'part', 'beginning', 'ending', 'item', 'name'];
 
 function typeOfParameter(name: string): FactType | 'literal' {
   if (name.startsWith('"')) return 'literal';
@@ -80,7 +101,7 @@ function typeOfParameter(name: string): FactType | 'literal' {
 const define = (
   result: FactType,
   implementations: Readonly<Record<string, Implementation>>,
-  others: Pick<FunctionDefinition, 'facts' | 'prepare'> = {},
+  others: Pick<FunctionDefinition, 'facts' | 'prepare' | 'takesAbsent'> = {},
 ): FunctionDefinition[] =>
   Object.entries(implementations).map(([signature, implementation]) => {
     const [name = '', ...parameters] = signature.match(/"[^"]*"|\w+/g) ?? [];
@@ -115,6 +136,19 @@ const definitions = [
     'log(x)': (x: number) => (x > 0 ? Math.log(x) : Number.NaN),
     'exp(x)': Math.exp,
   }),
+  ...define('boolean', { 'known(x)': isKnown, 'known(text)': isKnown, 'known(list)': isKnown }, { takesAbsent: true }),
+  ...define('number', { 'default(x, y)': defaultTo }, { takesAbsent: true }),
+  ...define('text', { 'default(text, other)': defaultTo }, { takesAbsent: true }),
+  ...define(
+    'number',
+    {
+      'weekday(time)': weekdayOf,
+      'weekday(time, "+02:00")': weekdayOf,
+      'hour(time)': hourOf,
+      'hour(time, "+02:00")': hourOf,
+    },
+    { prepare: readOffset },
+  ),
   ...define('number', { 'date("2026-01-31")': (time: number) => time }, { prepare: ([text = '']) => readDate(text) }),
   ...define('boolean', { 'has_label(name)': hasLabel }, { facts: ['labels'] }),
   ...define(
@@ -148,7 +182,7 @@ const definitions = [
   ),
 ];
 
-/** By name; a function that takes a text or a list has two definitions. */
+/** By name; a function has a definition for each type that it takes, and for each number of values. */
 export const functions: ReadonlyMap<string, readonly FunctionDefinition[]> = new Map(
   definitions.map(({ name }) => [name, definitions.filter(definition => definition.name === name)]),
 );

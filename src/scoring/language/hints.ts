@@ -47,13 +47,12 @@ export function hintOfForeignCall(source: string, before: Span): string {
   return isWhole ? write(`${name}(${value}, ${given})`) : `; call \`${signature}\``;
 }
 
-const clockNames: ReadonlySet<string> = new Set(['now', 'today', 'hour', 'day', 'week', 'month', 'year']);
+const clockNames: ReadonlySet<string> = new Set(['now', 'today', 'day', 'week', 'month', 'year']);
 
 /** The end of the message about a name that means the present or the calendar. */
 export function hintOfClock(name: string): string {
-  if (/^(is_?)?week(day|end)$/i.test(name)) {
-    return '; the weekday in UTC is `(floor(created_at / 86400) + 4) % 7`, 0 for Sunday';
-  }
+  if (/^(is_?)?week_?end$/i.test(name)) return write('weekday(created_at) >= 6');
+  if (/^day_?of_?(the_?)?week$/i.test(name)) return write('weekday(created_at)');
   return clockNames.has(name.toLowerCase())
     ? '; there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`'
     : '';

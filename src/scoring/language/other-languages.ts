@@ -3,7 +3,6 @@ import { factNames, factOf, isFactName } from '../facts.ts';
 import { functions } from './functions.ts';
 import { nearestName } from './nearest-name.ts';
 import type { Span } from './syntax.ts';
-import type { TypedExpression } from './tree.ts';
 
 /** Longer code is not written out. */
 const maxCodeCharacters = 100;
@@ -46,19 +45,12 @@ export function hintOfOtherFact(name: string): string {
   return fact === undefined || stem === '' ? '' : write(fact);
 }
 
-/** A condition that is true if an expression is not absent; undefined if none can be written. */
-function presenceOf(code: string, type: TypedExpression['type'] | undefined): string | undefined {
-  if (type === 'number') return `${code} >= 0`;
-  return type === 'text' ? `length(${code}) >= 0` : undefined;
-}
-
 const typeOfFact = (code: string) => (isFactName(code) ? factOf(code)?.type : undefined);
 
 /** What to write for a question whether something is absent, or is not. */
 export function hintOfAbsence(code: string, isAbsent: boolean, type = typeOfFact(code)): string {
-  const present = presenceOf(code, type);
-  if (present === undefined) return '';
-  return write(isAbsent ? `!(${present})` : present);
+  if (type !== 'number' && type !== 'text') return '';
+  return write(`${isAbsent ? '!' : ''}known(${code})`);
 }
 
 /** What to write for the call of a function that there is elsewhere. @param given the source texts of its arguments */
@@ -67,10 +59,7 @@ export function hintOfOtherCall(name: string, given: readonly string[]): string 
   const plain = name.toLowerCase().replaceAll('_', '');
   if (/^(exists?|isset|ispresent|isdefined|isnotnull|notnull)$/.test(plain)) return hintOfAbsence(first, false);
   if (/^(isnull|isabsent|isempty|ismissing)$/.test(plain)) return hintOfAbsence(first, true);
-  if (/^(coalesce|ifnull|nvl|default)$/.test(plain)) {
-    const present = presenceOf(first, typeOfFact(first));
-    return present === undefined || second === undefined ? '' : write(`${present} ? ${first} : ${second}`);
-  }
+  if (/^(coalesce|ifnull|nvl)$/.test(plain) && second !== undefined) return write(`default(${first}, ${second})`);
   return plain === 'isbot' ? write('author_is_bot') : hintOfOtherFact(name);
 }
 
