@@ -138,7 +138,9 @@ const Test = Type.Object(
 
 const Definitions = Type.Record(
   Type.String({ pattern: `^[A-Za-z]\\w{0,${definitionLimits.nameCharacters - 1}}$` }),
-  anyScalar('An expression of any type.', expressionLimits.characters),
+  Type.Union([anyScalar('An expression of any type.', expressionLimits.characters), Type.Array(Type.Union(text))], {
+    description: 'An expression of any type, or a list of texts.',
+  }),
   { ...closed, maxProperties: definitionLimits.definitions },
 );
 

@@ -68,6 +68,39 @@ describe('a definition', () => {
     expect(evaluate('-limit', defined)).toBe(-200);
   });
 
+  test('can be a list of texts, which is used like a fact that is one', () => {
+    const defined = {
+      core: '["ada", "bob \\"B\\""]',
+      none: '([])',
+      alias: 'core',
+      people: 'merged ? core : assignees',
+    };
+    const facts = { author: 'bob "B"', merged: true, labels: ['ada'] };
+    expect(evaluate('author in core && author in alias && author in people', defined, facts)).toBe(true);
+    expect(evaluate('author in none || "Ada" in core', defined, facts)).toBe(false);
+    expect(evaluate('milestone in core', defined, { milestone: null })).toBe(false);
+    expect(evaluate('contains(core, author) && known(core)', defined, facts)).toBe(true);
+    expect(evaluate('length(core) + length(none)', defined)).toBe(2);
+    expect(problemOf('number in core', defined)).toMatch(
+      /^`number` is a number, but the left side of `in` must be a text/,
+    );
+    expect(problemOf('state in finished', { finished: '["Merged"]' })).toBe(
+      '`"Merged"` is not a value of `state`; did you mean `"merged"`?',
+    );
+  });
+
+  test('that is a list gives what the list itself gives', () => {
+    const items = fc.array(fc.string({ unit: 'grapheme-ascii', maxLength: 3 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(anyExpression.text, items, anyFacts, (text, texts, facts) => {
+        const list = `[${texts.map(each => JSON.stringify(each)).join(', ')}]`;
+        const { checked } = checkDefinitions(listOf({ list }));
+        const read = (source: string) => compileExpression(parseExpression(source, 'boolean', checked))(facts);
+        expect(read(`lower(${text}) in list`)).toBe(read(`lower(${text}) in ${list}`));
+      }),
+    );
+  });
+
   test('may come before or after those that use it', () => {
     expect(evaluate('a == 6', { a: 'b * 2', b: 'c + 1', c: '2' })).toBe(true);
     expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
@@ -146,7 +179,21 @@ describe('a mistake with definitions', () => {
       { a: '`b` is a number, but both sides of `&&` must be true or false' },
     ],
     ['an empty one', { a: '' }, { a: 'it is empty; write a value' }],
-    ['a list', { a: '["x"]' }, { a: 'a list in square brackets is only allowed after `in`' }],
+    [
+      'a list that is only a part',
+      { a: 'length(["x"]) > 0' },
+      { a: 'a list in square brackets is only allowed after `in`' },
+    ],
+    [
+      'a list with a name',
+      { a: '["x", ada]' },
+      { a: '`ada` is not a quoted text, and a list in `define` has nothing else; write `"ada"`' },
+    ],
+    [
+      'a list with a number',
+      { a: '["x", 5 + 1]' },
+      { a: '`5 + 1` is not a quoted text, and a list in `define` has nothing else' },
+    ],
     [
       'a pattern that is refused',
       { a: 'matches(title, "(?=a)")' },
@@ -223,6 +270,14 @@ describe('limits', () => {
     expect(problemOf('a && a', { a: long })).toBe(
       'with its definitions written out, it is longer than 2000 characters; split it into several entries',
     );
+  });
+
+  test('count a list as its name, however long it is', () => {
+    const team = `[${Array.from({ length: 150 }, (_, index) => `"member-${index}"`).join(', ')}]`;
+    expect(problemOf('author in a || author in b', { a: team, b: team })).toBe('accepted');
+    expect(problemsOf({ a: `["${'x'.repeat(1997)}"]` })).toEqual({
+      a: 'it is longer than 2000 characters; split it into several entries',
+    });
   });
 
   test('stop definitions that double each other, at once', () => {

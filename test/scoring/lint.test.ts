@@ -149,6 +149,15 @@ test.each([
   expect(ofCondition(expression)).toEqual([]);
 });
 
+test('a condition on a list that a definition names is searched for contradictions', () => {
+  const found = warnings(
+    `define:\n  core: [ada, bob]\n${rule(entry('author in core && author == "eve"'), entry('author in core'))}`,
+  );
+  expect(found).toEqual([
+    expect.stringContaining('`author in core && author == "eve"` can never be true, whatever `author` is'),
+  ]);
+});
+
 test('definitions that are switches get no warning, whatever they are set to', () => {
   const text = `define:\n  strict: false\n  bonus: 5\nrules:\n- name: R\n  when: strict && bonus > 3\n  logic:\n${entry('merged', 'bonus')}${entry('strict || bonus < 3 || draft')}`;
   expect(warnings(text)).toEqual([]);

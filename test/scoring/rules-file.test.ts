@@ -460,8 +460,12 @@ test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('a file may ha
 test.each<[string, string[]]>([
   ['define: [a]', ['1: `define` must be a map of names to expressions, not a list']],
   ['define: size', ['1: `define` must be a map of names to expressions, not a text']],
-  ['define:\n  a: [size]', ['2: Definition "a": it must be an expression such as `size > 0`, not a list']],
-  ['define:\n  a:\n    b: 1', ['3: Definition "a": it must be an expression such as `size > 0`, not a map of keys']],
+  ['define:\n  a: [x, ~]', ['2: Definition "a": each item of its list must be a text']],
+  ['define:\n  a: [[x]]', ['2: Definition "a": each item of its list must be a text']],
+  [
+    'define:\n  a:\n    b: 1',
+    ['3: Definition "a": it must be an expression such as `size > 0`, or a list of texts, not a map of keys'],
+  ],
   ['define:\n  a:', ['2: Definition "a": it is empty; write a value']],
   ['define:\n  a: 1\n  a: 2', ['3: `a` is given twice; keep one']],
   ['define:\n  b: 1\n  a: b + a', ['3: Definition "a": it refers to itself: a → a']],

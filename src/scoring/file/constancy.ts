@@ -5,6 +5,7 @@
 
 import { type Facts, factOf, type SourceName } from '../facts.ts';
 import { compileExpression } from '../language/compile.ts';
+import type { Value } from '../language/functions.ts';
 import type { ArithmeticOperator, ComparisonOperator } from '../language/syntax.ts';
 import { compareText } from '../language/text-operations.ts';
 import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
@@ -79,13 +80,13 @@ function rangeOfCall({ definition, parts }: TypedExpression & { kind: 'call' }):
 const otherText = Symbol('other text');
 
 /** What a fact can be; null if it is absent. */
-type Point = number | string | boolean | typeof otherText | null;
+type Point = Value | typeof otherText | null;
 
 /** Also by the name of a definition. */
 export const isFact = (tree: TypedExpression, name: SourceName | undefined): boolean =>
   tree.kind === 'defined' ? isFact(tree.definition.tree, name) : tree.kind === 'fact' && tree.name === name;
 
-type Constant = number | string | boolean | null | undefined;
+type Constant = Value | null | undefined;
 const constants = new WeakMap<TypedExpression, { value: Constant }>();
 
 /** What an expression is that reads no facts, such as `date("2026-01-31")`: null if absent. Undefined for others. */
@@ -95,7 +96,7 @@ export function constantOf(tree: TypedExpression): Constant {
   let value: Constant;
   if (tree.kind === 'constant') value = tree.value;
   else if (factsRead([tree]).size === 0) {
-    const result = compileExpression(tree)({} as Facts) as number | string | boolean;
+    const result = compileExpression(tree)({} as Facts);
     value = Number.isNaN(result) ? null : result;
   }
   constants.set(tree, { value });
@@ -156,7 +157,7 @@ export function constantParts(tree: TypedExpression): Map<TypedExpression, Const
   const constant = new Map<TypedExpression, Constancy>();
   const parts = [...allParts([tree])];
   if (parts.length > maxConditionParts) return constant;
-  const conditions = parts.filter(({ kind }) => kind === 'comparison' || kind === 'oneOf');
+  const conditions = parts.filter(({ kind }) => ['comparison', 'oneOf', 'itemOf'].includes(kind));
   for (const name of [undefined, ...factsRead([tree])]) {
     const seen = new Map<TypedExpression, boolean | undefined>();
     for (const point of name === undefined ? [null] : pointsOf(name, conditions)) {
@@ -209,6 +210,9 @@ function truthOf(
   } else if (tree.kind === 'call' && tree.definition.name === 'known') {
     const value = tree.parts[0] && operandOf(tree.parts[0]);
     if (value !== undefined) truth = value !== null;
+  } else if (tree.kind === 'itemOf') {
+    const [value, list] = tree.parts.map(operandOf);
+    if (value !== undefined && Array.isArray(list)) truth = list.some(item => item === value);
   } else if (tree.kind === 'oneOf') {
     const value = operandOf(tree.parts[0]);
     if (value !== undefined) truth = tree.options.some(option => option === value);

@@ -114,7 +114,7 @@ const textMistakes: readonly ((comparison: Comparison) => string | undefined)[] 
 
 /** The texts that a part names, quoted, in a list or by a definition. */
 function textsIn(part: TypedExpression): string[] {
-  const named = part.parts.map(constantOf);
+  const named = part.parts.flatMap(constantOf);
   const others = part.kind === 'call' ? part.literals : part.kind === 'oneOf' ? part.options : [];
   return [...named, ...others].filter(text => typeof text === 'string');
 }

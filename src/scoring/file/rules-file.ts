@@ -52,6 +52,18 @@ function nodeOfProblem({ entry, part }: RuleProblem, rule: YamlNode & { kind: 'm
   return (part === 'value' && effect?.kind === 'map' ? effect.entries.get('value') : node.entries.get(part)) ?? node;
 }
 
+/** @returns the expression, or why it is none */
+function readDefinition(node: YamlNode): { expression: string } | { problem: string } {
+  if (node.kind === 'text') {
+    return { expression: (node.truncated?.by === 'comma' ? node.truncated.whole : node.text).trim() };
+  }
+  if (node.kind === 'map')
+    return { problem: 'it must be an expression such as `size > 0`, or a list of texts, not a map of keys' };
+  const texts = node.items.flatMap(item => (item.kind === 'text' && !isBlank(item) ? JSON.stringify(item.text) : []));
+  if (texts.length < node.items.length) return { problem: 'each item of its list must be a text' };
+  return { expression: `[${texts.join(', ')}]` };
+}
+
 /** @returns also those that have problems, so that what uses them is checked */
 function readDefinitions(node: YamlNode | undefined, report: Report) {
   const definitions: Definition[] = [];
@@ -72,13 +84,9 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
   for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
     const problem = problemOfName(name) ?? problemOfTruncation(name, value);
     if (problem !== undefined) fail(name, problem);
-    if (value.kind !== 'text')
-      fail(name, `it must be an expression such as \`size > 0\`, not ${kindNames[value.kind]}`);
-    else
-      definitions.push({
-        name,
-        expression: (value.truncated?.by === 'comma' ? value.truncated.whole : value.text).trim(),
-      });
+    const read = readDefinition(value);
+    if ('problem' in read) fail(name, read.problem);
+    else definitions.push({ name, ...read });
   }
   const { checked, problems } = checkDefinitions(definitions);
   for (const [name, message] of problems) fail(name, message);

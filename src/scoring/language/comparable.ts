@@ -9,9 +9,9 @@ import { type TypedExpression, typeOf } from './tree.ts';
 const operators: ReadonlySet<string> = new Set<ComparisonOperator>(['==', '!=', '<', '<=', '>', '>=']);
 export const isComparison = (operator: string): operator is ComparisonOperator => operators.has(operator);
 
-/** The quoted texts that an expression can have as its value. Texts from facts are left out. */
-function textsOf(tree: TypedExpression): string[] {
-  if (tree.kind === 'constant') return typeof tree.value === 'string' ? [tree.value] : [];
+/** The quoted texts that an expression can have as its value, or in it. Texts from facts are left out. */
+export function textsOf(tree: TypedExpression): string[] {
+  if (tree.kind === 'constant') return [tree.value].flat().filter(value => typeof value === 'string');
   return tree.kind === 'defined' || tree.kind === 'choice' ? tree.parts.flatMap(textsOf) : [];
 }
 

@@ -1,16 +1,16 @@
 /** Definitions: names for expressions, which rules and other definitions use like facts. */
 
 import { isFactName } from '../facts.ts';
-import { checkExpression } from './expression.ts';
+import { checkExpression, checkList } from './expression.ts';
 import { functions } from './functions.ts';
 import { parseSyntax } from './parser.ts';
 import { createPatterns } from './pattern.ts';
-import { DefinitionError, ExpressionError, namesIn } from './syntax.ts';
+import { DefinitionError, ExpressionError, namesIn, withoutBrackets } from './syntax.ts';
 import type { CheckedDefinition, CheckedDefinitions } from './tree.ts';
 
 export interface Definition {
   name: string;
-  /** Of any type. */
+  /** Of any type; also a list of quoted texts in square brackets. */
   expression: string;
 }
 
@@ -63,7 +63,13 @@ export function checkDefinitions(definitions: readonly Definition[]): {
       if (start !== -1) throw new ExpressionError(describeCycle([name, ...users.slice(start)]));
       visit(used, users);
     }
-    return { name, expression, ...checkExpression(expression, syntax, checked) };
+    const list = withoutBrackets(syntax);
+    const isList = list.type === 'ArrayExpression';
+    return {
+      name,
+      expression,
+      ...(isList ? checkList(expression, list) : checkExpression(expression, syntax, checked)),
+    };
   }
 
   function visit(name: string, users: readonly string[]): void {

@@ -1,7 +1,7 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
 
 import { type FactType, factNames, factOf, factTable, isFactName, type SourceName } from '../facts.ts';
-import { checkComparison, checkTexts, isComparison } from './comparable.ts';
+import { checkComparison, checkTexts, isComparison, textsOf } from './comparable.ts';
 import { type FunctionDefinition, functions } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
 import {
@@ -173,6 +173,7 @@ export function checkExpression(
       const list = read(right, depth);
       expectType(left, 'text', 'the left side of `in` must be');
       expectType(list, 'list', 'the right side of `in` must be');
+      checkTexts(left, textsOf(list));
       return { kind: 'itemOf', type: 'boolean', parts: [left, list], ...span };
     }
     if (left.type !== 'number' && left.type !== 'text') {
@@ -187,7 +188,7 @@ export function checkExpression(
         throw new ExpressionError(`${isA(part)}, but ${show(left)} can only equal ${typeNames[left.type]}${hint}`);
       }
       const negated = part.kind === 'negation' ? part.parts[0] : part;
-      if (negated.kind !== 'constant' || typeof negated.value === 'boolean') {
+      if (negated.kind !== 'constant' || typeof negated.value === 'boolean' || typeof negated.value === 'object') {
         throw new ExpressionError(`${show(part)} is computed, but the list after \`in\` can only hold plain values`);
       }
       options.push(part.kind === 'negation' ? -negated.value : negated.value);
@@ -308,6 +309,29 @@ export function checkExpression(
   else if (maxDepth > expressionLimits.depth) problem = tooDeep;
   if (problem !== undefined) throw new ExpressionError(`with its definitions written out, ${problem}`);
   return { tree, characters, nodes, depth: maxDepth };
+}
+
+/**
+ * Checks a list in square brackets that is a definition of its own. However often it is used, it is not written out: for
+ * the limits it counts as a name.
+ *
+ * @throws ExpressionError
+ */
+export function checkList(
+  source: string,
+  { elements, start, end }: NodeOf<'ArrayExpression'> & Span,
+): CheckedExpression {
+  const value = elements.map(element => {
+    const item = withoutBrackets(element);
+    if (item.type === 'Literal' && typeof item.value === 'string') return item.value;
+    const { start, end } = spanOf(element);
+    const shown = source.slice(start, end);
+    const hint = /^[\w/-]{1,60}$/.test(shown) ? write(`"${shown}"`) : '';
+    throw new ExpressionError(
+      `${excerpt(shown)} is not a quoted text, and a list in \`define\` has nothing else${hint}`,
+    );
+  });
+  return { tree: { kind: 'constant', type: 'list', value, parts: [], start, end }, characters: 0, nodes: 0, depth: 0 };
 }
 
 const onlyAfterIn = 'a list in square brackets is only allowed after `in`';

@@ -1,6 +1,6 @@
 /** A checked expression, as it is compiled and explained. */
 import type { FactType, SourceName } from '../facts.ts';
-import type { FunctionDefinition } from './functions.ts';
+import type { FunctionDefinition, Value } from './functions.ts';
 import { createPatterns, type Patterns } from './pattern.ts';
 import type { ArithmeticOperator, ComparisonOperator, DefinitionError, LogicalOperator, Span } from './syntax.ts';
 import { excerpt } from './text-operations.ts';
@@ -37,7 +37,7 @@ type Three = readonly [TypedExpression, TypedExpression, TypedExpression];
 /** Its span excludes brackets around it. `parts` are its direct parts; those in the source text are in its order. */
 export type TypedExpression = { type: FactType } & Span &
   (
-    | { kind: 'constant'; value: number | string | boolean; parts: readonly [] }
+    | { kind: 'constant'; value: Value; parts: readonly [] }
     | { kind: 'fact'; name: SourceName; parts: readonly [] }
     /** Its part is the definition's tree. */
     | { kind: 'defined'; definition: CheckedDefinition; parts: One }
