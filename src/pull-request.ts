@@ -39,6 +39,15 @@ export interface PullRequestRecord {
   /** Reviews submitted by bots other than the author. */
   botReviews: number;
   linkedIssues: number;
+  /** Of the people who submitted `reviews`, how many there are. Null until the next fetch. */
+  distinctReviewers: number | null;
+  /** What the branch's rules make of the reviews, as GitHub calls it. Null if they ask for none, or until the next fetch. */
+  reviewDecision: string | null;
+  /** When it was last marked as ready, or opened if it never was a draft. Null for a draft, and until the next fetch. */
+  readyAt: number | null;
+  /** Null until the next fetch. */
+  repositoryIsArchived: boolean | null;
+  repositoryIsPrivate: boolean | null;
   createdAt: number;
   sourceUpdatedAt: number;
   mergedAt: number | null;

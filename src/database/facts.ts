@@ -10,13 +10,35 @@ import { query } from './statement.ts';
 
 const stored: Readonly<Record<Field, PgColumn>> = { ...getTableColumns(pullRequests), repository: repositories.name };
 
+/**
+ * Columns by the first `factsVersion` that has them. During an upgrade the release before saves rows with a lower one, and
+ * leaves the column as it was, which is then the value of an older fetch: it counts as null.
+ */
+const newerColumns: { readonly [Name in Field]?: number } = {
+  distinctReviewers: 2,
+  reviewDecision: 2,
+  readyAt: 2,
+  repositoryIsArchived: 2,
+  repositoryIsPrivate: 2,
+};
+
+/** What a row says of its pull request. */
+export function recordOf(row: typeof pullRequests.$inferSelect, repository: string): PullRequestRecord {
+  const unknown = Object.entries(newerColumns).filter(([, version]) => row.factsVersion < version);
+  return { ...row, repository, ...Object.fromEntries(unknown.map(([field]) => [field, null])) };
+}
+
 /** They may have tens of kilobytes. */
 const largeFields: ReadonlySet<Field> = new Set<Field>(['body', 'files', 'fileChanges']);
 
 /** The forms that are cheapest to produce and to parse: `extract` gives a slow numeric, and text[] is slow to parse. */
-function expressionOf(column: PgColumn): PgColumn | SQL {
-  if (column.dataType === 'custom') return sql`date_part('epoch', ${column})`;
-  return column.dataType === 'array' ? sql`array_to_json(${column})` : column;
+function expressionOf(field: Field): PgColumn | SQL {
+  const column = stored[field];
+  const version = newerColumns[field];
+  const form = column.dataType === 'custom' ? sql`date_part('epoch', ${column})` : column;
+  if (version !== undefined)
+    return sql`case when ${pullRequests.factsVersion} >= ${sql.raw(String(version))} then ${form} end`;
+  return column.dataType === 'array' ? sql`array_to_json(${column})` : form;
 }
 
 function readValue({ dataType }: PgColumn, text: string): unknown {
@@ -38,7 +60,7 @@ export function createFactsReader(wanted: Iterable<SourceName>) {
     /** Selects these columns, and then those of the facts, from all such pull requests, or from the first ones. */
     select(columns: readonly PgColumn[], condition: SQL | undefined, first?: { order: PgColumn; limit: number }) {
       const selection = query
-        .select(Object.fromEntries([...columns, ...fields.map(field => expressionOf(stored[field]))].entries()))
+        .select(Object.fromEntries([...columns, ...fields.map(expressionOf)].entries()))
         .from(pullRequests)
         .where(condition)
         .$dynamic();

@@ -14,11 +14,8 @@ import { hasGithubId, sortedForLocking } from './statement.ts';
 
 type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id' | 'factsVersion' | 'changedBy'>;
 
-/**
- * Raise it with each new column for a fact, and take the column for null in rows with a lower one. During an upgrade the
- * release before saves rows and leaves the column as it was, which is then the value of an older fetch.
- */
-const factsVersion = 1;
+/** Raise it with each new column for a fact: see `newerColumns`. */
+const factsVersion = 2;
 
 type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score' | 'changedBy'>;
 

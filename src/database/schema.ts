@@ -278,6 +278,12 @@ export const pullRequests = pgTable(
      * arrays would take 8, and about 50 more for each row.
      */
     fileChanges: json('file_changes').$type<number[]>(),
+    /** These came later: see `newerColumns`. */
+    distinctReviewers: integer('distinct_reviewers'),
+    reviewDecision: text('review_decision'),
+    readyAt: seconds('ready_at'),
+    repositoryIsArchived: boolean('repository_is_archived'),
+    repositoryIsPrivate: boolean('repository_is_private'),
 
     score: integer('score').notNull(),
     /** `json`, not `jsonb`: it is served exactly as it was written. */

@@ -55,10 +55,13 @@ fragment PullRequestFacts on PullRequest {
     ... on Mannequin { databaseId }
     ... on Organization { databaseId name }
   }
+  reviewDecision
   repository {
     id
     databaseId
     name
+    isArchived
+    isPrivate
     owner {
       id
       login
@@ -76,8 +79,11 @@ fragment PullRequestFacts on PullRequest {
   ${selectPage('files')}
   ${selectPage('reviews')}
   latestOpinionatedReviews(first: 100) { nodes { state authorCanPushToRepository author { __typename login } } }
-  timelineItems(first: 100, itemTypes: [REVIEW_DISMISSED_EVENT]) {
-    nodes { ... on ReviewDismissedEvent { previousReviewState review { author { __typename login } } } }
+  timelineItems(last: 100, itemTypes: [REVIEW_DISMISSED_EVENT, READY_FOR_REVIEW_EVENT]) {
+    nodes {
+      ... on ReviewDismissedEvent { previousReviewState review { author { __typename login } } }
+      ... on ReadyForReviewEvent { createdAt }
+    }
   }
 }`;
 

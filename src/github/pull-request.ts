@@ -44,6 +44,7 @@ const Dismissal = Type.Object({
   previousReviewState: Text,
   review: Nullable(Type.Object({ author: Nullable(Actor) })),
 });
+const Ready = Type.Object({ createdAt: Time });
 const File = Type.Object({ path: Text, additions: Count, deletions: Count });
 const listOf = <Schema extends TSchema>(entry: Schema) => Nullable(Type.Object({ nodes: Entries(entry) }));
 const PullRequestFacts = Type.Object({
@@ -68,7 +69,8 @@ const PullRequestFacts = Type.Object({
   mergedAt: Nullable(Time),
   closedAt: Nullable(Time),
   author: Nullable(Author),
-  repository: Type.Object({ id: Text, databaseId: Id, name: Text, owner: Identity }),
+  reviewDecision: Nullable(Text),
+  repository: Type.Object({ id: Text, databaseId: Id, name: Text, isArchived: Flag, isPrivate: Flag, owner: Identity }),
   mergedBy: Nullable(Identified),
   milestone: Nullable(Type.Object({ title: Text })),
   commits: Total,
@@ -79,7 +81,7 @@ const PullRequestFacts = Type.Object({
   files: Nullable(pageOf({ nodes: Entries(File) })),
   reviews: Nullable(pageOf({ nodes: Entries(Review) })),
   latestOpinionatedReviews: listOf(Verdict),
-  timelineItems: Type.Object({ nodes: Entries(Dismissal) }),
+  timelineItems: Type.Object({ nodes: Entries(Type.Union([Dismissal, Ready])) }),
 });
 const mayBeNull = OneOf('closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews');
 const CompleteFacts = Type.Record(mayBeNull, Type.Object({}));
@@ -119,11 +121,12 @@ function readReviews({ author, reviews, latestOpinionatedReviews, timelineItems 
   const verdicts = present(latestOpinionatedReviews?.nodes).filter(isPerson);
   const approvals = verdicts.filter(({ state }) => state === 'APPROVED');
   const dismissed = present(timelineItems.nodes).filter(
-    ({ previousReviewState, review }) => previousReviewState === requested && isPerson(review ?? {}),
+    item => 'review' in item && item.previousReviewState === requested && isPerson(item.review ?? {}),
   );
   return {
     reviews: byPeople.length + unlisted,
     botReviews: listed.filter(isOther).length - byPeople.length,
+    distinctReviewers: new Set(byPeople.map(({ author }) => actorKey(author))).size,
     firstReviewAt: times.sort((one, other) => one - other)[0] ?? null,
     approvals: approvals.length,
     writerApprovals: approvals.filter(({ authorCanPushToRepository: canPush }) => canPush).length,
@@ -132,6 +135,12 @@ function readReviews({ author, reviews, latestOpinionatedReviews, timelineItems 
   };
 }
 const requested = 'CHANGES_REQUESTED';
+
+function readReadyAt({ isDraft, createdAt, timelineItems }: Facts): number | null {
+  if (isDraft) return null;
+  const last = present(timelineItems.nodes).findLast(item => 'createdAt' in item);
+  return unixSeconds(last?.createdAt ?? createdAt);
+}
 
 function readMerger({ state, mergedBy, author }: Facts) {
   const isMerged = state === 'MERGED';
@@ -234,6 +243,10 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     ...readReviews(node),
     ...readMerger(node),
     ...readFiles(node),
+    reviewDecision: node.reviewDecision ?? null,
+    readyAt: readReadyAt(node),
+    repositoryIsArchived: repository.isArchived,
+    repositoryIsPrivate: repository.isPrivate,
     linkedIssues: node.closingIssuesReferences?.totalCount ?? 0,
     createdAt: unixSeconds(node.createdAt),
     sourceUpdatedAt: unixSeconds(node.updatedAt),

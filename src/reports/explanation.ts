@@ -6,6 +6,7 @@ import {
   isScoreStale,
   listScoreChanges,
 } from '../database/explanations.ts';
+import { recordOf } from '../database/facts.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
@@ -114,7 +115,7 @@ export async function readExplanation(
     };
   });
   const { pullRequest, repository, repositoryLeftAt, organisation, isOutdated, changes } = stored;
-  const facts = factsOf({ ...pullRequest, repository });
+  const facts = factsOf(recordOf(pullRequest, repository));
   async function explain(version: number): Promise<Explanation> {
     const input = { organisationId: organisation.id, version, facts: [facts] };
     const [explanation] = await scorer.run('explain', input, { signal });

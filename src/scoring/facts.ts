@@ -27,6 +27,9 @@ interface Fact<Type extends FactType = FactType> {
   readonly values?: readonly string[];
 }
 
+/** Why a fact is absent that GitHub did not give. */
+export const unknownReason = 'it is not known until the next fetch';
+
 export const hoursBetween = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : (end - start) / 3600;
 
@@ -45,10 +48,12 @@ const table = {
   writer_approvals: { type: 'number', from: 'writerApprovals' },
   bot_reviews: { type: 'number', from: 'botReviews' },
   linked_issues: { type: 'number', from: 'linkedIssues' },
+  distinct_reviewers: { type: 'number', from: 'distinctReviewers', absence: unknownReason },
   created_at: { type: 'number', from: 'createdAt' },
   updated_at: { type: 'number', from: 'sourceUpdatedAt' },
   merged_at: { type: 'number', from: 'mergedAt', absence: 'it is not merged' },
   closed_at: { type: 'number', from: 'closedAt', absence: 'it is still open' },
+  ready_at: { type: 'number', from: 'readyAt', absence: `it is a draft, or ${unknownReason}` },
   hours_to_first_review: {
     type: 'number',
     from: ['createdAt', 'firstReviewAt'],
@@ -66,6 +71,20 @@ const table = {
     from: ['createdAt', 'closedAt'],
     read: ({ createdAt, closedAt }) => hoursBetween(createdAt, closedAt),
     absence: 'it is still open',
+  },
+  hours_from_ready_to_first_review: {
+    type: 'number',
+    from: ['readyAt', 'firstReviewAt'],
+    // It may have been reviewed as a draft.
+    read: ({ readyAt, firstReviewAt }) =>
+      hoursBetween(readyAt, firstReviewAt === null ? null : Math.max(firstReviewAt, readyAt ?? 0)),
+    absence: 'nobody else has reviewed it, or `ready_at` is absent',
+  },
+  hours_from_ready_to_merge: {
+    type: 'number',
+    from: ['readyAt', 'mergedAt'],
+    read: ({ readyAt, mergedAt }) => hoursBetween(readyAt, mergedAt),
+    absence: 'it is not merged, or `ready_at` is absent',
   },
   title: { type: 'text', from: 'title' },
   body: { type: 'text', from: 'body' },
@@ -90,11 +109,27 @@ const table = {
   repository: { type: 'text', from: 'repository' },
   milestone: { type: 'text', from: 'milestone', absence: 'it has no milestone' },
   merged_by: { type: 'text', from: 'mergedBy', absence: 'it is not merged' },
+  review_decision: {
+    type: 'text',
+    from: 'reviewDecision',
+    absence: `its branch asks for no review, or ${unknownReason}`,
+    values: ['APPROVED', 'CHANGES_REQUESTED', 'REVIEW_REQUIRED'],
+  },
   draft: { type: 'boolean', from: 'draft' },
   merged: { type: 'boolean', from: ['state'], read: ({ state }) => state === 'merged' },
   from_fork: { type: 'boolean', from: 'fromFork' },
   author_is_bot: { type: 'boolean', from: 'authorIsBot' },
   self_merged: { type: 'boolean', from: 'selfMerged' },
+  repository_is_archived: {
+    type: 'boolean',
+    from: ['repositoryIsArchived'],
+    read: ({ repositoryIsArchived }) => repositoryIsArchived ?? false,
+  },
+  repository_is_private: {
+    type: 'boolean',
+    from: ['repositoryIsPrivate'],
+    read: ({ repositoryIsPrivate }) => repositoryIsPrivate ?? false,
+  },
   labels: { type: 'list', from: 'labels' },
   assignees: { type: 'list', from: 'assignees' },
   files: { type: 'list', from: 'files' },
@@ -117,9 +152,6 @@ export type SourceName = FactName | HiddenFact;
 
 /** Undefined for what rules can't name. */
 export const factOf = (name: SourceName): Fact | undefined => (isFactName(name) ? factTable[name] : undefined);
-
-/** Why a fact is absent that GitHub did not give. */
-export const unknownReason = 'it is not known until the next fetch';
 
 export type Facts = {
   readonly [Name in FactName]:

@@ -7,6 +7,7 @@ import {
   type Shown,
   saveCheckRuns,
 } from '../database/check-runs.ts';
+import { recordOf } from '../database/facts.ts';
 import { moveLease } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
@@ -133,7 +134,7 @@ async function write(
 ): Promise<Written[]> {
   // For rules that came into force since the organisation was read there is the next turn.
   const scored = all.filter(({ pullRequest }) => pullRequest.rulesetVersion <= rulesetVersion);
-  const facts = scored.map(({ pullRequest, repository }) => factsOf({ ...pullRequest, repository }));
+  const facts = scored.map(({ pullRequest, repository }) => factsOf(recordOf(pullRequest, repository)));
   const explanations = await scorer.run('explain', { organisationId: id, version: rulesetVersion, facts });
   return scored.flatMap((shown, index) => {
     const { pullRequest, repositoryNodeId, formerScore } = shown;

@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createFactsReader } from '../../src/database/facts.ts';
+import { createFactsReader, recordOf } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readFacts, readSnapshot } from '../../src/database/snapshot.ts';
 import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
@@ -30,11 +30,21 @@ async function storedFacts(organisationId: string): Promise<Map<string, Facts>> 
       and(eq(repositories.organisationId, pullRequests.organisationId), eq(repositories.id, pullRequests.repositoryId)),
     )
     .where(eq(pullRequests.organisationId, organisationId));
-  return new Map(rows.map(({ pullRequest, repository }) => [pullRequest.id, factsOf({ ...pullRequest, repository })]));
+  return new Map(
+    rows.map(({ pullRequest, repository }) => [pullRequest.id, factsOf(recordOf(pullRequest, repository))]),
+  );
 }
 
 describe('facts', () => {
   const hostile = ['', '"', '\\', ',', '{a,b}', 'NULL', 'null', 'a "b"', 'line\nbreak', '\t', '🙂', 'ñ', '[1]', 't'];
+
+  const newer = {
+    distinctReviewers: 2,
+    reviewDecision: 'APPROVED',
+    readyAt: 1_700_000_003,
+    repositoryIsArchived: true,
+    repositoryIsPrivate: true,
+  };
 
   beforeAll(async () => {
     const ids = await insertPullRequests(service, world, [1_500_000_000, 0, 4_102_444_799]);
@@ -68,9 +78,36 @@ describe('facts', () => {
         botReviews: 5,
         mergedBy: 'null',
         selfMerged: true,
+        ...newer,
+        factsVersion: 2,
       })
       .where(eq(pullRequests.id, ids[0] ?? ''));
+    await service.database.executor
+      .update(pullRequests)
+      .set({ ...newer, factsVersion: 1, createdAt: 1_500_000_001 })
+      .where(eq(pullRequests.id, ids[1] ?? ''));
     await insertPullRequests(service, await world.newTenant(), [1]);
+  });
+
+  test('that a release does not know are absent in what it saves during an upgrade, whatever an older fetch found', async () => {
+    const all = await readAll(world.organisation.id, names);
+    const factsAt = (time: number) => all.find(({ facts }) => facts.created_at === time)?.facts;
+    expect(factsAt(1_700_000_000)).toMatchObject({
+      distinct_reviewers: 2,
+      review_decision: 'APPROVED',
+      ready_at: 1_700_000_003,
+      hours_from_ready_to_merge: 4 / 3600,
+      repository_is_archived: true,
+      repository_is_private: true,
+    });
+    expect(factsAt(1_500_000_001)).toMatchObject({
+      distinct_reviewers: null,
+      review_decision: null,
+      ready_at: null,
+      hours_from_ready_to_merge: null,
+      repository_is_archived: false,
+      repository_is_private: false,
+    });
   });
 
   test('are the same as in the rest of the service, read one by one and all together', async () => {

@@ -6,6 +6,7 @@ describe('a pull request', () => {
   test('comes from GitHub with all its facts in one request', async () => {
     const { github, acme, web, client } = await start();
     github.clock.set(1_700_000_000);
+    web.private = true;
     const alice = acme.member('alice', { name: 'Alice Ahrens' });
     const bob = acme.member('bob');
     const carol = github.account('carol');
@@ -18,6 +19,7 @@ describe('a pull request', () => {
       fromFork: true,
       milestone: 'v2',
       linkedIssues: 2,
+      reviewDecision: 'CHANGES_REQUESTED',
       labels: ['bug'],
       files: [{ path: 'src/a.ts', additions: 10, deletions: 3 }],
     });
@@ -77,6 +79,11 @@ describe('a pull request', () => {
       timesChangesRequested: 1,
       botReviews: 0,
       linkedIssues: 2,
+      distinctReviewers: 2,
+      reviewDecision: 'CHANGES_REQUESTED',
+      readyAt: 1_700_000_000,
+      repositoryIsArchived: false,
+      repositoryIsPrivate: true,
       createdAt: 1_700_000_000,
       sourceUpdatedAt: 1_700_003_720,
       mergedAt: 1_700_003_720,
@@ -108,6 +115,31 @@ describe('a pull request', () => {
     pullRequest.merge();
     expect(await stateNow()).toBe('merged');
     expect((await fetchOne(client, pullRequest.nodeId)).draft).toBe(true);
+  });
+
+  test('is ready from its opening, or from when it was last marked so; a draft is not', async () => {
+    const { github, web, client } = await start();
+    github.clock.set(1_700_000_000);
+    const pullRequest = web.openPullRequest();
+    const readyNow = async () => (await fetchOne(client, pullRequest.nodeId)).readyAt;
+    expect(await readyNow()).toBe(1_700_000_000);
+    for (const time of [1_700_000_100, 1_700_000_200]) {
+      pullRequest.convertToDraft();
+      expect(await readyNow()).toBeNull();
+      github.clock.set(time);
+      pullRequest.markReady();
+      expect(await readyNow()).toBe(time);
+    }
+  });
+
+  test('counts a reviewer once, and neither its author nor bots', async () => {
+    const { acme, web, github, client } = await start();
+    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
+    if (!author || !bob || !carol) throw new Error('no members');
+    const pullRequest = web.openPullRequest({ author });
+    for (const reviewer of [author, bob, bob, carol, null, null]) pullRequest.review(reviewer);
+    pullRequest.review(github.account('helper', { type: 'Bot' }));
+    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ distinctReviewers: 3, reviews: 5 });
   });
 
   test('has its own totals, not those of the listed files', async () => {

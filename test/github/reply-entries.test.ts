@@ -36,7 +36,14 @@ const node = {
   mergedAt: null,
   closedAt: null,
   author: null,
-  repository: { id: 'R_1', databaseId: 1, name: 'web', owner: { id: 'O_1', login: 'acme', databaseId: 2 } },
+  repository: {
+    id: 'R_1',
+    databaseId: 1,
+    name: 'web',
+    isArchived: false,
+    isPrivate: false,
+    owner: { id: 'O_1', login: 'acme', databaseId: 2 },
+  },
   milestone: null,
   commits: { totalCount: 1 },
   comments: { totalCount: 0 },
@@ -47,6 +54,7 @@ const node = {
   reviews: { totalCount: 0, pageInfo: { endCursor: null, hasNextPage: false }, nodes: [] },
   latestOpinionatedReviews: { nodes: [] },
   timelineItems: { nodes: [] },
+  reviewDecision: null,
 };
 const words = { subject: 'the pull requests', credentials: 'GITHUB_TOKEN' };
 

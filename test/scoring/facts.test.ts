@@ -30,6 +30,11 @@ const record: PullRequestRecord = {
   timesChangesRequested: 13,
   botReviews: 14,
   linkedIssues: 11,
+  distinctReviewers: 15,
+  reviewDecision: 'APPROVED',
+  readyAt: 4_500,
+  repositoryIsArchived: true,
+  repositoryIsPrivate: null,
   createdAt: 3_600,
   sourceUpdatedAt: 99_999,
   mergedAt: 9_000,
@@ -61,6 +66,13 @@ test('facts are derived from the stored pull request', () => {
     writer_approvals: 12,
     bot_reviews: 14,
     linked_issues: 11,
+    distinct_reviewers: 15,
+    ready_at: 4_500,
+    hours_from_ready_to_first_review: 0.25,
+    hours_from_ready_to_merge: 1.25,
+    review_decision: 'APPROVED',
+    repository_is_archived: true,
+    repository_is_private: false,
     created_at: 3_600,
     updated_at: 99_999,
     merged_at: 9_000,
@@ -88,6 +100,12 @@ test('facts are derived from the stored pull request', () => {
     files: ['a', 'b', 'c'],
     file_changes: [1, 2, 3, 4, 5, 6],
   });
+});
+
+test('a review of a draft came no hours after it was ready', () => {
+  expect(factsOf({ ...record, readyAt: 6_000 }).hours_from_ready_to_first_review).toBe(0);
+  const draft = factsOf({ ...record, readyAt: null });
+  expect([draft.hours_from_ready_to_first_review, draft.hours_from_ready_to_merge]).toEqual([null, null]);
 });
 
 test('an open pull request has no hours to review, merge or close', () => {

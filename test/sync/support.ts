@@ -174,8 +174,8 @@ export async function stored(deps: Deps, home: TenantOnGithub, wanted: PullReque
 }
 
 /** Copies of one stored pull request with other ids. */
-export async function newStored(deps: Deps, home: TenantOnGithub, count: number): Promise<void> {
-  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3 });
+export async function newStored(deps: Deps, home: TenantOnGithub, count: number, body = ''): Promise<void> {
+  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3, body });
   await sync(deps, home, pullRequest);
   const columns = sql.raw(
     (

@@ -95,9 +95,13 @@ function statesWith(name: FactName, value: Value | null | undefined): readonly P
     case 'hours_to_merge':
       return value === null || value === false ? ['open', 'draft', 'closed'] : ['merged'];
     case 'merged_by':
+    case 'hours_from_ready_to_merge':
     case 'self_merged':
       // If it is merged, this may still be unknown.
       return value === null || value === false ? pullRequestStates : ['merged'];
+    case 'ready_at':
+    case 'hours_from_ready_to_first_review':
+      return value === null ? pullRequestStates : ['open', 'closed', 'merged'];
     case 'closed_at':
     case 'hours_to_close':
       return value === null ? ['open', 'draft'] : ['closed', 'merged'];
@@ -111,9 +115,11 @@ export const neverMore: readonly [smaller: FactName, larger: FactName][] = [
   ['created_at', 'updated_at'],
   ['created_at', 'merged_at'],
   ['created_at', 'closed_at'],
+  ['created_at', 'ready_at'],
   ['additions', 'size'],
   ['deletions', 'size'],
   ['approvals', 'reviews'],
+  ['distinct_reviewers', 'reviews'],
   ['changes_requested', 'reviews'],
   ['changes_requested', 'times_changes_requested'],
   ['writer_approvals', 'approvals'],
@@ -127,6 +133,7 @@ const filesOf = ({ files }: Given): readonly string[] => (Array.isArray(files) ?
 /** What follows from other facts, if these are given: a fact, its value, and one of those others. */
 function* derive(given: Given): Generator<[name: FactName, value: number | boolean, from: FactName]> {
   const { additions, deletions, file_changes: changes, created_at: created, merged_by: merger, author } = given;
+  const { ready_at: ready, merged_at: merged } = given;
   if (typeof additions === 'number' || typeof deletions === 'number') {
     const [added, removed] = [additions ?? totalOf(changes, 0), deletions ?? totalOf(changes, 1)];
     yield ['size', Number(added) + Number(removed), additions === undefined ? 'deletions' : 'additions'];
@@ -136,6 +143,9 @@ function* derive(given: Given): Generator<[name: FactName, value: number | boole
     if (typeof created === 'number' && typeof end === 'number') {
       yield [`hours_to_${event}`, (end - created) / 3600, `${event}d_at`];
     }
+  }
+  if (typeof ready === 'number' && typeof merged === 'number') {
+    yield ['hours_from_ready_to_merge', (merged - ready) / 3600, 'ready_at'];
   }
   if (typeof merger === 'string' && typeof author === 'string') yield ['self_merged', merger === author, 'merged_by'];
 }
@@ -183,6 +193,8 @@ function complete(given: Given): Facts {
     deletions: totalOf(given.file_changes, 1),
     changed_files: filesOf(given).length,
     times_changes_requested: given.changes_requested ?? 0,
+    distinct_reviewers: Math.min(Number(given.reviews ?? 0), 1),
+    ready_at: state === 'draft' || given.draft === true ? null : (given.created_at ?? null),
     writer_approvals: 0,
     bot_reviews: 0,
     updated_at: given.created_at ?? 0,

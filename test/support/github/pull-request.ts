@@ -51,6 +51,7 @@ export interface PullRequestOptions {
   commits?: number;
   comments?: number;
   linkedIssues?: number;
+  reviewDecision?: string | null;
   labels?: string[];
   assignees?: Account[];
   files?: ChangedFile[];
@@ -90,6 +91,10 @@ export class PullRequest {
   forcePushes = 0;
   comments: number;
   linkedIssues: number;
+  /** Null: the branch has no rules for reviews. */
+  reviewDecision: string | null;
+  /** When it was marked as ready for review. */
+  readyTimes: number[] = [];
   updatedAt: number;
   mergedAt: number | null;
   closedAt: number | null;
@@ -127,6 +132,7 @@ export class PullRequest {
     this.commits = options.commits ?? 1;
     this.comments = options.comments ?? 0;
     this.linkedIssues = options.linkedIssues ?? 0;
+    this.reviewDecision = options.reviewDecision ?? null;
     this.labels = options.labels ?? [];
     this.assignees = options.assignees ?? [];
     this.files = files;
@@ -241,6 +247,7 @@ export class PullRequest {
   markReady(): PullRequestWebhook {
     this.#touch();
     this.draft = false;
+    this.readyTimes = [...this.readyTimes, this.updatedAt];
     return this.#emit('ready_for_review', {});
   }
 

@@ -26,6 +26,8 @@ export class Repository {
   name: string;
   readonly createdAt: number;
   removed = false;
+  archived = false;
+  private = false;
   readonly pullRequests: PullRequest[] = [];
   /** GitHub ids of members who may not push. */
   readonly readers = new Set<number>();

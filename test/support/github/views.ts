@@ -157,7 +157,8 @@ function repositoryView(repository: Repository) {
     name,
     nameWithOwner: fullName,
     owner: () => organisationView(organisation),
-    isPrivate: false,
+    isArchived: repository.archived,
+    isPrivate: repository.private,
     url: `${organisation.world.webUrl}/${fullName}`,
     pullRequests: (wanted: PullRequestArguments, viewer: Viewer) => {
       const { shown, positionOf, direction } = listOf(repository, wanted);
@@ -236,6 +237,7 @@ function viewOf(pullRequest: PullRequest) {
     createdAt: isoTime(pullRequest.createdAt),
     updatedAt: isoTime(pullRequest.updatedAt),
     mergedBy: accountView(pullRequest.mergedBy),
+    reviewDecision: pullRequest.reviewDecision,
     mergedAt: optionalIsoTime(pullRequest.mergedAt),
     closedAt: optionalIsoTime(pullRequest.closedAt),
     commits: { totalCount: pullRequest.commits },
@@ -254,13 +256,21 @@ function viewOf(pullRequest: PullRequest) {
       connection(latestOpinionatedReviews(pullRequest.reviews), page, review => reviewView(review, repository)),
     timelineItems: ({ itemTypes, ...page }: PageArguments & { itemTypes?: string[] }) =>
       connection(
-        itemTypes?.includes('REVIEW_DISMISSED_EVENT') ? pullRequest.dismissals : [],
+        [
+          ...pullRequest.dismissals.map(({ review, previousState }) => ({
+            type: 'REVIEW_DISMISSED_EVENT',
+            __typename: 'ReviewDismissedEvent',
+            previousReviewState: previousState,
+            review: reviewView(review, repository),
+          })),
+          ...pullRequest.readyTimes.map(time => ({
+            type: 'READY_FOR_REVIEW_EVENT',
+            __typename: 'ReadyForReviewEvent',
+            createdAt: isoTime(time),
+          })),
+        ].filter(({ type }) => itemTypes?.includes(type)),
         page,
-        ({ review, previousState }) => ({
-          __typename: 'ReviewDismissedEvent',
-          previousReviewState: previousState,
-          review: reviewView(review, repository),
-        }),
+        item => item,
       ),
   };
 }
