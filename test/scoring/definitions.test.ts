@@ -357,6 +357,16 @@ describe('a ruleset with definitions', () => {
     expect(second?.amount).toMatchObject({ source: 'bonus', kind: 'definition', value: 5, parts: [] });
   });
 
+  test('is explained with the texts of a list', () => {
+    const { checked } = checkDefinitions(listOf({ core: '["ada", "bob"]' }));
+    const source = 'author in core';
+    const part = explainExpression(source, parseExpression(source, 'boolean', checked), factsWith({ author: 'eve' }));
+    expect(part).toMatchObject({
+      value: false,
+      parts: [{ source: 'author' }, { source: 'core', kind: 'definition', value: ['ada', 'bob'], parts: [] }],
+    });
+  });
+
   test('is explained with what made a value absent within a definition', () => {
     const days = listOf({ days: 'hours_to_merge / 24' });
     const { rules: explained } = explainScore(

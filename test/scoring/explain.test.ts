@@ -41,6 +41,11 @@ test.each([
   ],
   ['merged && draft || merged', 'true [merged && draft = false [merged = true; draft = false]; merged = true]'],
   ['hours_to_first_review < 4', 'false [hours_to_first_review = null (nobody else has reviewed it)]'],
+  ['known(milestone)', 'false [milestone = null (it has no milestone)]'],
+  [
+    'default(hours_to_first_review, 48) > hour(created_at, "+02:00")',
+    'true [default(hours_to_first_review, 48) = 48 [hours_to_first_review = null (nobody else has reviewed it)]; hour(created_at, "+02:00") = 2 [created_at = 1767571200 (2026-01-05T00:00:00Z)]]',
+  ],
   ['milestone != "2.0"', 'false [milestone = null (it has no milestone)]'],
   ['lower(milestone) in ["a"]', 'false [lower(milestone) = null [milestone = null (it has no milestone)]]'],
   ['has_label("bug")', 'true [labels = ["Bug","urgent"]]'],

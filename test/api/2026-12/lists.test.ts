@@ -308,6 +308,19 @@ test.each(refusals)('a list refuses ?%s, and blames %s', async (query, parameter
   ]);
 });
 
+test('ten thousand values are refused, or count once', async () => {
+  const many = Array.from({ length: 10_000 }, () => 'open').join(',');
+  expect(await getPage(`${path}?state=${many}`)).toMatchObject({ data: (await getPage(`${path}?state=open`)).data });
+  for (const [query, parameter] of [
+    [`repository=${numbered(10_000)}`, 'repository'],
+    [Array.from({ length: 10_000 }, () => 'sort=created').join('&'), 'sort'],
+    [Array.from({ length: 10_000 }, (_, index) => `x${index}=1`).join('&'), expect.stringMatching(/^x\d+$/)],
+  ]) {
+    const { status, body } = await client.get(`${path}?${query}`, token);
+    expect([status, body]).toMatchObject([400, { code: 'bad_request', parameter }]);
+  }
+});
+
 test('a hundred repositories are taken', async () => {
   expect((await getPage(`${path}?repository=${numbered(100)}`)).data).toEqual([]);
 });
