@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { callerOf, recordSync } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
-import type { PullRequestRow } from '../database/pull-request-pages.ts';
+import type { PullRequestRow, SharedRow } from '../database/pull-request-pages.ts';
 import { findPullRequestRow, pullRequestExistsAnywhere } from '../database/pull-requests.ts';
 import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
@@ -60,7 +60,7 @@ export const MemberLink = Type.String({
 export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore];
 
 /** A pull request as JSON, as a version shows it. @param base the address with which the version's paths begin */
-export type RepresentPullRequest = (row: PullRequestRow, base: string) => string;
+export type RepresentPullRequest<Row = PullRequestRow> = (row: Row, base: string) => string;
 
 export const PullRequestParams = Type.Object({
   pullRequest: Type.String({ description: 'Identifier of the pull request' }),
@@ -76,14 +76,14 @@ const DeletedPullRequest = closedObject(
 );
 
 /** The fields of every version, as JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
-export const representFields = (row: PullRequestRow): string =>
+export const representFields = (row: SharedRow): string =>
   `"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
   `"url":${JSON.stringify(row.url)},"state":"${row.state}","title":${JSON.stringify(row.title)},` +
   `"body":${JSON.stringify(row.body)},"additions":${row.additions},"deletions":${row.deletions},` +
   `"commits":${row.commits},"changed_files":${row.changedFiles},"score":${row.score},` +
   `"score_breakdown":${row.scoreBreakdown},"created_at":${row.createdAt}`;
 
-export const representMemberLink = ({ memberId }: PullRequestRow, base: string): string =>
+export const representMemberLink = ({ memberId }: SharedRow, base: string): string =>
   `"member":${JSON.stringify(`${base}/members/${formatId('mem', memberId)}`)}`;
 
 /** What to answer if the organisation has no pull request of the id: whether another one has it decides. */

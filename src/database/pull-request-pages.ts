@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, type SQL, Subquery, sql } from 'drizzle-orm';
 import type { Database } from './client.ts';
-import { byteStrings, fields, isOfOrganisation } from './pull-requests.ts';
+import { byteStrings, fields, isOfOrganisation, sharedFields } from './pull-requests.ts';
 import { pullRequests } from './schema.ts';
 import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
@@ -21,15 +21,13 @@ const isShortBreakdown = sql`pg_column_size(${scoreBreakdown}) <= 2048
   and octet_length(${scoreBreakdown}::text) <= ${maxShortBytes.scoreBreakdown}`;
 
 /** Longer texts are null. */
-const shortFields = {
-  ...fields,
+const shortTexts = {
   body: sql<string | null>`case when octet_length(${body}) <= ${maxShortBytes.body} then ${body} end`,
   scoreBreakdown: sql<string | null>`case when ${isShortBreakdown} then ${scoreBreakdown} end`,
 };
 
 /** Texts are null in the row after the page's last one: they are not read from storage. */
-const longFields = {
-  ...fields,
+const longTexts = {
   body: sql<string | null>`case when rows_beyond = 0 then ${body} end`,
   scoreBreakdown: sql<string | null>`case when rows_beyond = 0 then ${scoreBreakdown} end`,
 };
@@ -51,8 +49,13 @@ export const sorting = (sort: Sort, direction: Direction) => {
   };
 };
 
-/** @param rows selects the list's rows, at least those of the page */
-export function createPage(name: string, rows: SQL, order: readonly SQL[]) {
+/**
+ * @param rows selects the list's rows, at least those of the page
+ * @param shown the fields to read
+ */
+export function createPage(name: string, rows: SQL, order: readonly SQL[], shown: typeof sharedFields = fields) {
+  // Who asks for fewer sees a row of fewer: see `SharedRow`.
+  const all = shown as typeof fields;
   const source = (of: SQL) => new Subquery<string, Record<string, unknown>>(of, {}, 'pull_requests');
   const upToHere = sql`(order by ${sql.join([...order], sql`, `)} rows unbounded preceding)`;
   // A first row over the maximum counts as the maximum: it is always on the page. PostgreSQL stops reading at the second
@@ -68,7 +71,7 @@ export function createPage(name: string, rows: SQL, order: readonly SQL[]) {
     short: createSelection(
       name,
       query
-        .select(shortFields)
+        .select({ ...all, ...shortTexts })
         .from(source(rows))
         .orderBy(...order),
       byteStrings,
@@ -76,7 +79,7 @@ export function createPage(name: string, rows: SQL, order: readonly SQL[]) {
     long: createSelection(
       `${name}_long`,
       query
-        .select(longFields)
+        .select({ ...all, ...longTexts })
         .from(source(withRowsBeyond))
         .where(sql`rows_beyond <= 1`)
         .orderBy(...order),
@@ -90,7 +93,10 @@ export type Page = ReturnType<typeof createPage>;
 /** Without a body or breakdown, it only shows that the list goes on. */
 export type PullRequestRow = RowOf<Page['short']>;
 
-export const isWhole = (row: PullRequestRow) => row.body !== null && row.scoreBreakdown !== null;
+/** With the fields of every version. */
+export type SharedRow = Pick<PullRequestRow, keyof typeof sharedFields>;
+
+export const isWhole = (row: SharedRow) => row.body !== null && row.scoreBreakdown !== null;
 
 /** `time` in Unix seconds, or infinite. */
 export type PullRequestPosition = { time: number; id: string };
@@ -127,7 +133,7 @@ const createWholeList = (list: 'organisation' | 'member', direction: Direction) 
   const { isPast, order } = sorting('created', direction);
   const isOfMember = list === 'member' ? eq(pullRequests.memberId, placeholder('memberId')) : undefined;
   const rows = sql`select * from ${pullRequests} where ${and(isOfOrganisation, isOfMember, isPast)}`;
-  return createPage(`pull_requests_of_${list}_${direction}`, rows, order);
+  return createPage(`pull_requests_of_${list}_${direction}`, rows, order, sharedFields);
 };
 
 const wholeLists = {
@@ -144,7 +150,7 @@ export function readPullRequestPage(
   direction: Direction,
   from: PullRequestPosition,
   limit: number,
-): Promise<PullRequestRow[]> {
+): Promise<SharedRow[]> {
   const page = wholeLists[memberId === undefined ? 'organisation' : 'member'][direction];
   return readPage(database, page, { organisationId, memberId, ...from }, limit);
 }

@@ -7,8 +7,8 @@ import { type MemberRow, readMembers } from '../../database/members.ts';
 import {
   beforeAllPullRequests,
   isWhole,
-  type PullRequestRow,
   readPullRequestPage,
+  type SharedRow,
 } from '../../database/pull-request-pages.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { errorResponses } from '../error-replies.ts';
@@ -65,7 +65,7 @@ function paginatePullRequests(
   database: Database,
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: { organisationId: string; memberId?: string },
-  represent: RepresentPullRequest,
+  represent: RepresentPullRequest<SharedRow>,
 ): Promise<Buffer> {
   const base = versionUrl(request);
   const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
@@ -79,7 +79,7 @@ function paginatePullRequests(
     start: beforeAllPullRequests,
     read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
     isForPage: isWhole,
-    cursorValues: (row: PullRequestRow) => ({
+    cursorValues: (row: SharedRow) => ({
       ...(member !== undefined && { member_id: member }),
       created_at: Number(row.createdAt),
       id: formatId('pr', row.id),
@@ -88,7 +88,7 @@ function paginatePullRequests(
   });
 }
 
-export const pullRequestListRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest }> = async (
+export const pullRequestListRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest<SharedRow> }> = async (
   app,
   { represent },
 ) => {

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import type { SharedRow } from '../../database/pull-request-pages.ts';
 import { Account, accountRoutes } from '../account.ts';
 import {
   MemberLinks,
@@ -30,7 +31,7 @@ const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An
 const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });
 const Member = namedObject('Member', { ...memberFields, links: MemberLinks });
 
-const representPullRequest: RepresentPullRequest = (row, base) =>
+const representPullRequest: RepresentPullRequest<SharedRow> = (row, base) =>
   `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
 
 const represent: RepresentMember = (row, base) => ({ ...representMember(row), links: memberLinks(row, base) });

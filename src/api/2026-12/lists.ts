@@ -18,13 +18,18 @@ import { type FilterQuery, MemberPullRequestsQuery, maxSeconds, PullRequestsQuer
 import { represent } from './member.ts';
 import { representPullRequest } from './pull-request.ts';
 
-const cursorOf = (sort: Sort) =>
+const createCursorColumns = (sort: Sort) =>
   Type.Object({
     [`${sort}_at`]: Type.Integer({ minimum: 0, maximum: maxSeconds }),
     id: Type.String(),
     /** Which list it is, with which filters. */
     list: Type.String(),
   });
+const cursorColumns = {
+  created: createCursorColumns('created'),
+  updated: createCursorColumns('updated'),
+  merged: createCursorColumns('merged'),
+};
 
 /** Latest first, as the query wants them. */
 async function paginatePullRequests(
@@ -46,7 +51,7 @@ async function paginatePullRequests(
     Number({ created: createdAt, updated: updatedAt, merged: mergedAt }[sort]);
   return paginate(request, {
     path,
-    columns: cursorOf(sort),
+    columns: cursorColumns[sort],
     locate: place => {
       const time = Number(place[`${sort}_at`]);
       const id = parseId('pr', String(place.id));
@@ -55,7 +60,7 @@ async function paginatePullRequests(
     start: { ...beforeAllPullRequests, time: until },
     read: (direction, from, limit) =>
       readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, limit),
-    isForPage: isWhole,
+    isForPage: (row: PullRequestRow) => isWhole(row),
     cursorValues: (row: PullRequestRow) => ({ [`${sort}_at`]: timeOf(row), id: formatId('pr', row.id), list }),
     format: row => representPullRequest(row, base),
   });
