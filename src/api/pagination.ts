@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
-import { Value } from '@sinclair/typebox/value';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
@@ -160,6 +160,17 @@ export function formatCursor(place: object, direction: 'next' | 'previous'): str
   return bytesOf(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
 }
 
+const compileCursorCheck = <Columns extends TObject>({ properties }: Columns) =>
+  TypeCompiler.Compile(closedObject({ ...properties, _pointsToNextItems: Type.Boolean() }));
+const cursorChecks = new WeakMap<TObject, ReturnType<typeof compileCursorCheck>>();
+
+/** Compiled once for each schema. */
+function cursorCheckOf(columns: TObject) {
+  const check = cursorChecks.get(columns) ?? compileCursorCheck(columns);
+  cursorChecks.set(columns, check);
+  return check;
+}
+
 /** @throws ServiceError `bad_request` */
 export function parseCursor<Columns extends TObject, Position>(
   text: string,
@@ -178,8 +189,7 @@ export function parseCursor<Columns extends TObject, Position>(
   } catch {
     throw refused();
   }
-  const schema = closedObject({ ...columns.properties, _pointsToNextItems: Type.Boolean() });
-  if (!Value.Check(schema, cursor)) throw refused();
+  if (!cursorCheckOf(columns).Check(cursor)) throw refused();
   const { _pointsToNextItems: forwards, ...place } = cursor;
   const direction = forwards ? 'next' : 'previous';
   const position = locate(place as Static<Columns>, direction);
