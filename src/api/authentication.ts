@@ -1,3 +1,4 @@
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import DataLoader from 'dataloader';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hashAccessToken, isAccessToken, type Scope } from '../access-token.ts';
@@ -27,16 +28,26 @@ export const unauthorized = (action?: string, options: ErrorOptions = {}) =>
 /** How exact the stored time of a token's last use is. A write for each request would cost more than most requests. */
 const lastUseAccuracySeconds = 600;
 
+/** A database that hangs must not make requests wait for one another. */
+const maxLookupWaitMs = 20;
+
 /** Makes every route of the instance require a valid token with the route's scope. */
 export function requireAuthentication(app: FastifyInstance, { database, log }: Deps): void {
-  // Requests from one turn of the event loop share a lookup. `setImmediate`, because each connection runs in a tick of
-  // its own. Nothing is cached: a revoked token is refused from the next request on.
+  let underWay: Promise<unknown> | undefined;
+  // Requests that come during a lookup share the next one. Without one under way, those from one turn of the event loop
+  // do: `setImmediate`, because each connection runs in a tick of its own. Nothing is cached: a revoked token is refused
+  // from the next request on.
   const callers = new DataLoader<string, Caller | undefined>(
     async hashes => {
-      const found = await findCallers(database, hashes, lastUseAccuracySeconds);
+      const lookup = findCallers(database, [...new Set(hashes)], lastUseAccuracySeconds);
+      const waiting = Promise.race([lookup.catch(() => undefined), delay(maxLookupWaitMs)]).then(() => {
+        if (underWay === waiting) underWay = undefined;
+      });
+      underWay = waiting;
+      const found = await lookup;
       return hashes.map(hash => found.get(hash));
     },
-    { cache: false, maxBatchSize: 500, batchScheduleFn: setImmediate },
+    { cache: false, maxBatchSize: 500, batchScheduleFn: dispatch => void (underWay ?? setImmediate()).then(dispatch) },
   );
 
   app.addHook('onRoute', ({ method, schema, config }) => {
