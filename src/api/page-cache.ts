@@ -41,7 +41,7 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
     maxSize: maxCacheBytes,
     maxEntrySize: maxPageBytes,
     // Plus the entry's own overhead, which matters for small pages.
-    sizeCalculation: ({ page }) => (page?.length ?? 0) + 500,
+    sizeCalculation: ({ page }, key) => (page?.length ?? 0) + key.length + 500,
   });
 
   return async (request, reply, build) => {
@@ -50,15 +50,14 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
     if (contentVersion === null) return build();
     // The content version is the organisation's own, so no other organisation has the same key. Another release may show
     // the same content in another way.
-    const content = `${release} ${contentVersion} ${baseUrl(request)}${request.url}`;
-    const key = createHash('sha256').update(content).digest('base64url');
+    const key = `${release} ${contentVersion} ${baseUrl(request)}${request.url}`;
     const sent = request.headers['if-none-match'];
     const known = built.get(key);
     let { tag, page } = known ?? {};
     // If there is a tag, this page was built for an earlier request, so this one is valid, too.
     if (tag === undefined || (page === undefined && !hasTag(sent, tag))) {
       page = await build();
-      tag = `"${key}.${crc32(page).toString(36)}"`;
+      tag = `"${createHash('sha256').update(key).digest('base64url')}.${crc32(page).toString(36)}"`;
       built.set(key, { tag, page: known && page });
     }
     return isUnchanged(request, reply, tag) ? undefined : page;
