@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /*
@@ -33,4 +33,4 @@ export function isAccessToken(text: string): boolean {
 }
 
 /** The form in which a token is stored: SHA-256 in hexadecimal. */
-export const hashAccessToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+export const hashAccessToken = (token: string): string => hash('sha256', token, 'hex');

@@ -4,14 +4,21 @@ import { badRequest } from '../errors.ts';
 const hostRefused = () => badRequest('The request needs exactly one Host header, with a valid host.');
 
 /** All values of a header: if it is repeated, Node shows only the first. */
-export const headerValues = ({ raw: { rawHeaders } }: FastifyRequest, name: string): string[] =>
-  rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+export function headerValues({ raw: { rawHeaders } }: FastifyRequest, name: string): string[] {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const [sent, value] = [rawHeaders[index] as string, rawHeaders[index + 1] as string];
+    if (sent.length === name.length && sent.toLowerCase() === name) values.push(value);
+  }
+  return values;
+}
 
 /** HTTP/1.1 requires one Host header. Node's own check would answer without a body. */
 export function requireHost(app: FastifyInstance): void {
-  app.addHook('onRequest', async request => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const { length: hosts } = headerValues(request, 'host');
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersion === '1.1')) throw hostRefused();
+    done();
   });
 }
 

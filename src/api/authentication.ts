@@ -66,9 +66,10 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
     }
   });
   // After the rate limit, which counts these requests too, and before the rest of the request is read.
-  app.addHook('preParsing', async request => {
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { scope = 'read' } = request.routeOptions.config;
     if (!request.caller.scopes.includes(scope)) throw unauthorized(`Use a token with the scope ${scope}.`);
+    done();
   });
 }
 

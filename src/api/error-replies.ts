@@ -149,15 +149,17 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
       exists ? `Ask for ${shorter}, without a slash at the end.` : 'See /docs for the paths.',
     );
   };
-  app.addHook('onRequest', async request => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (!request.is404 && hasEmptyValue(request.params as object)) throw unknownPath(request);
+    done();
   });
 
   app.setErrorHandler(sendError);
-  app.addHook('onResponse', async (request, { statusCode: status, elapsedTime }) => {
+  app.addHook('onResponse', (request, { statusCode: status, elapsedTime }, done) => {
     // Errors were logged when they were sent: this does not run if the client is gone.
     if (status < 400)
       request.log.debug({ ...describeRequest(request), status, ms: Math.round(elapsedTime) }, 'answered');
+    done();
   });
   app.setNotFoundHandler((request, reply) => {
     const methods = methodsOf(request.url);

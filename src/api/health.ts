@@ -23,9 +23,10 @@ declare module 'fastify' {
 export function addOperationRoutes(app: FastifyInstance, metricsMaxAgeMs?: number): void {
   const { database } = app.deps;
   const metrics = createMetrics(app.deps, metricsMaxAgeMs);
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode };
     metrics.observeHttp(labels, reply.elapsedTime / 1000);
+    done();
   });
   app.addHook('onClose', async () => metrics.close());
 
@@ -33,8 +34,9 @@ export function addOperationRoutes(app: FastifyInstance, metricsMaxAgeMs?: numbe
   app.decorate('drain', () => {
     draining = true;
   });
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (draining) reply.header('connection', 'close');
+    done();
   });
   app.addHook('preClose', async () => {
     if (draining && app.server.listening) await finishConnections(app.server);

@@ -28,7 +28,7 @@ const tooManyBytes = () =>
  * the token with the most bytes loses its oldest reply.
  *
  * @param maxReplyMs a reply that is not taken within this time is cut, also one that is sent piece by piece
- * @returns a hook that refuses requests of tokens with too many bytes; add it after authentication
+ * @returns refuses a request of a token with too many bytes; call it after authentication
  */
 export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyMs) {
   /** The oldest first. */
@@ -64,7 +64,7 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
     if (oldest !== undefined) cut(oldest);
   }
 
-  app.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
+  function count(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
     // Nothing, as in a 304.
     if (payload === null || payload === undefined) return;
     const tokenId = request.caller?.tokenId;
@@ -76,6 +76,11 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
     addBytes(tokenId, bytes);
     for (const event of ['finish', 'close']) reply.raw.once(event, () => end(waiting));
     while (allBytes > maxWaitingBytes.all) makeRoom();
+  }
+
+  app.addHook('onSend', (request, reply, payload, done) => {
+    count(request, reply, payload);
+    done();
   });
 
   const cutting = setInterval(
@@ -91,5 +96,5 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
   cutting.unref();
   app.addHook('onClose', async () => clearInterval(cutting));
 
-  return async (request: FastifyRequest) => refuse(request.caller.tokenId);
+  return (request: FastifyRequest): void => refuse(request.caller.tokenId);
 }

@@ -27,11 +27,15 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
       describeRoutes(api, version);
       const { config } = api.deps;
       if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins, version);
-      api.addHook('onSend', async (_request, reply) => {
+      api.addHook('onSend', (_request, reply, _payload, done) => {
         if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+        done();
       });
       requireAuthentication(api, api.deps);
-      api.addHook('onRequest', api.refuseUnread);
+      api.addHook('onRequest', (request, _reply, done) => {
+        api.refuseUnread(request);
+        done();
+      });
       if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
       await api.register(version.routes);
     },
