@@ -1,12 +1,14 @@
 /** Definitions: names for expressions, which rules and other definitions use like facts. */
 
 import { isFactName } from '../facts.ts';
-import { checkExpression, checkList } from './expression.ts';
+import { checkExpression } from './expression.ts';
 import { functions } from './functions.ts';
+import { write } from './other-languages.ts';
 import { parseSyntax } from './parser.ts';
 import { createPatterns } from './pattern.ts';
-import { DefinitionError, ExpressionError, namesIn, withoutBrackets } from './syntax.ts';
-import type { CheckedDefinition, CheckedDefinitions } from './tree.ts';
+import { DefinitionError, ExpressionError, namesIn, type SyntaxNode, spanOf, withoutBrackets } from './syntax.ts';
+import { excerpt } from './text-operations.ts';
+import type { CheckedDefinition, CheckedDefinitions, CheckedExpression } from './tree.ts';
 
 export interface Definition {
   name: string;
@@ -28,6 +30,29 @@ export function problemOfName(name: string): string | undefined {
   if (isFactName(name)) return 'its name is that of a fact; choose another one';
   if (functions.has(name)) return 'its name is that of a function; choose another one';
   return reservedWords.has(name) ? 'its name is a word of the rule language; choose another one' : undefined;
+}
+
+/**
+ * Checks a list in square brackets that is a definition of its own. However often it is used, it is not written out: for
+ * the limits it counts as a name.
+ *
+ * @throws ExpressionError
+ */
+function checkList(
+  source: string,
+  { elements, start, end }: Extract<SyntaxNode, { type: 'ArrayExpression' }>,
+): CheckedExpression {
+  const value = elements.map(element => {
+    const item = withoutBrackets(element);
+    if (item.type === 'Literal' && typeof item.value === 'string') return item.value;
+    const { start, end } = spanOf(element);
+    const shown = source.slice(start, end);
+    const hint = /^[\w/-]{1,60}$/.test(shown) ? write(`"${shown}"`) : '';
+    throw new ExpressionError(
+      `${excerpt(shown)} is not a quoted text, and a list in \`define\` has nothing else${hint}`,
+    );
+  });
+  return { tree: { kind: 'constant', type: 'list', value, parts: [], start, end }, characters: 0, nodes: 0, depth: 0 };
 }
 
 /** How many names of a cycle are shown. */

@@ -311,29 +311,6 @@ export function checkExpression(
   return { tree, characters, nodes, depth: maxDepth };
 }
 
-/**
- * Checks a list in square brackets that is a definition of its own. However often it is used, it is not written out: for
- * the limits it counts as a name.
- *
- * @throws ExpressionError
- */
-export function checkList(
-  source: string,
-  { elements, start, end }: NodeOf<'ArrayExpression'> & Span,
-): CheckedExpression {
-  const value = elements.map(element => {
-    const item = withoutBrackets(element);
-    if (item.type === 'Literal' && typeof item.value === 'string') return item.value;
-    const { start, end } = spanOf(element);
-    const shown = source.slice(start, end);
-    const hint = /^[\w/-]{1,60}$/.test(shown) ? write(`"${shown}"`) : '';
-    throw new ExpressionError(
-      `${excerpt(shown)} is not a quoted text, and a list in \`define\` has nothing else${hint}`,
-    );
-  });
-  return { tree: { kind: 'constant', type: 'list', value, parts: [], start, end }, characters: 0, nodes: 0, depth: 0 };
-}
-
 const onlyAfterIn = 'a list in square brackets is only allowed after `in`';
 
 /**
