@@ -19,7 +19,8 @@ export const isInPresentRepository = (organisationId: string) =>
   sql`${pullRequests.repositoryId} not in (
     select id from repositories where organisation_id = ${organisationId} and left_at is not null)`;
 
-const unixSeconds = (column: PgColumn) => sql<number>`extract(epoch from ${column})::bigint`;
+// With `extract`, decimals would take a tenth of a page's time in PostgreSQL. Times on GitHub are whole seconds.
+const unixSeconds = (column: PgColumn) => sql<number>`date_part('epoch', ${column})::bigint`;
 
 /** What clients of every version are shown. Times are in Unix seconds. */
 // Not as JSON: with `to_json` a page takes PostgreSQL two thirds more time, and saves this process nothing.
