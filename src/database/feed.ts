@@ -241,7 +241,11 @@ export async function readChanges(
   known: { position: FeedPosition; database: string } | undefined,
   limit: number,
 ): Promise<{ changes: Change[]; position: FeedPosition; database: string } | undefined> {
+  const findEntry = (of: FeedPosition) => database.read(entryAt, { organisationId, ...of });
   let position = known?.position ?? (await startReading(database, organisationId));
+  // With a list that goes on, when it is asked for does not matter.
+  const whileListed = known?.position.listedId === undefined ? undefined : findEntry(known.position);
+  whileListed?.catch(() => undefined);
   let step: Step | undefined;
   do {
     const read = position.listedId === undefined ? readLogged : readListed;
@@ -251,7 +255,8 @@ export async function readChanges(
   const identity = await readIdentity(database);
   if (known !== undefined) {
     // Asked for last: entries that were pruned before this read were pruned together with the one before them.
-    const [entry] = await database.read(entryAt, { organisationId, ...known.position });
+    const isListed = position.listedId !== undefined;
+    const [entry] = await ((isListed && whileListed) || findEntry(known.position));
     if (entry === undefined || known.database !== identity) return undefined;
   }
   return { changes: step.changes, position, database: identity };
