@@ -121,6 +121,13 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   format(row: Row): string;
 }
 
+/** The items of a list as JSON. Joining an array of them would copy all of it once more. */
+export function itemsOf<Row>(rows: readonly Row[], format: (row: Row) => string): string {
+  let items = '';
+  for (const row of rows) items += items === '' ? format(row) : `,${format(row)}`;
+  return items;
+}
+
 /** The requested page as JSON. */
 export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
@@ -151,7 +158,7 @@ export async function paginate<Row, Columns extends TObject, Position>(
     target === null ? null : `${path}?${new URLSearchParams([...parameters, ['cursor', target]])}`;
   const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
   const links = { first: null, last: null, prev: link(previous), next: link(next) };
-  const items = page.map(list.format).join(',');
+  const items = itemsOf(page, list.format);
   return bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
 }
 

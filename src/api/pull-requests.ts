@@ -75,7 +75,10 @@ const DeletedPullRequest = closedObject(
   { description: 'What was deleted' },
 );
 
-/** The fields of every version, as JSON. Numbers and the breakdown are JSON already; ids and states need no escaping. */
+/**
+ * The fields of every version, as JSON. Numbers and the breakdown are JSON already; ids, states and our addresses need no
+ * escaping.
+ */
 export const representFields = (row: SharedRow): string =>
   `"id":"${formatId('pr', row.id)}","external_id":"${row.githubId}","number":${row.number},` +
   `"url":${JSON.stringify(row.url)},"state":"${row.state}","title":${JSON.stringify(row.title)},` +
@@ -84,7 +87,7 @@ export const representFields = (row: SharedRow): string =>
   `"score_breakdown":${row.scoreBreakdown},"created_at":${row.createdAt}`;
 
 export const representMemberLink = ({ memberId }: SharedRow, base: string): string =>
-  `"member":${JSON.stringify(`${base}/members/${formatId('mem', memberId)}`)}`;
+  `"member":"${base}/members/${formatId('mem', memberId)}"`;
 
 /** What to answer if the organisation has no pull request of the id: whether another one has it decides. */
 export const absentPullRequest = async (database: Database, id: string | undefined) =>

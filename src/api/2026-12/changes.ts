@@ -6,7 +6,7 @@ import { cursorExpired } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { errorResponses } from '../error-replies.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
-import { bytesOf, formatCursor, PageQuery, pageOf, parseCursor } from '../pagination.ts';
+import { bytesOf, formatCursor, itemsOf, PageQuery, pageOf, parseCursor } from '../pagination.ts';
 import { closedObject } from '../validation.ts';
 import { versionUrl } from '../version.ts';
 import { representPullRequest } from './pull-request.ts';
@@ -101,7 +101,7 @@ export const changeRoutes: FastifyPluginAsyncTypebox = async app => {
       const perPageText = request.query.per_page === undefined ? '' : `per_page=${perPage}&`;
       const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: null };
       const links = { first: null, last: null, prev: null, next: `${path}?${perPageText}cursor=${next}` };
-      const items = found.changes.map(change => represent(change, base)).join(',');
+      const items = itemsOf(found.changes, change => represent(change, base));
       const page = bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
       // Not kept in memory: what has been committed may become readable later, without another change.
       return sendTagged(request, reply, page);

@@ -32,11 +32,10 @@ export const PullRequest = namedObject('PullRequest', {
 /** Labels are JSON already. */
 export const representPullRequest: RepresentPullRequest = (row, base) => {
   const self = `${base}/pull-requests/${formatId('pr', row.id)}`;
-  const link = (path: string) => JSON.stringify(self + path);
   return (
     `{${representFields(row)},"repository":${JSON.stringify(row.repository)},"author":${JSON.stringify(row.author)},` +
     `"labels":${row.labels},"base":${JSON.stringify(row.base)},"updated_at":${row.updatedAt},"merged_at":${row.mergedAt},` +
-    `"closed_at":${row.closedAt},"ruleset_version":${row.rulesetVersion},"links":{"self":${link('')},` +
-    `${representMemberLink(row, base)},"explanation":${link('/explanation')},"scores":${link('/scores')}}}`
+    `"closed_at":${row.closedAt},"ruleset_version":${row.rulesetVersion},"links":{"self":"${self}",` +
+    `${representMemberLink(row, base)},"explanation":"${self}/explanation","scores":"${self}/scores"}}`
   );
 };
