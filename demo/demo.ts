@@ -103,7 +103,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   printSection('Set-up with the commands of an operator');
   await run('organisation', 'add', organisation.login);
   await run('user', 'add', ...organisationIs, '--name', 'Clara Beaumont', '--email', email);
-  const token = await run('token', 'create', '--user', email, '--scopes', 'read,sync,delete');
+  const token = await run('token', 'create', '--user', email, '--scopes', 'read,sync,delete,rules:read');
   await run('rules', 'apply', 'rules.example.yaml', ...organisationIs);
   await run('members', 'sync', ...organisationIs);
   await run('import', ...organisationIs);
@@ -112,6 +112,8 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
 
   const api = createApi(service.url, token, signal);
   const [known, pullRequests] = await Promise.all([api.members(), api.allPullRequests()]);
+  printSection('Your turn: open this in a browser');
+  print(styleText('bold', `${service.url}/#token=${token}`));
   printSection('Your turn: the API');
   print(`Token  ${styleText('bold', token)}`);
   print(`Docs   ${service.url}/docs`);

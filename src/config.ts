@@ -344,6 +344,12 @@ export function secretsTried({ webhookSecrets }: Pick<Config, 'webhookSecrets'>,
   return webhookSecrets.filter(each => each.login === login?.toLowerCase());
 }
 
+/** Where people reach the service. @param actualPort if the system chose it */
+export function serviceUrl({ host, port, publicUrl }: Config, actualPort = port): string {
+  const shown = host.includes(':') ? `[${host}]` : host;
+  return publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(shown) ? 'localhost' : shown}:${actualPort}`;
+}
+
 /** The address that the organisation's webhook on GitHub must have: with its login if it has a secret of its own. */
 export function webhookUrl(config: Pick<Config, 'publicUrl' | 'webhookSecrets'>, login: string): string {
   const hasOwn = secretsTried(config, login).length > 0;

@@ -124,6 +124,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     await demo.shows(/^ +opened .*$/m);
     const traces = tracesOf(demo);
     const [, token] = await demo.shows(/^ +Token +(ps_\w{38})$/m);
+    expect(demo.output()).toMatch(new RegExp(`^ +${traces.url}/#token=${token}$`, 'm'));
     const lines = demo.output().match(/^ +curl .*$/gm) ?? [];
 
     const replies: [string, number, unknown][] = [];

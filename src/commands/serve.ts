@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { App } from '../app.ts';
-import type { Config } from '../config.ts';
+import { serviceUrl } from '../config.ts';
 import type { ServiceProcess } from '../database/service-reports.ts';
 import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/start-loops.ts';
@@ -76,7 +76,8 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
     await deps.close();
   });
   if (interrupted.aborted) return;
-  const url = urlOf(config, app);
+  const address = app?.server.address();
+  const url = serviceUrl(config, typeof address === 'object' && address !== null ? address.port : undefined);
   const ready = isService
     ? {
         json: { url, next_steps: steps },
@@ -84,13 +85,6 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
       }
     : { json: { ready: true }, text: 'The pullscore worker is ready.\n' };
   context.stdout.write(json ? `${JSON.stringify(ready.json)}\n` : ready.text);
-}
-
-function urlOf({ host, port, publicUrl }: Config, app: App | undefined): string {
-  const address = app?.server.address();
-  const actualPort = typeof address === 'object' && address !== null ? address.port : port;
-  const shown = host.includes(':') ? `[${host}]` : host;
-  return publicUrl ?? `http://${['0.0.0.0', '[::]'].includes(shown) ? 'localhost' : shown}:${actualPort}`;
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {

@@ -1,4 +1,5 @@
 import { generateAccessToken, hashAccessToken, scopes as knownScopes } from '../access-token.ts';
+import { serviceUrl } from '../config.ts';
 import {
   type AccessToken,
   addAccessToken,
@@ -74,8 +75,19 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       '--expires <when>',
       'after 12h, 90d, 4w or 1y, or at the end of a day (UTC) such as 2027-01-31 (default: never)',
     )
+    .option('--link', 'print the address that opens the page signed in, instead of the token')
     .examples('token create --user ada@acme.example --scopes read,sync --expires 90d')
-    .answer<{ user: string; organisation?: string; name?: string; scopes: string; expires?: string }>(options => {
+    .answer<{
+      user: string;
+      organisation?: string;
+      name?: string;
+      scopes: string;
+      expires?: string;
+      link?: boolean;
+    }>(options => {
+      if (options.link && !context.config.web) {
+        throw new UsageError('WEB=false turns the page off.', 'Leave --link out, or set WEB=true.');
+      }
       const scopes = parseScopes(options.scopes);
       const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
       return withDeps(context, async deps => {
@@ -95,7 +107,11 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           await recordToken(executor, 'token.create', added);
           return added;
         });
-        return created(stored, token);
+        const answer = created(stored, token);
+        if (!options.link) return answer;
+        // Browsers don't send what follows the #.
+        const link = `${serviceUrl(context.config)}/#token=${token}`;
+        return { json: { ...answer.json, link }, text: link };
       });
     });
 

@@ -467,6 +467,24 @@ test('organization is understood for the commands of organisations, too', async 
   expect(listed).toEqual(await runHere(environment, 'organisation', 'list'));
 });
 
+describe('token create --link', () => {
+  const create = ['token', 'create', '--user', world.user.email, '--link'];
+
+  test('gives an address that opens the page signed in', async () => {
+    type Created = { token: string; link: string };
+    const created = await runJson<Created>({ ...environment, PUBLIC_URL: 'https://scores.example/' }, ...create);
+    expect(created.link).toBe(`https://scores.example/#token=${created.token}`);
+    const { stdout } = await runHere({ ...environment, HOST: '0.0.0.0', PORT: '8080' }, ...create);
+    expect(stdout).toMatch(/^http:\/\/localhost:8080\/#token=ps_\w{38}\n$/);
+  });
+
+  test('is refused if the page is turned off', async () => {
+    const { code, stdout, stderr } = await runHere({ ...environment, WEB: 'false' }, ...create);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('WEB=false turns the page off.');
+  });
+});
+
 describe('token rotate', () => {
   const statusWith = async (token: string) => (await world.client.get('/2025-04/account', token)).status;
   const rotate = async (id: string, ...options: string[]) =>
