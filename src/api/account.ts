@@ -1,5 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
+import type { Caller } from '../database/access-tokens.ts';
+import type { Executor } from '../database/client.ts';
 import { findUserRow } from '../database/users.ts';
 import { invalidToken } from './authentication.ts';
 import { errorResponses } from './error-replies.ts';
@@ -8,7 +10,12 @@ import { representUser, User } from './users.ts';
 
 export const Account = Type.Omit(User, ['email'], { $id: 'Account', description: 'The user who holds the token' });
 
-export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
+/** What a version says of the token besides. */
+interface Options {
+  describeToken?: (executor: Executor, caller: Caller) => Promise<object>;
+}
+
+export const accountRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { describeToken }) => {
   const { database } = app.deps;
 
   app.get(
@@ -19,7 +26,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Get the current account',
         tags: ['Account'],
         response: {
-          200: dataOf(Type.Ref(Account), 'The account tied to the credential'),
+          200: dataOf(Type.Unsafe<object>(Type.Ref(Account)), 'The account tied to the credential'),
           ...errorResponses(),
         },
       },
@@ -29,7 +36,7 @@ export const accountRoutes: FastifyPluginAsyncTypebox = async app => {
       // The user was removed a moment ago, and the token with them.
       if (row === undefined) throw invalidToken();
       const { email: _, ...account } = representUser(row);
-      return { data: account };
+      return { data: { ...account, ...(await describeToken?.(database.executor, caller)) } };
     },
   );
 };

@@ -2,7 +2,6 @@ import { webhookUrl } from '../config.ts';
 import { recordAuditEvent } from '../database/audit-log.ts';
 import {
   countSyncRequests,
-  type FailingRequest,
   listFailingRequests,
   retrySyncRequests,
   type SyncRequestCounts,
@@ -19,6 +18,7 @@ import { getRuleset } from '../database/rules.ts';
 import { listServiceReports, setsVariable } from '../database/service-reports.ts';
 import { countGoneDeliveries, listDeliveries } from '../database/webhook-deliveries.ts';
 import { describeSuspension } from '../errors.ts';
+import { type Failure, representFailure, representHealth } from '../reports/health.ts';
 import { counted } from '../text/number-formats.ts';
 import { brief, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
@@ -33,17 +33,6 @@ const maxFailing = { text: 20, json: 100 };
 
 /** Columns for why something failed. */
 const maxFailureWidth = 600;
-
-type Failure = Pick<FailingRequest, 'name' | 'attempts' | 'dueAt' | 'reason'>;
-
-const representFailure = ({ name, url, attempts, reason, dueAt }: Failure & { url: string | null }) => ({
-  pull_request: name,
-  url,
-  attempts,
-  reason,
-  parked: dueAt === null,
-  due_at: unixSeconds(dueAt),
-});
 
 export function webhookCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('webhooks').description('deliveries from GitHub: accept, ignore, inspect and retry');
@@ -92,17 +81,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
       );
       return {
         json: {
-          organisation: login,
-          webhooks_enabled: webhooksEnabled,
+          ...representHealth(organisation, suspension, requests),
           secret_configured: isSecretSet,
-          rules_suspended_by: suspension,
-          compared_at: unixSeconds(organisation.comparedAt),
-          comparison_failed_at: unixSeconds(organisation.comparisonFailedAt),
-          comparison_failure: organisation.comparisonFailure,
-          waiting: requests.total,
-          behind: requests.behind,
-          failing: requests.failed,
-          parked: requests.parked,
           gone,
           failures: failing.map(request => ({
             ...representFailure(request),
@@ -225,7 +205,7 @@ function describeFailing(
   { program }: Context,
   login: string,
   failed: number,
-  requests: readonly (Failure & { nodeId?: string })[],
+  requests: readonly (Omit<Failure, 'url'> & { nodeId?: string })[],
 ): string[] {
   if (requests.length === 0) return [];
   const shown = requests.slice(0, maxFailing.text);

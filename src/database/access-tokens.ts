@@ -76,6 +76,20 @@ async function findAccessToken(executor: Executor, id: string): Promise<AccessTo
   return token;
 }
 
+/** When it ends: as it was made, or sooner if it was rotated; null if it does not end. */
+export async function findTokenEnd(
+  executor: Executor,
+  { organisationId, tokenId }: Pick<Caller, 'organisationId' | 'tokenId'>,
+): Promise<Date | null> {
+  const [token] = await executor
+    .select({
+      endsAt: sql`least(${accessTokens.revokedAt}, ${accessTokens.expiresAt})`.mapWith(accessTokens.expiresAt),
+    })
+    .from(accessTokens)
+    .where(isToken({ organisationId, id: tokenId }));
+  return token?.endsAt ?? null;
+}
+
 const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'id'>) =>
   and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 

@@ -112,6 +112,17 @@ export async function findApplication(executor: Executor, organisationId: string
   return applied;
 }
 
+/** Latest first, without their rules. */
+export function listApplications(executor: Executor, organisationId: string, limit: number) {
+  const { version, appliedAt, appliedBy, suspendedAt } = rulesets;
+  return executor
+    .select({ version, appliedAt, appliedBy, suspendedAt })
+    .from(rulesets)
+    .where(eq(rulesets.organisationId, organisationId))
+    .orderBy(desc(version))
+    .limit(limit);
+}
+
 /** Latest first, without their files' texts. */
 export function listRulesets(executor: Executor, organisationId: string) {
   const { source: _, ...columns } = getTableColumns(rulesets);

@@ -87,3 +87,20 @@ export async function listPointsByRule(
     group by 1, 2`);
   return rows;
 }
+
+/** Totals of one member's pull requests that count, by week, the first week first: `week` is its Monday, UTC. */
+export async function listWeeks(
+  executor: Executor,
+  organisationId: string,
+  memberId: string,
+  period: Period,
+): Promise<{ week: string; pull_requests: number; score: number }[]> {
+  const time = period.by === 'created' ? pullRequests.createdAt : pullRequests.mergedAt;
+  const { rows } = await executor.execute<{ week: string; pull_requests: number; score: number }>(sql`
+    select to_char(date_trunc('week', ${time} at time zone 'UTC'), 'YYYY-MM-DD') as week,
+      count(*)::int as pull_requests, sum(${pullRequests.score})::float8 as score
+    from ${pullRequests}
+    where ${and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.memberId, memberId), isCounted(organisationId, period))}
+    group by 1 order by 1`);
+  return rows;
+}

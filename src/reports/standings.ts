@@ -36,7 +36,7 @@ function parseDay(parameter: 'since' | 'until', text: string | undefined): numbe
 }
 
 /** @throws ServiceError `bad_request` if a day is not valid, or they are in the wrong order */
-export function parsePeriod({ by, since, until }: StandingsQuery): Period {
+export function parsePeriod({ by, since, until }: Omit<StandingsQuery, 'of'>): Period {
   const [from, last] = [parseDay('since', since), parseDay('until', until)];
   if (from !== undefined && last !== undefined && from > last) {
     throw badRequest(`The period begins after it ends: since ${since} until ${until}.`, undefined, {

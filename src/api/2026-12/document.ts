@@ -23,6 +23,7 @@ export const document: Version['document'] = {
     { name: 'Changes', description: 'What has changed since: for copies elsewhere' },
     { name: 'Rules', description: 'How pull requests are scored' },
     { name: 'Standings', description: 'Totals of scores' },
+    { name: 'Health', description: 'What waits, what fails, and why' },
     { name: 'Users', description: 'The people who may hold access tokens' },
   ],
   examples,

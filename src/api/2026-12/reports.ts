@@ -2,10 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { listScoreChanges } from '../../database/explanations.ts';
 import { findPullRequestReferences } from '../../database/pull-requests.ts';
+import { listWeeks } from '../../database/standings.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
-import { readStandings } from '../../reports/standings.ts';
+import { parsePeriod, readStandings } from '../../reports/standings.ts';
 import { errorResponses } from '../error-replies.ts';
+import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { dataOf } from '../pagination.ts';
 import { createPlaces } from '../places.ts';
@@ -129,12 +131,27 @@ const ScoreChange = namedObject('ScoreChange', {
   changes: Type.Integer({ description: 'How many changes these are: old ones are kept by month' }),
 });
 
-export const reportSchemas = [Standings, ExplainedPart, Explanation, ScoreChange];
+const Week = namedObject('Week', {
+  week: Type.String({ description: 'Its Monday, such as 2026-11-23; weeks are UTC' }),
+  ...Total,
+});
+
+export const reportSchemas = [Standings, Week, ExplainedPart, Explanation, ScoreChange];
 
 export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
   const inPlace = createPlaces(maxSnapshots);
   const Day = (description: string) => Type.Optional(Type.String({ description }));
+  const Period = {
+    since: Day('The first day that counts, UTC, such as 2026-10-01'),
+    until: Day('The last day that counts, UTC, such as 2026-10-31'),
+    by: Type.Optional(
+      stringEnum(['created', 'merged'], {
+        default: 'created',
+        description: 'Which date decides whether a pull request counts',
+      }),
+    ),
+  };
 
   app.get(
     '/standings',
@@ -146,14 +163,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
         description: 'Pull requests of repositories that have left do not count; those of members who have left do.',
         tags: ['Standings'],
         querystring: closedObject({
-          since: Day('The first day that counts, UTC, such as 2026-10-01'),
-          until: Day('The last day that counts, UTC, such as 2026-10-31'),
-          by: Type.Optional(
-            stringEnum(['created', 'merged'], {
-              default: 'created',
-              description: 'Which date decides whether a pull request counts',
-            }),
-          ),
+          ...Period,
           of: Type.Optional(
             stringEnum(['members', 'repositories'], { default: 'members', description: 'Whose totals to give' }),
           ),
@@ -171,6 +181,33 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
         readStandings(database, organisationId, { by, of, ...days }, { withRules }),
       );
       return { data };
+    },
+  );
+
+  app.get(
+    '/members/:member/weeks',
+    {
+      schema: {
+        operationId: 'members.weeks.index',
+        summary: "Total a member's scores by week",
+        description: 'The first week first; weeks without a pull request that counts are left out.',
+        tags: ['Members'],
+        params: MemberParams,
+        querystring: closedObject(Period),
+        response: {
+          200: dataOf(Type.Unsafe<object[]>(Type.Array(Type.Ref('Week'))), 'The weeks'),
+          ...notModified,
+          ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { organisationId } = request.caller;
+      const { by = 'created', ...days } = request.query;
+      const period = parsePeriod({ by, ...days });
+      const { id } = await getMember(database, organisationId, request.params.member);
+      const data = await listWeeks(database.executor, organisationId, id, period);
+      return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
   );
 

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
 import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
 import { getOrganisation } from '../../database/organisations.ts';
-import { findApplication, getRuleset } from '../../database/rules.ts';
+import { findApplication, getRuleset, listApplications } from '../../database/rules.ts';
 import { findUserRow } from '../../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../../errors.ts';
 import { version as release } from '../../package.ts';
@@ -12,9 +12,10 @@ import { readAudit } from '../../reports/audit.ts';
 import { readPlan } from '../../reports/plan.ts';
 import { applyRules } from '../../reports/rules.ts';
 import { checkFile, maxFileBytes } from '../../reports/rules-file.ts';
+import { unixSeconds } from '../../text/times.ts';
 import { invalidToken } from '../authentication.ts';
 import { errorResponses } from '../error-replies.ts';
-import { isUnchanged, notModified } from '../page-cache.ts';
+import { isUnchanged, notModified, sendTagged } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
 import { closedObject, Nullable } from '../validation.ts';
 import { Audit, Plan } from './plan.ts';
@@ -24,6 +25,15 @@ const RulesMeta = closedObject({
   version: Type.Integer({ description: 'The version in force; 0 before any rules were applied' }),
   applied_at: Nullable(Type.Integer(), 'When it was applied, Unix seconds; null for version 0'),
   applied_by: Nullable(Type.String(), 'By whom; null for version 0'),
+});
+
+const maxVersions = 1_000;
+
+const RulesVersion = closedObject({
+  version: Type.Integer({ description: 'Its number, from 1' }),
+  applied_at: Type.Integer({ description: 'When it was applied, Unix seconds' }),
+  applied_by: Type.String({ description: 'By whom' }),
+  suspended_at: Nullable(Type.Integer(), 'When it was suspended because it broke a bound, Unix seconds'),
 });
 
 const AppliedRules = closedObject({
@@ -67,6 +77,33 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         applied_by: applied?.appliedBy ?? null,
       };
       return sendList(reply, rules, meta);
+    },
+  );
+
+  app.get(
+    '/rules/versions',
+    {
+      schema: {
+        operationId: 'rules.versions.index',
+        summary: 'List the versions of the rules',
+        description: 'The latest 1,000, most recent first.',
+        tags: ['Rules'],
+        response: {
+          200: dataOf(Type.Array(RulesVersion), 'The versions'),
+          ...notModified,
+          ...errorResponses(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const versions = await listApplications(database.executor, request.caller.organisationId, maxVersions);
+      const data: Static<typeof RulesVersion>[] = versions.map(({ version, appliedAt, appliedBy, suspendedAt }) => ({
+        version,
+        applied_at: Math.floor(appliedAt.getTime() / 1000),
+        applied_by: appliedBy,
+        suspended_at: unixSeconds(suspendedAt),
+      }));
+      return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
   );
 

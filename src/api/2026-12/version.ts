@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { errorStatuses } from '../../errors.ts';
-import { Account, accountRoutes } from '../account.ts';
+import { accountRoutes } from '../account.ts';
 import { memberRoutes } from '../members.ts';
 import { pageSchemas } from '../pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from '../pull-requests.ts';
@@ -8,8 +8,10 @@ import { Rule } from '../rules.ts';
 import { User, userRoutes } from '../users.ts';
 import { namedObject, stringEnum } from '../validation.ts';
 import type { Version } from '../version.ts';
+import { Account, describeToken } from './account.ts';
 import { Change, changeRoutes } from './changes.ts';
 import { document } from './document.ts';
+import { Health, healthRoutes } from './health.ts';
 import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
 import { Member, represent } from './member.ts';
 import { Audit, Plan } from './plan.ts';
@@ -43,9 +45,10 @@ export const version202612: Version = {
     ...reportSchemas,
     Plan,
     Audit,
+    Health,
   ],
   async routes(api) {
-    await api.register(accountRoutes);
+    await api.register(accountRoutes, { describeToken });
     await api.register(memberListRoutes);
     await api.register(memberRoutes, { represent });
     await api.register(pullRequestListRoutes);
@@ -53,6 +56,7 @@ export const version202612: Version = {
     await api.register(changeRoutes);
     await api.register(ruleRoutes);
     await api.register(reportRoutes);
+    await api.register(healthRoutes);
     await api.register(userRoutes, { hasTag: true });
   },
 };

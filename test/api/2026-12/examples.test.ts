@@ -114,13 +114,16 @@ beforeAll(async () => {
   );
   const member = members.data[0]?.id;
   await record('members.show', 'GET', `members/${member}`);
+  await record('members.weeks.index', 'GET', `members/${member}/weeks`);
   await record('members.pull-requests.index', 'GET', `members/${member}/pull-requests`);
   await record('pull-requests.index', 'GET', 'pull-requests?per_page=1');
   await record('pull-requests.show', 'GET', `pull-requests/${idOf(open)}`);
   await record('pull-requests.explanation.show', 'GET', `pull-requests/${idOf(open)}/explanation`);
   await record('pull-requests.scores.index', 'GET', `pull-requests/${idOf(open)}/scores`);
   await record('rules.index', 'GET', 'rules');
+  await record('rules.versions.index', 'GET', 'rules/versions');
   await record('rules.file.show', 'GET', 'rules/file');
+  await record('health.show', 'GET', 'health');
   await record('standings.show', 'GET', 'standings?by_rule=true');
   await record('rules.plan', 'POST' as 'GET', 'rules/plan', send(plannedFile));
   await record('rules.audit', 'POST' as 'GET', 'rules/audit', send(plannedFile));

@@ -1,8 +1,10 @@
+import { sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { requestListed } from '../../../src/database/background-requests.ts';
 import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { rescoreBatch } from '../../../src/sync/rescore.ts';
-import { createToken } from '../../support/tenants.ts';
+import { createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 
 const file = (value: string) => `# kept: ü
@@ -187,7 +189,8 @@ describe('standings', () => {
 test('every list has an ETag, which stands for it until something changes', async () => {
   const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', token);
   const pullRequests = ['pull-requests', `members/${body.data[0]?.id}/pull-requests`, 'changes'];
-  const lists = [...pullRequests, `pull-requests/${id}/scores`, 'members', 'rules', 'users'];
+  const weeks = `members/${body.data[0]?.id}/weeks`;
+  const lists = [...pullRequests, weeks, `pull-requests/${id}/scores`, 'members', 'rules', 'rules/versions', 'users'];
   const ask = (list: string, tag = '') => {
     const headers = { authorization: `Bearer ${token}`, 'if-none-match': tag };
     return service.app.inject({ url: `/2026-12/${list}`, headers });
@@ -220,4 +223,74 @@ test('every list has an ETag, which stands for it until something changes', asyn
     photoUrl: '',
   });
   expect(await statuses()).toEqual(lists.map(list => [list, 200]));
+});
+
+test('the account says what its token allows and when it ends, also one that is rotated', async () => {
+  const endsAt = async (given: string) => (await client.get('/2026-12/account', given)).body;
+  expect(await endsAt(token)).toMatchObject({
+    data: { organisation: 'acme', scopes: ['read', 'rules:read', 'rules:write'], expires_at: null },
+  });
+  await service.database.executor.execute(
+    sql`update access_tokens set expires_at = '2100-01-02Z', revoked_at = '2100-01-01Z' where scopes = array['read']`,
+  );
+  const firstOf2100 = Date.UTC(2100, 0, 1) / 1000;
+  expect(await endsAt(reader)).toMatchObject({ data: { scopes: ['read'], expires_at: firstOf2100 } });
+});
+
+test('the weeks of a member are UTC and begin on Monday', async () => {
+  const tenant = await world.newTenant();
+  const times = ['2026-11-15T23:59:59Z', '2026-11-16T00:00:00Z', '2026-11-22T23:59:59Z', '2026-11-23T00:00:00Z'];
+  await insertPullRequests(
+    service,
+    tenant,
+    times.map(time => Date.parse(time) / 1000),
+  );
+  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', tenant.token);
+  const weeks = async (query: string) => {
+    const path = `/2026-12/members/${body.data[0]?.id}/weeks${query}`;
+    return (await client.get(path, tenant.token)).body;
+  };
+  const [first, second, third] = [
+    { week: '2026-11-09', pull_requests: 1, score: 0 },
+    { week: '2026-11-16', pull_requests: 2, score: 0 },
+    { week: '2026-11-23', pull_requests: 1, score: 0 },
+  ];
+  expect(await weeks('')).toEqual({ data: [first, second, third] });
+  expect(await weeks('?since=2026-11-16&until=2026-11-22')).toEqual({ data: [second] });
+  expect(await weeks('?by=merged')).toEqual({ data: [] });
+  expect(await weeks('?since=2026-02-30')).toMatchObject({ code: 'bad_request', parameter: 'since' });
+  expect((await client.get(`/2026-12/members/${body.data[0]?.id}/weeks`, token)).status).toBe(403);
+});
+
+test('the health of an organisation says what waits and what fails, to tokens that may sync', async () => {
+  const tenant = await world.newTenant();
+  const syncer = await createToken(service, tenant.user, ['sync']);
+  const health = async (given: string) => (await client.get<{ data: object }>('/2026-12/health', given)).body;
+  expect(await health(syncer)).toMatchObject({
+    data: { waiting: 0, failing: 0, parked: 0, outdated: 0, failures: [] },
+  });
+  await requestListed(service.database.executor, tenant.organisation.id, [
+    { githubId: 1, nodeId: 'PR_1', sourceUpdatedAt: 1_790_000_000 },
+    { githubId: 2, nodeId: 'PR_2', sourceUpdatedAt: 1_790_000_000 },
+  ]);
+  await service.database.executor.execute(sql`
+    update sync_requests set last_error = 'GitHub answers 502.', attempts = 8, due_at = null
+    where organisation_id = ${tenant.organisation.id} and node_id = 'PR_1'`);
+  expect(await health(syncer)).toMatchObject({
+    data: {
+      ...{ waiting: 2, failing: 1, parked: 1 },
+      failures: [{ attempts: 8, reason: 'GitHub answers 502.', parked: true, due_at: null }],
+    },
+  });
+  expect(await health(reader)).toMatchObject({ code: 'forbidden' });
+});
+
+test('the versions of the rules say when each was applied, and by whom', async () => {
+  await put(file('5'), { 'if-match': '*' });
+  const { version } = (await put(file('18'), { 'if-match': '*' })).body.data as { version: number };
+  const { body } = await client.get<{ data: object[] }>('/2026-12/rules/versions', reader);
+  expect(body.data.slice(0, 2)).toEqual([
+    expect.objectContaining({ version, applied_by: world.user.email, suspended_at: null }),
+    expect.objectContaining({ version: version - 1 }),
+  ]);
 });
