@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch';
 import { createContext } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import type { components, paths } from '../openapi/2026-12.d.ts';
 
 export type Schemas = components['schemas'];
@@ -52,6 +52,7 @@ interface Reply<Data> {
   response: Response;
 }
 
+const tokenEnded = 'Your token is no longer valid. Use another one.';
 const maxWaitSeconds = 30;
 const isTransient = (status: number) => [429, 502, 503, 504].includes(status);
 
@@ -113,8 +114,7 @@ export function useData<Data>(
       data => signal.aborted || setState({ key: present, data }),
       (failure: Error) => {
         if (signal.aborted) return;
-        if (failure instanceof ApiError && failure.status === 401)
-          end('Your token is no longer valid. Use another one.');
+        if (failure instanceof ApiError && failure.status === 401) end(tokenEnded);
         else setState({ key: present, failure });
       },
     );
@@ -127,6 +127,50 @@ export function useData<Data>(
     isLoading: state.key !== present,
     reload: () => setRound(round + 1),
   };
+}
+
+interface Page<Row> {
+  data: Row[];
+  meta: { next_cursor: string | null };
+}
+
+/**
+ * A list that is loaded page by page.
+ *
+ * @param key says which list: another key begins anew
+ */
+export function usePages<Row>(
+  key: string,
+  ask: (api: Api, signal: AbortSignal, cursor: string | undefined) => Promise<Reply<Page<Row>>>,
+) {
+  const [loaded, setLoaded] = useState<{ key: string; rows: Row[]; cursor?: string }>({ key, rows: [] });
+  const { rows: before, cursor } = loaded.key === key ? loaded : { rows: [], cursor: undefined };
+  const page = useData(`${key} ${cursor}`, (api, signal) => ask(api, signal, cursor));
+  const present = page.isLoading ? undefined : page.data;
+  const rows = useMemo(() => [...before, ...(present?.data ?? [])], [before.length, key, present]);
+  const next = present?.meta.next_cursor;
+  return { rows, page, more: next ? () => setLoaded({ key, rows, cursor: next }) : undefined };
+}
+
+/** Something that one does once, such as a deletion. */
+export function useAction<Data>(act: (api: Api) => Promise<Reply<Data>>, done: () => void) {
+  const { api, end } = useSession();
+  const [failure, setFailure] = useState<Error>();
+  const [isRunning, setRunning] = useState(false);
+  const run = async () => {
+    setRunning(true);
+    setFailure(undefined);
+    try {
+      const { error, response } = await act(api);
+      if (response.status === 401) end(tokenEnded);
+      else if (response.ok) done();
+      else setFailure(new ApiError(response, error));
+    } catch {
+      setFailure(new Error('The service cannot be reached. Try again.'));
+    }
+    setRunning(false);
+  };
+  return { run: () => void run(), isRunning, failure };
 }
 
 export function Failure({ error, retry }: { error: Error; retry?: (() => void) | undefined }) {

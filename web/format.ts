@@ -6,6 +6,10 @@ const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone:
 /** @param day such as 2026-11-26 */
 export const formatDay = (day: string): string => (isDay(day) ? days.format(new Date(day)) : day);
 
+const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
+/** @param seconds since 1970 */
+export const formatTime = (seconds: number): string => `${times.format(seconds * 1000)} UTC`;
+
 export const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
 
 export const toDay = (time: number): string => new Date(time).toISOString().slice(0, 10);

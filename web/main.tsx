@@ -4,6 +4,9 @@ import { createApi, type Session, SessionContext, useData } from './api.tsx';
 import { webAddress } from './format.ts';
 import { addressOf, type Route, useRoute } from './route.ts';
 import { SignIn } from './sign-in.tsx';
+import { MemberView } from './views/member.tsx';
+import { PullRequestView } from './views/pull-request.tsx';
+import { PullRequestsView } from './views/pull-requests.tsx';
 import { StandingsView } from './views/standings.tsx';
 
 interface View {
@@ -15,6 +18,9 @@ interface View {
 
 const views: Record<string, View> = {
   standings: { title: 'Standings', scope: 'read', show: StandingsView },
+  'pull-requests': { title: 'Pull requests', scope: 'read', show: PullRequestsView },
+  members: { title: 'Member', show: MemberView },
+  'pull-request': { title: 'Pull request', show: PullRequestView },
 };
 
 function App() {
