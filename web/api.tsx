@@ -188,20 +188,28 @@ export function Failure({ error, retry }: { error: Error; retry?: (() => void) |
           Try again
         </button>
       )}
+      {error instanceof ApiError && [403, 404].includes(error.status) && <a href="#/standings">See the standings</a>}
     </div>
   );
 }
 
-/** Shows what is loaded, or why it is not there yet. */
+/**
+ * Shows what is loaded, or why it is not there yet.
+ *
+ * @param title a heading, as long as the content that has its own is not there
+ */
 export function Loaded<Data>({
   of: { data, failure, waiting, isLoading, reload },
+  title,
   children,
 }: {
   of: Loading<Data>;
+  title?: string;
   children: (data: Data) => preact.ComponentChildren;
 }) {
   return (
     <div aria-busy={isLoading}>
+      {title && data === undefined && <h1>{title}</h1>}
       <p role="status" class={waiting === undefined && data !== undefined ? 'hidden' : 'loading'}>
         {isLoading && (waiting ?? 'Loading…')}
       </p>

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { createApi, type Session, SessionContext, useData } from './api.tsx';
-import { webAddress } from './format.ts';
+import { Photo } from './photo.tsx';
 import { addressOf, type Route, useRoute } from './route.ts';
 import { SignIn } from './sign-in.tsx';
 import { MemberView } from './views/member.tsx';
@@ -107,7 +107,7 @@ function Layout({ session: { account, may, end } }: { session: Session }) {
         <div class="account">
           {account !== undefined && (
             <>
-              <Photo address={account.profile_photo_url} />
+              <Photo address={account.profile_photo_url} size={28} />
               <span dir="auto">{account.name}</span>
             </>
           )}
@@ -130,11 +130,6 @@ function Layout({ session: { account, may, end } }: { session: Session }) {
       </main>
     </>
   );
-}
-
-function Photo({ address }: { address: string }) {
-  const source = webAddress(address);
-  return source === undefined ? null : <img class="photo" src={source} alt="" width="28" height="28" loading="lazy" />;
 }
 
 render(<App />, document.body);

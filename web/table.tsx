@@ -91,7 +91,7 @@ interface PartProps<Row> {
 
 const Part = memo(
   <Row,>({ rows, columns, keyOf }: PartProps<Row>) => (
-    <tbody role="rowgroup">
+    <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
       {rows.map(row => (
         <tr role="row" key={keyOf(row)}>
           {columns.map(column =>
@@ -100,7 +100,7 @@ const Part = memo(
                 {column.cell(row)}
               </th>
             ) : (
-              <td key={column.head} role="cell" class={classOf(column)}>
+              <td key={column.head} role="cell" data-head={column.head} class={classOf(column)}>
                 {column.cell(row)}
               </td>
             ),

@@ -1,7 +1,8 @@
 import { Loaded, type Schemas, useData } from '../api.tsx';
 import { Bars } from '../chart.tsx';
-import { formatDay, formatNumber, formatShare, formatTime, webAddress } from '../format.ts';
+import { formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
 import { PeriodPicker, periodOf } from '../period.tsx';
+import { Photo } from '../photo.tsx';
 import type { Route } from '../route.ts';
 import { Table } from '../table.tsx';
 import { PullRequestList } from './pull-requests.tsx';
@@ -24,13 +25,12 @@ export function MemberView({ route }: { route: Route }) {
     api.GET('/2026-12/members/{member}/weeks', { params: { path: { member: id }, query: period }, signal }),
   );
   return (
-    <Loaded of={member}>
+    <Loaded of={member} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => {
-        const photo = webAddress(profile_photo_url);
         return (
           <>
             <h1 dir="auto">
-              {photo && <img class="photo" src={photo} alt="" width="40" height="40" />} {name || login}
+              <Photo address={profile_photo_url} size={40} /> {name || login}
             </h1>
             <p>
               <span dir="auto">{login}</span>
@@ -79,8 +79,27 @@ function Place({ row, of }: { row: Row | undefined; of: number }) {
   );
 }
 
-function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
-  if (weeks.length === 0) return <p>There is no week with a pull request that counts.</p>;
+const weekMs = 7 * 86_400_000;
+
+/** With the weeks between them in which nothing counts, so that the plot's axis is time. */
+function withGaps(weeks: Schemas['Week'][]): Schemas['Week'][] {
+  const known = new Map(weeks.map(week => [week.week, week]));
+  const [first, last] = [weeks[0], weeks.at(-1)].map(week => Date.parse(week?.week ?? ''));
+  if (weeks.length === 0 || first === undefined || last === undefined) return weeks;
+  const count = Math.round((last - first) / weekMs) + 1;
+  if (count > maxWeeks) return weeks;
+  return Array.from({ length: count }, (_, index) => {
+    const week = toDay(first + index * weekMs);
+    return known.get(week) ?? { week, pull_requests: 0, score: 0 };
+  });
+}
+
+/** More are no longer bars that one can see. */
+const maxWeeks = 1_000;
+
+function Weeks({ weeks: counted }: { weeks: Schemas['Week'][] }) {
+  const weeks = withGaps(counted);
+  if (counted.length === 0) return <p>There is no week with a pull request that counts.</p>;
   const labels = weeks.map(({ week }) => formatDay(week));
   return (
     <>
@@ -92,7 +111,7 @@ function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
       />
       <Table
         caption="Points by week, from Monday, UTC"
-        rows={weeks}
+        rows={counted}
         keyOf={({ week }) => week}
         columns={[
           { head: 'Week of', isHead: true, cell: ({ week }) => formatDay(week) },

@@ -23,7 +23,7 @@ export function PullRequestView({ route: { id = '' } }: { route: Route }) {
     for (const { reload } of [pullRequest, explanation, scores]) reload();
   };
   return (
-    <Loaded of={pullRequest}>
+    <Loaded of={pullRequest} title="Pull request">
       {({ data }) => (
         <>
           <h1 dir="auto">{data.title || 'Without a title'}</h1>
