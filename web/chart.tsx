@@ -32,7 +32,7 @@ function useScheme(): boolean {
 }
 
 /**
- * Stacked bars. They say nothing that the table beside them does not say, so a screen reader needs only the label.
+ * Bars, stacked or side by side. They say nothing that the table beside them does not say, so a screen reader needs only the label.
  *
  * @param onChoose called with the index of a bar that is clicked
  */
@@ -41,12 +41,14 @@ export function Bars({
   labels,
   series,
   vertical = false,
+  isStacked = true,
   onChoose,
 }: {
   label: string;
   labels: string[];
   series: Series[];
   vertical?: boolean;
+  isStacked?: boolean;
   onChoose?: (index: number) => void;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -60,7 +62,7 @@ export function Bars({
     Chart.defaults.borderColor = color('line');
     Chart.defaults.font.family = styles.fontFamily;
     const stacked = (isValue: boolean) => ({
-      stacked: true,
+      stacked: isStacked,
       grid: { display: isValue },
       ticks: isValue ? { callback: (value: number | string) => formatNumber(Number(value)) } : { autoSkip: vertical },
     });

@@ -4,10 +4,13 @@ import { createApi, type Session, SessionContext, useData } from './api.tsx';
 import { Photo } from './photo.tsx';
 import { addressOf, type Route, useRoute } from './route.ts';
 import { SignIn } from './sign-in.tsx';
+import { HealthView } from './views/health.tsx';
 import { MemberView } from './views/member.tsx';
 import { PullRequestView } from './views/pull-request.tsx';
 import { PullRequestsView } from './views/pull-requests.tsx';
+import { RulesView } from './views/rules.tsx';
 import { StandingsView } from './views/standings.tsx';
+import { TryRulesView } from './views/try-rules.tsx';
 
 interface View {
   title: string;
@@ -21,6 +24,9 @@ const views: Record<string, View> = {
   'pull-requests': { title: 'Pull requests', scope: 'read', show: PullRequestsView },
   members: { title: 'Member', show: MemberView },
   'pull-request': { title: 'Pull request', show: PullRequestView },
+  rules: { title: 'Rules', scope: 'read', show: RulesView },
+  'try-rules': { title: 'Try rules', scope: 'rules:read', show: TryRulesView },
+  health: { title: 'Health', scope: 'sync', show: HealthView },
 };
 
 function App() {
@@ -78,17 +84,17 @@ function Layout({ session: { account, may, end } }: { session: Session }) {
   }, [place]);
   return (
     <>
-      <a
-        class="skip"
-        href={location.hash}
-        onClick={event => {
-          event.preventDefault();
-          main.current?.focus();
-        }}
-      >
-        Skip to content
-      </a>
       <header>
+        <a
+          class="skip"
+          href={location.hash}
+          onClick={event => {
+            event.preventDefault();
+            main.current?.focus();
+          }}
+        >
+          Skip to content
+        </a>
         <a class="brand" href={addressOf('standings')}>
           <img src="icon.svg" alt="" width="24" height="24" />
           pullscore

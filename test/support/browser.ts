@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { type Browser, chromium } from 'playwright-core';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished, TestRunner } from 'vitest';
 
 const executablePath = ['chromium', 'chromium-browser', 'google-chrome'].flatMap(name => {
   try {
@@ -15,9 +15,10 @@ export const hasBrowser = executablePath !== undefined;
 
 if (!hasBrowser) process.stderr.write('Tests in a browser are skipped: install Chromium to run them.\n');
 
-/** Closed when the test ends. */
+/** Closed when the test ends, or with the file if no test calls it. */
 export async function openBrowser(): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
-  onTestFinished(() => browser.close());
+  const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
+  atEnd(() => browser.close());
   return browser;
 }

@@ -1,0 +1,162 @@
+import axe from 'axe-core';
+import { sql } from 'drizzle-orm';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { createToken } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
+
+const script = '<script>window.wasAttacked = true</script>';
+const rules = (value: string) => `rules:
+  - name: ${JSON.stringify(`Base ${script}`)}
+    description: ${JSON.stringify(`For everybody ${script}`)}
+    logic:
+      - expression: 'true'
+        effect: { action: ADD, value: '${value}' }
+`;
+describe.skipIf(!hasBrowser)('the page', async () => {
+  const browser = hasBrowser ? await openBrowser() : undefined;
+  const world = await startWorld();
+  let address: string;
+  let token: string;
+  beforeAll(async () => {
+    const { service, client, web, acme, user, organisation } = world;
+    address = await service.app.listen({ port: 0, host: '127.0.0.1' });
+    token = await createToken(service, user, ['read', 'sync', 'rules:read', 'rules:write']);
+    const author = acme.member('ada', { name: `Ada ${script}` });
+    for (const title of [`One ${script}`, 'שלום']) web.addPullRequest({ author, title });
+    await world.import();
+    const headers = { 'content-type': 'application/yaml', 'if-match': '*' };
+    await client.put('/2026-12/rules/file', token, { payload: rules('7'), headers });
+    while ((await rescoreBatch(service, organisation.id)) > 0);
+    await service.database.executor.execute(sql`
+      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
+      values (${organisation.id}::uuid, 1, 'PR_1', 1, null, ${`It failed ${script}`})`);
+  });
+
+  /** A tab that is signed in. Whatever breaks the policy, or asks somebody else, fails the test. */
+  async function open(
+    view: string,
+    options: Parameters<NonNullable<typeof browser>['newContext']>[0] = {},
+    by = token,
+  ) {
+    if (browser === undefined) throw new Error('There is no browser.');
+    const context = await browser.newContext({ locale: 'en-GB', ...options });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('console', message => message.type() === 'error' && problems.push(message.text()));
+    page.on('pageerror', error => problems.push(error.message));
+    page.on('request', request => {
+      const url = request.url();
+      const isOurs = url.startsWith(address) || request.resourceType() === 'image';
+      if (!isOurs || url.includes(by)) problems.push(`asks ${url}`);
+    });
+    await page.route(/^https:/, route => route.fulfill({ status: 204 }));
+    await page.addInitScript({ content: axe.source });
+    await page.goto(`${address}/#token=${by}`);
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    expect(page.url()).not.toContain(by);
+    await page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+    onTestFinished(() => context.close());
+    return { page, problems };
+  }
+
+  const violationsOf = async (page: Page) => {
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => [id, html]));
+  };
+
+  const content = {
+    standings: 'Members by points',
+    'rules?since=all': '14 points in the period, 100%',
+    'try-rules': 'Or drop it here, or type:',
+    health: 'Pull requests that fail',
+  };
+  const looks = [
+    { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
+    { colorScheme: 'dark', viewport: { width: 360, height: 640 } },
+  ] as const;
+  test.each(Object.entries(content).flatMap(([view, text]) => looks.map(look => ({ view, text, ...look }))))(
+    'shows $view to everybody, $colorScheme and $viewport.width pixels wide',
+    async ({ view, text, ...look }) => {
+      const { page, problems } = await open(view, look);
+      await page.getByText(text).first().waitFor();
+      await page.getByText('Loading…').first().waitFor({ state: 'hidden' });
+      expect(await violationsOf(page)).toEqual([]);
+      const { wasAttacked, overflow } = await page.evaluate<Record<string, unknown>>(
+        "({ wasAttacked: 'wasAttacked' in window, overflow: document.documentElement.scrollWidth - innerWidth })",
+      );
+      expect({ wasAttacked, overflow, problems }).toEqual({ wasAttacked: false, overflow: 0, problems: [] });
+    },
+  );
+
+  test('shows rules with what they gave, since when, and their versions', async () => {
+    const { page } = await open('rules?since=all');
+    const rule = page.getByRole('region', { name: 'Base' });
+    await rule.getByText(`For everybody ${script}`).waitFor();
+    expect(await rule.textContent()).toMatch(/adds 7 if true/);
+    const version = page.getByRole('table', { name: 'Versions' }).getByRole('row').nth(1);
+    expect(await version.textContent()).toContain(world.user.email);
+  });
+
+  test('tries typed rules with the keyboard alone, and saves nothing', async () => {
+    const { page, problems } = await open('try-rules');
+    await page.getByLabel('Or drop it here, or type:').focus();
+    await page.keyboard.insertText(rules('9'));
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('2 of 2 scores: 2 rise, 0 fall. The sum goes from 14 to 18.').waitFor();
+    await page.getByRole('table', { name: 'How it can be gamed' }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    const { body } = await world.client.get('/2026-12/rules/versions', token);
+    expect(body).toMatchObject({ data: [{ version: 1 }] });
+  });
+
+  test('says at which line a rules file has a mistake, with the id of the request', async () => {
+    const { page } = await open('try-rules');
+    await page.getByLabel('Or drop it here, or type:').fill(rules('9 +'));
+    await page.getByRole('button', { name: 'Try' }).click();
+    const alert = page.getByRole('alert');
+    await alert.waitFor();
+    expect(await alert.innerText()).toMatch(/^Line 6: [\s\S]*Request id: /);
+  });
+
+  test.each([
+    ['a file of 2 MB', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
+    ['a picture', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'is not a text in UTF-8'],
+    ['a text with NUL', Buffer.from('rules: []\0'), 'is not a text in UTF-8'],
+  ])('refuses %s in words', async (_what, buffer, message) => {
+    const { page } = await open('try-rules');
+    await page.getByLabel('Rules file').setInputFiles({ name: 'rules.yaml', mimeType: 'text/yaml', buffer });
+    await page.getByRole('alert').getByText(message).waitFor();
+  });
+
+  test('stops a plan on request', async () => {
+    const { page } = await open('try-rules');
+    await page.route('**/rules/plan*', () => undefined);
+    await page.getByLabel('Rules file').setInputFiles({
+      name: 'rules.yaml',
+      mimeType: 'text/yaml',
+      buffer: Buffer.from(rules('9')),
+    });
+    await page.getByRole('button', { name: 'Try' }).click();
+    const failed = page.waitForEvent('requestfailed');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    expect((await failed).url()).toContain('/2026-12/rules/plan');
+    await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test('shows what fails to tokens that may sync, and offers others only what they may see', async () => {
+    const { page } = await open('health');
+    const failure = page.getByRole('table', { name: 'Pull requests that fail' }).getByRole('row').nth(1);
+    expect(await failure.textContent()).toMatch(new RegExp(`${script.replace(/[()]/g, '\\$&')}[\\s\\S]*parked`));
+    const reader = await createToken(world.service, world.user, ['read']);
+    const other = await open('standings', {}, reader);
+    await other.page.getByText('Members by points').waitFor();
+    const links = await other.page.getByRole('navigation').getByRole('link').allInnerTexts();
+    expect(links).toEqual(['Standings', 'Pull requests', 'Rules']);
+  });
+});
