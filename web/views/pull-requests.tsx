@@ -28,12 +28,13 @@ const times = { created: 'by day of creation', merged: 'by day of merge', update
 export function PullRequestList({ route, member }: { route: Route; member?: string }) {
   const { query } = route;
   const { since, until } = periodOf(query);
-  const by = query.get('by') ?? 'created';
+  const given = query.get('by');
+  const by: 'created' | 'merged' | 'updated' = given === 'merged' || given === 'updated' ? given : 'created';
   const asked = {
     ...(member && { member }),
     ...(query.get('state') && { state: query.get('state') as string }),
     ...(query.get('repository') && { repository: query.get('repository') as string }),
-    sort: by as 'created',
+    sort: by,
     ...(since && { [`${by}_since`]: since }),
     ...(until && { [`${by}_until`]: until }),
     per_page: 100,
@@ -47,7 +48,7 @@ export function PullRequestList({ route, member }: { route: Route; member?: stri
   const choose = (name: string, label: string, options: Record<string, string>) => (
     <label>
       <span class="hidden">{label}</span>
-      <select name={name} value={query.get(name) ?? Object.keys(options)[0]} onChange={change}>
+      <select name={name} value={(name === 'by' ? by : query.get(name)) ?? ''} onChange={change}>
         {Object.entries(options).map(([value, text]) => (
           <option key={value} value={value}>
             {text}
