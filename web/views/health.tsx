@@ -29,6 +29,7 @@ function Figures({ data }: { data: Health }) {
   const time = (seconds: number | null) => (seconds === null ? 'never' : formatTime(seconds));
   const figures: [name: string, value: string][] = [
     ['Waiting to be fetched', formatNumber(data.waiting)],
+    ['The first of them is due for', `${formatNumber(data.overdue_seconds)} s`],
     ['Waiting until GitHub shows what it announced', formatNumber(data.behind)],
     ['Failing', formatNumber(data.failing)],
     ['Parked, of those that fail', formatNumber(data.parked)],

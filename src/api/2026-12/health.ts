@@ -23,6 +23,7 @@ export const Health = namedObject('Health', {
   last_delivery_at: Nullable(Type.Integer(), 'When the last webhook came, Unix seconds'),
   waiting: Type.Integer({ description: 'How many pull requests wait to be fetched' }),
   behind: Type.Integer({ description: 'How many of these wait until GitHub shows what a webhook announced' }),
+  overdue_seconds: Type.Integer({ description: 'How long the one that waits longest has been due; 0 if none is' }),
   failing: Type.Integer({ description: 'How many of these failed, and are tried again or parked' }),
   parked: Type.Integer({ description: 'How many of these are tried again only when they change, or on request' }),
   outdated: Type.Integer({ description: 'How many stored scores have yet to be recalculated' }),
@@ -64,6 +65,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox = async app => {
       ]);
       const data = {
         ...representHealth(organisation, suspension, requests),
+        overdue_seconds: requests.overdueSeconds,
         last_delivery_at: unixSeconds(latest?.receivedAt ?? null),
         outdated,
         failures: failing.map(representFailure),

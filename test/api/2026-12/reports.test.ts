@@ -267,7 +267,7 @@ test('the health of an organisation says what waits and what fails, to tokens th
   const syncer = await createToken(service, tenant.user, ['sync']);
   const health = async (given: string) => (await client.get<{ data: object }>('/2026-12/health', given)).body;
   expect(await health(syncer)).toMatchObject({
-    data: { waiting: 0, failing: 0, parked: 0, outdated: 0, failures: [] },
+    data: { waiting: 0, overdue_seconds: 0, failing: 0, parked: 0, outdated: 0, failures: [] },
   });
   await requestListed(service.database.executor, tenant.organisation.id, [
     { githubId: 1, nodeId: 'PR_1', sourceUpdatedAt: 1_790_000_000 },
@@ -276,7 +276,12 @@ test('the health of an organisation says what waits and what fails, to tokens th
   await service.database.executor.execute(sql`
     update sync_requests set last_error = 'GitHub answers 502.', attempts = 8, due_at = null
     where organisation_id = ${tenant.organisation.id} and node_id = 'PR_1'`);
-  expect(await health(syncer)).toMatchObject({
+  await service.database.executor.execute(sql`
+    update sync_requests set due_at = now() - interval '1 hour'
+    where organisation_id = ${tenant.organisation.id} and node_id = 'PR_2'`);
+  const due = await health(syncer);
+  expect(Math.abs((due as { data: { overdue_seconds: number } }).data.overdue_seconds - 3_600)).toBeLessThan(60);
+  expect(due).toMatchObject({
     data: {
       ...{ waiting: 2, failing: 1, parked: 1 },
       failures: [{ attempts: 8, reason: 'GitHub answers 502.', parked: true, due_at: null }],
