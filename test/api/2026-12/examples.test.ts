@@ -4,6 +4,7 @@ import { version202612 } from '../../../src/api/2026-12/version.ts';
 import { type ErrorCode, errorStatuses } from '../../../src/errors.ts';
 import { formatId } from '../../../src/ids.ts';
 import { createSchemaCheck, readDocument } from '../../support/openapi.ts';
+import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 
@@ -95,6 +96,7 @@ beforeAll(async () => {
 
   await record('rules.file.apply', 'PUT' as 'GET', 'rules/file', send(rulesFile));
   await world.import();
+  await waitUntilSettled(service.database);
   const { body: known } = await world.client.get<Changes>('/2026-12/changes', token);
   const idOf = ({ number }: { number: number }) =>
     known.data.find(change => change.pull_request.number === number)?.pull_request.id ?? '';
@@ -103,6 +105,7 @@ beforeAll(async () => {
   open.review(grace, 'APPROVED');
   await record('pull-requests.sync', 'PUT' as 'GET', `pull-requests/${idOf(open)}/sync`);
   await record('pull-requests.destroy', 'DELETE' as 'GET', `pull-requests/${idOf(mistake)}`);
+  await waitUntilSettled(service.database);
   await record('changes.index', 'GET', `changes?cursor=${known.meta.next_cursor}`);
 
   await record('account.show', 'GET', 'account');
