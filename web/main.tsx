@@ -61,7 +61,7 @@ function SignedIn({ token, end }: { token: string; end: Session['end'] }) {
 function WithAccount({ base }: { base: Session }) {
   const { data } = useData('account', (api, signal) => api.GET('/2026-12/account', { signal }));
   const account = data?.data;
-  const scopes: readonly string[] = Object(account).scopes ?? ['read'];
+  const scopes: readonly string[] = account?.scopes ?? ['read'];
   const session: Session = { ...base, account, may: scope => scopes.includes(scope) };
   return (
     <SessionContext.Provider value={session}>
@@ -72,7 +72,8 @@ function WithAccount({ base }: { base: Session }) {
 
 function Layout({ session: { account, may, end } }: { session: Session }) {
   const route = useRoute();
-  const view = views[route.view];
+  // An address may name what every object has.
+  const view = Object.hasOwn(views, route.view) ? views[route.view] : undefined;
   const title = view?.title ?? 'Not found';
   const main = useRef<HTMLElement>(null);
   const place = `${route.view}/${route.id ?? ''}`;

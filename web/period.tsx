@@ -1,10 +1,11 @@
+import { useEffect } from 'preact/hooks';
 import { toDay } from './format.ts';
-import { changeQuery, type Query, type Route } from './route.ts';
+import { addressOf, changeQuery, type Query, type Route } from './route.ts';
 
 /** Days, UTC; both count. */
 export interface Period {
-  since: string | undefined;
-  until: string | undefined;
+  since?: string;
+  until?: string;
 }
 
 const months = (from: number, count: number): Period => {
@@ -19,14 +20,15 @@ const choices: Record<string, () => Period> = {
   'Last month': () => months(-1, 1),
   'This quarter': () => months(-(new Date().getUTCMonth() % 3), 3),
   'Last 12 months': () => months(-11, 12),
-  'All time': () => ({ since: undefined, until: undefined }),
+  'All time': () => ({}),
 };
 
 /** This month, unless the address has another period; `since=all` is all time. */
 export function periodOf(query: URLSearchParams): Period {
-  if (query.get('since') === 'all') return { since: undefined, until: undefined };
-  if (!query.has('since') && !query.has('until')) return months(0, 1);
-  return { since: query.get('since') ?? undefined, until: query.get('until') ?? undefined };
+  const [since, until] = [query.get('since'), query.get('until')];
+  if (since === 'all') return {};
+  if (!since && !until) return months(0, 1);
+  return { ...(since && { since }), ...(until && { until }) };
 }
 
 /** For addresses, which then go on meaning these days. */
@@ -36,14 +38,23 @@ const isSame = (one: Period, two: Period) => one.since === two.since && one.unti
 
 export function PeriodPicker({ route }: { route: Route }) {
   const period = periodOf(route.query);
-  const choose = (chosen: Period) => changeQuery(route, { since: undefined, ...queryOf(chosen) });
+  const choose = (chosen: Period) => changeQuery(route, queryOf(chosen));
+  const { view, id, query, fragment } = route;
+  useEffect(() => {
+    // A link must show the same next month. This is no step that "back" undoes.
+    if (query.has('since') || query.has('until') || location.hash !== fragment) return;
+    history.replaceState(null, '', addressOf(view, id, { ...Object.fromEntries(query), ...queryOf(period) }));
+  });
   const day = (name: 'since' | 'until', label: string) => (
     <label>
       {label}
       <input
         type="date"
         value={period[name] ?? ''}
-        onChange={({ currentTarget: { value } }) => choose({ ...period, [name]: value || undefined })}
+        onChange={({ currentTarget: { value } }) => {
+          const { [name]: _, ...other } = period;
+          choose(value ? { ...other, [name]: value } : other);
+        }}
       />
     </label>
   );

@@ -5,12 +5,14 @@ export interface Route {
   view: string;
   id: string | undefined;
   query: URLSearchParams;
+  /** All of it. */
+  fragment: string;
 }
 
 function parseRoute(fragment: string): Route {
   const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
   const [view = '', ...rest] = path.split('/');
-  return { view: view || 'standings', id: decode(rest.join('/')), query: new URLSearchParams(query) };
+  return { view: view || 'standings', id: decode(rest.join('/')), query: new URLSearchParams(query), fragment };
 }
 
 function decode(text: string): string | undefined {
@@ -40,6 +42,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const follow = () => setFragment(location.hash);
     addEventListener('hashchange', follow);
+    // It may have changed since the first rendering.
+    follow();
     return () => removeEventListener('hashchange', follow);
   }, []);
   return parseRoute(fragment);

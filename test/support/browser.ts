@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { type Browser, chromium } from 'playwright-core';
-import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import axe from 'axe-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, expect, onTestFinished, TestRunner } from 'vitest';
 
 const executablePath = ['chromium', 'chromium-browser', 'google-chrome'].flatMap(name => {
   try {
@@ -21,4 +22,44 @@ export async function openBrowser(): Promise<Browser> {
   const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
   atEnd(() => browser.close());
   return browser;
+}
+
+/** What axe-core finds on a page of {@link openSignedIn}. */
+export async function violationsOf(page: Page): Promise<[rule: string, html: string][]> {
+  const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }): [string, string] => [id, html]));
+}
+
+export const goTo = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+
+/**
+ * Opens the page in a tab that is signed in. Closed when the test ends.
+ *
+ * @param browser undefined if there is none: see {@link hasBrowser}
+ * @returns also what breaks the policy, or asks somebody else, from now on
+ */
+export async function openSignedIn(
+  browser: Browser | undefined,
+  { address, token, view }: { address: string; token: string; view: string },
+  options: BrowserContextOptions = {},
+): Promise<{ page: Page; problems: string[] }> {
+  if (browser === undefined) throw new Error('The browser has not started.');
+  const context = await browser.newContext({ locale: 'en-GB', ...options });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('console', message => message.type() === 'error' && problems.push(message.text()));
+  page.on('pageerror', error => problems.push(error.message));
+  page.on('request', request => {
+    const url = request.url();
+    const isOurs = url.startsWith(address) || request.resourceType() === 'image';
+    if (!isOurs || url.includes(token)) problems.push(`asks ${url}`);
+  });
+  await page.route(/^https:/, route => route.fulfill({ status: 204 }));
+  await page.addInitScript({ content: axe.source });
+  await page.goto(`${address}/#token=${token}`);
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  expect(page.url()).not.toContain(token);
+  await goTo(page, view);
+  return { page, problems };
 }

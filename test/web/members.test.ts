@@ -1,8 +1,7 @@
-import axe from 'axe-core';
 import { sql } from 'drizzle-orm';
-import type { BrowserContextOptions, Page } from 'playwright-core';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { hasBrowser, openBrowser } from '../support/browser.ts';
+import type { BrowserContextOptions } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -43,19 +42,8 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     foreign = (await list(other.token))[0]?.id ?? '';
   });
 
-  async function open(view: string, token = world.token, options: BrowserContextOptions = {}): Promise<Page> {
-    if (browser === undefined) throw new Error('There is no browser.');
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    onTestFinished(() => context.close());
-    const page = await context.newPage();
-    await page.route(/^https:/, route => route.fulfill({ status: 204 }));
-    await page.addInitScript({ content: axe.source });
-    await page.goto(`${address}/#token=${token}`);
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    await go(page, view);
-    return page;
-  }
-  const go = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+  const open = async (view: string, token = world.token, options: BrowserContextOptions = {}) =>
+    (await openSignedIn(browser, { address, token, view }, options)).page;
 
   test.each([
     { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
@@ -68,10 +56,9 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       'pull-requests?since=all': 'Number 119',
     };
     for (const [view, text] of Object.entries(views)) {
-      await go(page, view);
+      await goTo(page, view);
       await page.getByText(text).first().waitFor();
-      const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
-      expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => [view, id, html]))).toEqual([]);
+      expect([view, await violationsOf(page)]).toEqual([view, []]);
       const seen = "[document.documentElement.scrollWidth - innerWidth, 'wasAttacked' in window]";
       expect([view, await page.evaluate(seen)]).toEqual([view, [0, false]]);
     }
@@ -103,13 +90,19 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '7 points' }).waitFor();
   });
 
+  test('keep the days of a period in the address, so that a link shows the same next month', async () => {
+    const page = await open(`members/${member}`);
+    await page.getByText('rank 1 of 1').waitFor();
+    expect(page.url()).toMatch(/\?since=\d{4}-\d\d-01&until=\d{4}-\d\d-\d\d$/);
+  });
+
   test('link to no address that would run', async () => {
     const page = await open('standings');
     await page.route(`**/pull-requests/${pullRequest}`, async route => {
       const body = await (await route.fetch()).text();
       await route.fulfill({ json: { data: { ...JSON.parse(body).data, url: 'javascript:alert(1)' } } });
     });
-    await go(page, `pull-request/${pullRequest}`);
+    await goTo(page, `pull-request/${pullRequest}`);
     await page.getByRole('heading', { name: '7 points' }).waitFor();
     expect(await page.locator('main a').allInnerTexts()).toEqual(['ada']);
   });
@@ -121,6 +114,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     ['a bad day', () => 'pull-requests?since=2026-13-01', 'created_since must be'],
     ['a bad filter', () => 'pull-requests?by=nothing&state=odd', 'state must be'],
     ['an unknown view', () => 'nowhere', 'There is no such view.'],
+    ['what every object has', () => 'constructor', 'There is no such view.'],
   ])('say in words that an address asks for %s', async (_what, view, text) => {
     const page = await open(view());
     await page.getByText(text).first().waitFor();
@@ -130,7 +124,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     const page = await open('standings');
     let isAway = true;
     await page.route('**/2026-12/**', route => (isAway ? route.abort() : route.continue()));
-    await go(page, `pull-request/${pullRequest}`);
+    await goTo(page, `pull-request/${pullRequest}`);
     await page.getByText('The service cannot be reached.').first().waitFor();
     isAway = false;
     await page.getByRole('heading', { name: '7 points' }).waitFor();

@@ -1,9 +1,8 @@
-import axe from 'axe-core';
 import { sql } from 'drizzle-orm';
-import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { BrowserContextOptions } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -35,37 +34,8 @@ describe.skipIf(!hasBrowser)('the page', async () => {
       values (${organisation.id}::uuid, 1, 'PR_1', 1, null, ${`It failed ${script}`})`);
   });
 
-  /** A tab that is signed in. Whatever breaks the policy, or asks somebody else, fails the test. */
-  async function open(
-    view: string,
-    options: Parameters<NonNullable<typeof browser>['newContext']>[0] = {},
-    by = token,
-  ) {
-    if (browser === undefined) throw new Error('There is no browser.');
-    const context = await browser.newContext({ locale: 'en-GB', ...options });
-    const page = await context.newPage();
-    const problems: string[] = [];
-    page.on('console', message => message.type() === 'error' && problems.push(message.text()));
-    page.on('pageerror', error => problems.push(error.message));
-    page.on('request', request => {
-      const url = request.url();
-      const isOurs = url.startsWith(address) || request.resourceType() === 'image';
-      if (!isOurs || url.includes(by)) problems.push(`asks ${url}`);
-    });
-    await page.route(/^https:/, route => route.fulfill({ status: 204 }));
-    await page.addInitScript({ content: axe.source });
-    await page.goto(`${address}/#token=${by}`);
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    expect(page.url()).not.toContain(by);
-    await page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
-    onTestFinished(() => context.close());
-    return { page, problems };
-  }
-
-  const violationsOf = async (page: Page) => {
-    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => [id, html]));
-  };
+  const open = (view: string, options: BrowserContextOptions = {}, by = token) =>
+    openSignedIn(browser, { address, token: by, view }, options);
 
   const content = {
     standings: 'Members by points',
