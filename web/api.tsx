@@ -52,7 +52,7 @@ interface Reply<Data> {
   response: Response;
 }
 
-const tokenEnded = 'Your token is no longer valid. Use another one.';
+export const tokenEnded = 'Your token is no longer valid. Use another one.';
 const maxWaitSeconds = 30;
 const isTransient = (status: number) => [429, 502, 503, 504].includes(status);
 

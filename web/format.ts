@@ -1,5 +1,7 @@
 /** Numbers and times in the browser's language. Days are UTC, as the interface counts them. */
 export const formatNumber = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 }).format;
+/** With its sign. */
+export const formatChange = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero' }).format;
 export const formatShare = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 }).format;
 
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });

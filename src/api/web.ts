@@ -13,7 +13,7 @@ const contentSecurityPolicy = [
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
 ].join('; ');
 
-/** Serves the page: a client of the newest version. Each of its files is a route, so there is no other path to it. */
+/** Serves the page: a client of the newest version. Each of its files has a route of its own, so no path leads anywhere else. */
 export async function serveWeb(app: FastifyInstance): Promise<void> {
   if (!existsSync(join(folder, 'index.html'))) {
     app.log.warn('the page is not served, because it is not built: run npm run build');

@@ -73,8 +73,8 @@ export const isStatementUnprepared = (error: unknown): boolean =>
 
 /**
  * Whether the database, not the request, is at fault: it is unreachable, out of resources (class 53), read-only
- * (25006) or a standby (55000), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time (57014, 55P03), or
- * is still busy with conflicting work after every retry.
+ * (25006) or a standby (55000), has storage trouble (class 58), refuses our credentials (class 28), can't answer in time
+ * (57014, 55P03), or is still busy with conflicting work after every retry.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const cause = driverError(error);

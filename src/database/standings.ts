@@ -12,9 +12,11 @@ export interface Period {
   until: number | undefined;
 }
 
+const timeOf = ({ by }: Pick<Period, 'by'>) => (by === 'created' ? pullRequests.createdAt : pullRequests.mergedAt);
+
 /** The pull requests that standings count: those of the period, in repositories that have not left. */
 export function isCounted(organisationId: string, { by, from, until }: Period): SQL | undefined {
-  const time = by === 'created' ? pullRequests.createdAt : pullRequests.mergedAt;
+  const time = timeOf({ by });
   return and(
     isNotNull(time),
     // Not as text: PostgreSQL does not parse the days before the year 1 and after 9999.
@@ -95,12 +97,12 @@ export async function listWeeks(
   memberId: string,
   period: Period,
 ): Promise<{ week: string; pull_requests: number; score: number }[]> {
-  const time = period.by === 'created' ? pullRequests.createdAt : pullRequests.mergedAt;
+  const isOfMember = and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.memberId, memberId));
   const { rows } = await executor.execute<{ week: string; pull_requests: number; score: number }>(sql`
-    select to_char(date_trunc('week', ${time} at time zone 'UTC'), 'YYYY-MM-DD') as week,
+    select to_char(date_trunc('week', ${timeOf(period)} at time zone 'UTC'), 'YYYY-MM-DD') as week,
       count(*)::int as pull_requests, sum(${pullRequests.score})::float8 as score
     from ${pullRequests}
-    where ${and(eq(pullRequests.organisationId, organisationId), eq(pullRequests.memberId, memberId), isCounted(organisationId, period))}
+    where ${and(isOfMember, isCounted(organisationId, period))}
     group by 1 order by 1`);
   return rows;
 }

@@ -35,7 +35,7 @@ describe('the page', () => {
     '/..%5cpackage.json',
     '/main.js.map',
   ];
-  test.each(paths)('%s is no way to another file', async path => {
+  test.each(paths)('%s leads to no other file', async path => {
     const { app } = closing(await startService());
     const { statusCode, payload } = await app.inject({ url: path });
     expect(statusCode).toBe(404);

@@ -11,9 +11,8 @@ type Row = Schemas['Standings']['standings'][number];
 
 export function MemberView({ route }: { route: Route }) {
   const { id = '', query } = route;
-  const { since, until } = periodOf(query);
   const by = query.get('by') === 'merged' ? 'merged' : 'created';
-  const period = { by, ...(since && { since }), ...(until && { until }) } as const;
+  const period = { by, ...periodOf(query) } as const;
   const key = JSON.stringify([id, period]);
   const member = useData(`member ${id}`, (api, signal) =>
     api.GET('/2026-12/members/{member}', { params: { path: { member: id } }, signal }),
@@ -26,33 +25,31 @@ export function MemberView({ route }: { route: Route }) {
   );
   return (
     <Loaded of={member} title="Member">
-      {({ data: { name, login, left_at, profile_photo_url } }) => {
-        return (
-          <>
-            <h1 dir="auto">
-              <Photo address={profile_photo_url} size={40} /> {name || login}
-            </h1>
-            <p>
-              <span dir="auto">{login}</span>
-              {left_at !== null && `, left on ${formatTime(left_at)}`}
-            </p>
-            <PeriodPicker route={route} />
-            <div class="beside">
-              <section aria-labelledby="period">
-                <h2 id="period">In this period</h2>
-                <Loaded of={standings}>
-                  {({ data }) => <Place row={data.standings.find(row => row.id === id)} of={data.standings.length} />}
-                </Loaded>
-              </section>
-              <section aria-labelledby="weeks">
-                <h2 id="weeks">Points by week</h2>
-                <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
-              </section>
-            </div>
-            <PullRequestList route={route} member={id} />
-          </>
-        );
-      }}
+      {({ data: { name, login, left_at, profile_photo_url } }) => (
+        <>
+          <h1 dir="auto">
+            <Photo address={profile_photo_url} size={40} /> {name || login}
+          </h1>
+          <p>
+            <span dir="auto">{login}</span>
+            {left_at !== null && `, left on ${formatTime(left_at)}`}
+          </p>
+          <PeriodPicker route={route} />
+          <div class="beside">
+            <section aria-labelledby="period">
+              <h2 id="period">In this period</h2>
+              <Loaded of={standings}>
+                {({ data }) => <Place row={data.standings.find(row => row.id === id)} of={data.standings.length} />}
+              </Loaded>
+            </section>
+            <section aria-labelledby="weeks">
+              <h2 id="weeks">Points by week</h2>
+              <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
+            </section>
+          </div>
+          <PullRequestList route={route} member={id} />
+        </>
+      )}
     </Loaded>
   );
 }

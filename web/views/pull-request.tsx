@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { type Api, Failure, Loaded, type Schemas, useAction, useData, useSession } from '../api.tsx';
-import { formatNumber, formatTime } from '../format.ts';
+import { formatChange, formatNumber, formatTime } from '../format.ts';
 import { addressOf, type Route } from '../route.ts';
 import { Table } from '../table.tsx';
 import { GitHubLink, State } from './pull-requests.tsx';
@@ -50,7 +50,7 @@ export function PullRequestView({ route: { id = '' } }: { route: Route }) {
                     head: 'Points',
                     width: 'narrow',
                     isNumber: true,
-                    cell: ({ action, effect }) => signed(action === 'ADD' ? effect : -effect),
+                    cell: ({ action, effect }) => formatChange(action === 'ADD' ? effect : -effect),
                   },
                 ]}
               />
@@ -73,8 +73,6 @@ export function PullRequestView({ route: { id = '' } }: { route: Route }) {
     </Loaded>
   );
 }
-
-const signed = (points: number) => (points > 0 ? `+${formatNumber(points)}` : formatNumber(points));
 
 /** For tokens that may. */
 function Actions({ id, changed }: { id: string; changed: () => void }) {
@@ -126,13 +124,13 @@ function Actions({ id, changed }: { id: string; changed: () => void }) {
 }
 
 function WouldChange({ explanation: { would_change: entries } }: { explanation: Explanation }) {
-  if (entries.length === 0) return <p>Nothing: no rule waits for this pull request.</p>;
+  if (entries.length === 0) return <p>No rule would still change it.</p>;
   return (
     <ul>
       {entries.map(({ rule, entry, effect, once }) => (
         <li key={`${rule} ${entry}`}>
           <span dir="auto">{rule}</span>:{' '}
-          {effect === null ? 'an amount that depends' : <strong>{signed(effect)}</strong>}, once{' '}
+          {effect === null ? 'an amount that depends' : <strong>{formatChange(effect)}</strong>}, once{' '}
           {once.map((condition, index) => (
             <>
               {index > 0 && ' and '}
@@ -162,7 +160,7 @@ function Explained({ explanation }: { explanation: Explanation }) {
         return (
           <details key={name} open={points !== 0}>
             <summary>
-              <strong dir="auto">{name}</strong> {enabled ? signed(points) : 'is disabled'}
+              <strong dir="auto">{name}</strong> {enabled ? formatChange(points) : 'is disabled'}
             </summary>
             {problems.map(problem => (
               <p key={problem}>{problem}</p>

@@ -1,4 +1,5 @@
 import { Failure, Loaded, type Schemas, usePages } from '../api.tsx';
+import { Choice } from '../choice.tsx';
 import { formatNumber, formatTime, webAddress } from '../format.ts';
 import { PeriodPicker, periodOf } from '../period.tsx';
 import { addressOf, changeQuery, type Route } from '../route.ts';
@@ -43,34 +44,24 @@ export function PullRequestList({ route, member }: { route: Route; member?: stri
   const { rows, page, more } = usePages<PullRequest>(key, (api, signal, cursor) =>
     api.GET('/2026-12/pull-requests', { params: { query: { ...asked, ...(cursor && { cursor }) } }, signal }),
   );
-  const change = ({ currentTarget: { name, value } }: { currentTarget: HTMLSelectElement | HTMLInputElement }) =>
-    changeQuery(route, { [name]: value.trim() });
-  const choose = (name: string, label: string, options: Record<string, string>) => (
-    <label>
-      <span class="hidden">{label}</span>
-      <select name={name} value={(name === 'by' ? by : query.get(name)) ?? ''} onChange={change}>
-        {Object.entries(options).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
   return (
     <section aria-labelledby="list">
       <h2 id="list">Pull requests</h2>
       <div class="toolbar">
-        {choose('state', 'State', states)}
-        {choose('by', 'Which days count', times)}
+        <Choice
+          label="State"
+          options={states}
+          chosen={query.get('state') ?? ''}
+          choose={state => changeQuery(route, { state })}
+        />
+        <Choice label="Which days count" options={times} chosen={by} choose={by => changeQuery(route, { by })} />
         <label>
           Repository
           <input
-            name="repository"
             placeholder="owner/name"
             value={query.get('repository') ?? ''}
             maxLength={200}
-            onChange={change}
+            onChange={({ currentTarget }) => changeQuery(route, { repository: currentTarget.value.trim() })}
           />
         </label>
       </div>

@@ -7,11 +7,9 @@ import { type Column, Table } from '../table.tsx';
 type Rule = Schemas['Rule'];
 
 export function RulesView({ route }: { route: Route }) {
-  const { since, until } = periodOf(route.query);
-  const days = { ...(since && { since }), ...(until && { until }) };
   const rules = useData('rules', (api, signal) => api.GET('/2026-12/rules', { signal }));
   const versions = useData('versions', (api, signal) => api.GET('/2026-12/rules/versions', { signal }));
-  const query = { ...days, of: 'repositories', by_rule: true } as const;
+  const query = { ...periodOf(route.query), of: 'repositories', by_rule: true } as const;
   const standings = useData(`points ${JSON.stringify(query)}`, (api, signal) =>
     api.GET('/2026-12/standings', { params: { query }, signal }),
   );

@@ -1,5 +1,6 @@
 import { Loaded, type Schemas, useData } from '../api.tsx';
 import { Bars, type Series } from '../chart.tsx';
+import { Choice } from '../choice.tsx';
 import { formatDay, formatNumber, formatShare } from '../format.ts';
 import { PeriodPicker, periodOf, queryOf } from '../period.tsx';
 import { addressOf, changeQuery, type Query, type Route } from '../route.ts';
@@ -13,41 +14,33 @@ const maxSeries = 7;
 
 export function StandingsView({ route }: { route: Route }) {
   const { query } = route;
-  const { since, until } = periodOf(query);
+  const period = periodOf(query);
   const of = query.get('of') === 'repositories' ? 'repositories' : 'members';
   const by = query.get('by') === 'merged' ? 'merged' : 'created';
-  const asked = { of, by, by_rule: true, ...(since && { since }), ...(until && { until }) } as const;
+  const asked = { of, by, by_rule: true, ...period } as const;
   const standings = useData(`standings ${JSON.stringify(asked)}`, (api, signal) =>
     api.GET('/2026-12/standings', { params: { query: asked }, signal }),
   );
-  const choose = (name: string, options: Record<string, string>, chosen: string) => (
-    <label>
-      <span class="hidden">{name}</span>
-      <select
-        value={chosen}
-        onChange={({ currentTarget }) =>
-          changeQuery(route, { ...queryOf({ since, until }), [name]: currentTarget.value })
-        }
-      >
-        {Object.entries(options).map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
+  const change = (changes: Query) => changeQuery(route, { ...queryOf(period), ...changes });
   return (
     <>
       <h1>Standings</h1>
       <div class="toolbar">
         <PeriodPicker route={route} />
-        {choose('of', { members: 'Members', repositories: 'Repositories' }, of)}
-        {choose('by', { created: 'by day of creation', merged: 'by day of merge' }, by)}
+        <Choice
+          label="Whose points"
+          options={{ members: 'Members', repositories: 'Repositories' }}
+          chosen={of}
+          choose={of => change({ of })}
+        />
+        <Choice
+          label="Which days count"
+          options={{ created: 'by day of creation', merged: 'by day of merge' }}
+          chosen={by}
+          choose={by => change({ by })}
+        />
       </div>
-      <Loaded of={standings}>
-        {({ data }) => <Totals data={data} linkQuery={{ ...queryOf({ since, until }), by }} />}
-      </Loaded>
+      <Loaded of={standings}>{({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}</Loaded>
     </>
   );
 }

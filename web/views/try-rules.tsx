@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, Failure, type Schemas, useSession } from '../api.tsx';
+import { ApiError, Failure, type Schemas, tokenEnded, useSession } from '../api.tsx';
 import { Bars } from '../chart.tsx';
-import { formatNumber, formatShare } from '../format.ts';
+import { formatChange, formatNumber, formatShare } from '../format.ts';
 import { type Column, Table } from '../table.tsx';
 
 type Plan = Schemas['Plan'];
@@ -52,7 +52,7 @@ export function TryRulesView() {
         bodySerializer: body => body,
         signal: stopping.signal,
       });
-      if (response.status === 401) return end('Your token is no longer valid. Use another one.');
+      if (response.status === 401) return end(tokenEnded);
       if (data === undefined) throw new ApiError(response, error);
       if (!stopping.signal.aborted) setPlan(data.data);
     } catch (error) {
@@ -135,8 +135,6 @@ function useSeconds(running: unknown): number {
   }, [running]);
   return seconds;
 }
-
-const signed = (value: number) => `${value > 0 ? '+' : ''}${formatNumber(value)}`;
 
 function PlanResult({ plan }: { plan: Plan }) {
   const { pull_requests: count, scores, histogram, rules, members, movers, audit } = plan;
@@ -230,7 +228,7 @@ const moverColumns: Column<Plan['movers']['raised'][number]>[] = [
     ),
   },
   { head: 'Member', cell: ({ member }) => <span dir="auto">{member}</span> },
-  { head: 'Score', cell: ({ from, to }) => `${formatNumber(from)} → ${formatNumber(to)} (${signed(to - from)})` },
+  { head: 'Score', cell: ({ from, to }) => `${formatNumber(from)} → ${formatNumber(to)} (${formatChange(to - from)})` },
 ];
 
 const auditColumns: Column<NonNullable<Plan['audit']>['ways'][number]>[] = [

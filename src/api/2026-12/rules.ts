@@ -230,7 +230,7 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'rules.file.apply',
         summary: 'Apply a rules file',
         description:
-          'A file that differs from the one in force, be it in its comments alone, is a new version, and the new `ETag`. If ' +
+          'A file that differs from the one in force, even if only in its comments, is a new version, and the new `ETag`. If ' +
           'its rules differ, the service then updates every score.',
         headers: Type.Object({
           'if-match': Type.Optional(
