@@ -97,6 +97,8 @@ export async function saveReply(executor: Executor, credential: string, reported
     .insert(githubLimits)
     .values({
       credential,
+      // Not now(): a statement that began a moment earlier would take that for the future.
+      blockedUntil: sql`to_timestamp(0)`,
       points: reported.limit,
       remainingPoints: reported.remaining,
       // GitHub counts by the hour. If its clock is ahead, the reset would come too late.

@@ -164,6 +164,15 @@ describe('the stored number of points', () => {
     expect((await known())?.secondsToReset).toBeLessThanOrEqual(3_601);
   });
 
+  test('the first reply does not block a request that began at the same moment', async () => {
+    const blocked = await world.service.database.transaction(async executor => {
+      await executor.execute('select now()');
+      await report(300, now() + 600);
+      return (await findLimits(executor, 'reported', newId())).secondsBlocked;
+    });
+    expect(blocked).toBe(0);
+  });
+
   test('a server without rate limits leaves no stored number of points', async () => {
     await saveReply(world.service.database.executor, 'reported', undefined);
     const { rows } = await world.service.database.executor.execute('select from github_limits');
