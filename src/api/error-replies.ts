@@ -154,7 +154,19 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
     done();
   });
 
-  app.setErrorHandler(sendError);
+  const refusalOf = (request: FastifyRequest, reply: FastifyReply): ServiceError => {
+    const methods = methodsOf(request.url);
+    if (methods === undefined) return unknownPath(request);
+    const allowed = [...methods].join(', ');
+    reply.header('allow', allowed);
+    return methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);
+  };
+
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    // No path has QUERY, but Fastify asks for its content type before it says so.
+    const isQuery = error.code === 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE';
+    sendError(isQuery ? refusalOf(request, reply) : error, request, reply);
+  });
   app.addHook('onResponse', (request, { statusCode: status, elapsedTime }, done) => {
     // Errors were logged when they were sent: this does not run if the client is gone.
     if (status < 400)
@@ -162,11 +174,7 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
     done();
   });
   app.setNotFoundHandler((request, reply) => {
-    const methods = methodsOf(request.url);
-    if (methods === undefined) throw unknownPath(request);
-    const allowed = [...methods].join(', ');
-    reply.header('allow', allowed);
-    throw methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);
+    throw refusalOf(request, reply);
   });
 }
 

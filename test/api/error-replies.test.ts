@@ -224,6 +224,22 @@ describe('a path without a handler', () => {
     expect(reply.headers.allow).toBe(allowed);
     expect(reply.json()).toEqual({ message: `PATCH is not allowed here, only ${allowed}.` });
   });
+
+  test('QUERY, too, gets 405, or 404 on an unknown path', async () => {
+    // Its types lack it.
+    const method = 'QUERY' as 'PATCH';
+    const answers = await Promise.all(
+      ['/things/1', '/unknown'].flatMap(url =>
+        [{}, { 'content-type': 'text/plain' }].map(headers => routes().inject({ method, url, headers })),
+      ),
+    );
+    expect(answers.map(({ statusCode, headers }) => [statusCode, headers.allow])).toEqual([
+      [405, 'GET, HEAD, DELETE'],
+      [405, 'GET, HEAD, DELETE'],
+      [404, undefined],
+      [404, undefined],
+    ]);
+  });
 });
 
 test.each(['http://elsewhere.example', 'https://a'])('a path may be an absolute URL, at %s', async origin => {
