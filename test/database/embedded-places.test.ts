@@ -36,6 +36,9 @@ import { createHome } from '../support/home.ts';
 
 cleanUpAfterTests();
 
+/** Of root or us, for tests that leave its database as they found it: making one is the slow part. */
+const shared = join(root, 'shared');
+
 /** For folders. */
 const oddName = `Ünïcode, "söme" $HOME's place 日本語`;
 
@@ -46,14 +49,13 @@ describe('places', () => {
   });
 
   it("a start refuses another major version's data, and says what it is", async () => {
-    const home = join(root, 'other version');
-    const database = await joinAt(home);
+    const database = await joinAt(shared);
     await leave(database);
     const file = join(database.dataDirectory, 'PG_VERSION');
     const version = readFileSync(file, 'utf8');
+    onTestFinished(() => writeFileSync(file, version));
     writeFileSync(file, '11\n');
-    const refusal = await refusalOf(joinAt(home));
-    writeFileSync(file, version);
+    const refusal = await refusalOf(joinAt(shared));
     expect(refusal).toContain('initialized by PostgreSQL version 11, which is not compatible with this version');
   });
 
@@ -152,18 +154,24 @@ describe.runIf(isRoot)('root', () => {
         text: 'You are root. PostgreSQL does not run as root, and there is no user pullscore or postgres to run it. Create one (useradd --system pullscore), run this as another user, or set DATABASE_URL.',
       }),
     );
-    const home = join(root, 'of nobody');
-    const database = await joinAt(home);
+    const database = await joinAt(shared);
     await leave(database);
     const { dataDirectory } = database;
+    const { uid } = statSync(dataDirectory);
+    onTestFinished(() => void execFileSync('chown', ['-R', `${uid}`, dataDirectory]));
     execFileSync('chown', ['-R', '65534', dataDirectory]);
-    expect(await refusalOf(joinAt(home))).toContain(`chown -R pullscore ${dataDirectory}`);
+    expect(await refusalOf(joinAt(shared))).toContain(`chown -R pullscore ${dataDirectory}`);
   });
 
   it('follows no link of another user, and none out of its store', async () => {
-    const home = join(root, 'linked');
+    const home = shared;
     await leave(await joinAt(home));
     const link = join(home, 'postgresql');
+    const store = readlinkSync(link);
+    onTestFinished(() => {
+      rmSync(link, { recursive: true, force: true });
+      symlinkSync(store, link);
+    });
     execFileSync('chown', ['-h', '65534', link]);
     expect(await refusalOf(joinAt(home))).toContain('belongs to user 65534');
     unlinkSync(link);

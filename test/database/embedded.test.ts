@@ -1,10 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { pino } from 'pino';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { createDeps } from '../../src/deps.ts';
@@ -209,7 +209,8 @@ describe('recovery', () => {
       const listed = execFileSync('ps', ['-axww', '-o', 'ppid=,command='], { encoding: 'utf8' });
       return new RegExp(`^ *${maker.pid} .*initdb -D (.*/unfinished-\\w+)/data`, 'm').exec(listed)?.[1];
     };
-    await vi.waitFor(() => find() ?? expect.fail(), { timeout: 20_000, interval: 5 });
+    const unfinished = await vi.waitFor(() => find() ?? expect.fail(), { timeout: 20_000, interval: 5 });
+    onTestFinished(() => rmSync(unfinished, { recursive: true, force: true }));
     maker.kill('SIGKILL');
     const database = await joinAt(home);
     expect(await query(database.url, 'SELECT 1')).toBe(1);
