@@ -30,9 +30,17 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses;
 
+/** What is wrong with a file. */
+export interface Problem {
+  /** From 1. */
+  line: number;
+  message: string;
+}
+
 export interface ErrorOptions {
   cause?: unknown;
   parameter?: string | undefined;
+  problems?: readonly Problem[];
   retryAfter?: number;
 }
 
@@ -42,6 +50,8 @@ export class ServiceError extends Error {
   readonly action: string | undefined;
   /** The request's parameter that is to blame, by its name. */
   readonly parameter: string | undefined;
+  /** All that is wrong with the file that was sent; undefined if none is to blame. */
+  readonly problems: readonly Problem[] | undefined;
   /** Seconds after which another try makes sense; becomes `Retry-After`. */
   readonly retryAfter: number | undefined;
 
@@ -52,6 +62,7 @@ export class ServiceError extends Error {
     this.code = code;
     this.action = options.action;
     this.parameter = options.parameter;
+    this.problems = options.problems;
     this.retryAfter = options.retryAfter;
   }
 

@@ -3,6 +3,28 @@
 export const pullRequestStates = ['open', 'draft', 'closed', 'merged'] as const;
 export type PullRequestState = (typeof pullRequestStates)[number];
 
+export const reviewVerdicts = ['approved', 'changes_requested', 'commented'] as const;
+
+/** A person or a bot that reviewed a pull request, other than its author. */
+export interface Reviewer {
+  /** `mem_…`; null if they are not a member, or their account is gone. */
+  member: string | null;
+  /** Null if they are neither a member nor a bot. */
+  login: string | null;
+  isBot: boolean;
+  /** Their last one that is not dismissed; a comment does not replace an approval. Null if all are dismissed. */
+  verdict: (typeof reviewVerdicts)[number] | null;
+  /** Those on lines of code, in all their reviews. */
+  comments: number;
+  firstReviewAt: number;
+  /** When their first review was first asked of them by name; null if it was not. */
+  requestedAt: number | null;
+  mayWrite: boolean;
+}
+
+/** Who reviewed later gets no points: so many results are stored for one pull request at most. */
+export const maxReviewers = 500;
+
 /** What is fetched from GitHub and stored: everything a score can depend on. */
 export interface PullRequestRecord {
   /** `owner/name` */
@@ -45,6 +67,8 @@ export interface PullRequestRecord {
   reviewDecision: string | null;
   /** When it was last marked as ready, or opened if it never was a draft. Null for a draft, and until the next fetch. */
   readyAt: number | null;
+  /** In the order of their first reviews, up to {@link maxReviewers}. Null until the next fetch. */
+  reviewers: Reviewer[] | null;
   /** Null until the next fetch. */
   repositoryIsArchived: boolean | null;
   repositoryIsPrivate: boolean | null;

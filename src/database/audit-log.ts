@@ -14,6 +14,7 @@ export type AuditAction =
   | 'members.sync'
   | 'organisation.add'
   | 'organisation.remove'
+  | 'organisation.settings'
   | 'pull_request.delete'
   | 'pull_request.sync'
   | 'rules.apply'

@@ -88,7 +88,7 @@ export async function requestRefetchesWith(
       select pull_requests.github_id, pull_requests.node_id from pull_requests
       join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
       where pull_requests.organisation_id = ${organisationId}
-        and repositories.github_id = ${repositoryGithubId} and ${hasIt}
+        and repositories.github_id = ${repositoryGithubId} and repositories.left_at is null and ${hasIt}
     ), requested as (${requestInBackground(organisationId, sql`found`, { seconds })})
     select github_id from requested limit 1`);
   if (rows.length > 0) await notify(executor, 'sync');

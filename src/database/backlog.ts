@@ -14,7 +14,7 @@ import {
   syncRequests,
   webhookDeliveries,
 } from './schema.ts';
-import { hasGithubId } from './statement.ts';
+import { hasGithubId, oneRow } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /* The waiting work as operators see it, and the retry they can request. */
@@ -26,7 +26,7 @@ export async function countSyncRequests(executor: Executor, organisationId?: str
   const { dueAt, lastError, behindSince } = syncRequests;
   const countIf = (condition: SQL) => sql<number>`(count(*) filter (where ${condition}))::int`;
   const overdue = sql`extract(epoch from now() - min(${dueAt}) filter (where ${dueAt} <= now()))`;
-  const [counts] = await executor
+  const rows = await executor
     .select({
       total: count(),
       /** Part of `total`: GitHub does not show yet what a webhook announced. That is not a failure. */
@@ -40,8 +40,7 @@ export async function countSyncRequests(executor: Executor, organisationId?: str
     })
     .from(syncRequests)
     .where(organisationId === undefined ? undefined : eq(syncRequests.organisationId, organisationId));
-  if (counts === undefined) throw new Error('a count gave no row');
-  return counts;
+  return oneRow(rows);
 }
 
 export type Backlog = Awaited<ReturnType<typeof readBacklog>>;
@@ -106,7 +105,7 @@ export async function readBacklog(executor: Executor, fingerprint: string) {
 async function countComparisons(executor: Executor) {
   const { createdAt, comparedAt, comparisonFailedAt, webhooksEnabled } = organisations;
   const hasFailed = sql`${comparisonFailedAt} >= coalesce(${comparedAt}, ${comparisonFailedAt})`;
-  const [counts] = await executor
+  const rows = await executor
     .select({
       /** Since the last one of the organisation that is furthest behind; null if there is none. */
       maxSeconds: sql<number | null>`extract(epoch from now() - min(coalesce(${comparedAt}, ${createdAt})))::float8`,
@@ -115,8 +114,7 @@ async function countComparisons(executor: Executor) {
     })
     .from(organisations)
     .where(eq(webhooksEnabled, true));
-  if (counts === undefined) throw new Error('a count gave no row');
-  return counts;
+  return oneRow(rows);
 }
 
 export type FailingRequest = Awaited<ReturnType<typeof listFailingRequests>>[number];

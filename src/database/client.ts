@@ -68,8 +68,6 @@ const readerSettings = {
   enable_bitmapscan: 'off',
   enable_seqscan: 'off',
   enable_sort: 'off',
-  // Before PostgreSQL 18, a plan with something that is off seems so expensive that it would be compiled each time.
-  jit: 'off',
 };
 
 /** @param maxConnections for statements and transactions; the reads of the API have one more */

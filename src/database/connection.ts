@@ -19,6 +19,8 @@ const ownSettings: SessionSettings = {
   default_transaction_isolation: 'read committed',
   extra_float_digits: 1,
   intervalstyle: 'postgres',
+  // Compiling a plan takes up to a second. Estimates are high if plans have something that is off, or parse JSON.
+  jit: 'off',
   standard_conforming_strings: 'on',
   timezone: 'UTC',
 };

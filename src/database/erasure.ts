@@ -1,4 +1,5 @@
-import { and, eq, inArray, isNull, like, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, like, type SQL, sql } from 'drizzle-orm';
+import { recordChanges } from './changes.ts';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { addErased, finishErased, readErased } from './erased-people.ts';
@@ -6,6 +7,7 @@ import { listMembers, type Member } from './members.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests } from './pull-requests.ts';
 import { requestRescoring } from './rescore-ranges.ts';
+import { isReviewedBy, withoutReviewsOf } from './reviews.ts';
 import {
   accessTokens,
   changes,
@@ -90,11 +92,12 @@ export async function finishRemoval(database: Database, id: string, onStep?: (de
 }
 
 /**
- * Erases what is stored about people: profiles, pull requests with their scores, and assignments; what they merged then
- * shows `ghost`. From the first transaction on, nothing about them is saved.
+ * Erases what is stored about people: profiles, pull requests with their scores, assignments, and reviews with theirs;
+ * what they merged then shows `ghost`. From the first transaction on, nothing about them is saved.
  *
  * @param record runs in the first transaction
- * @returns how many of their pull requests it deleted; `assignments`: pull requests of others that they were assigned to
+ * @returns how many of their pull requests it deleted; `assignments`, `reviews`: pull requests of others that they were
+ * assigned to, and that they reviewed
  */
 export async function eraseMembers(
   database: Database,
@@ -119,10 +122,19 @@ export async function eraseMembers(
       deleted.map(({ githubId }) => githubId),
     );
   });
-  const change = (condition: SQL, values: { assignees: SQL } | { mergedBy: string }) =>
+  const change = (
+    condition: SQL,
+    values: { assignees: SQL } | { mergedBy: string } | ReturnType<typeof withoutReviewsOf>,
+  ) =>
     inSteps(database, organisationId, condition, async (executor, isInStep) => {
-      const isChanged = and(eq(pullRequests.organisationId, organisationId), isInStep);
-      await executor.update(pullRequests).set(values).where(isChanged);
+      const changed = await executor
+        .update(pullRequests)
+        .set(values)
+        .where(and(eq(pullRequests.organisationId, organisationId), isInStep))
+        .returning({ id: pullRequests.id, isShown: sql<boolean>`${pullRequests.changedBy} = pg_current_xact_id()` });
+      const shown = changed.filter(({ isShown }) => isShown).map(({ id }) => id);
+      await recordChanges(executor, organisationId, shown);
+      // Also if no score depends on it: one that is being calculated from what was stored before must not be saved.
       await requestRescoring(executor, organisationId);
     });
   let assignments = 0;
@@ -131,6 +143,7 @@ export async function eraseMembers(
     assignments += await change(isAssigned, { assignees: sql`array_remove(${assignees}, ${login})` });
     await change(eq(mergedBy, login), { mergedBy: 'ghost' });
   }
+  const reviews = await change(isReviewedBy(ids), withoutReviewsOf(ids));
   await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
     const { organisationId: organisation, authorGithubId } = untrackedPullRequests;
@@ -141,7 +154,7 @@ export async function eraseMembers(
     await finishErased(executor, organisationId, githubIds);
     await renewContentVersion(executor, organisationId);
   });
-  return { pullRequests: erased, assignments };
+  return { pullRequests: erased, assignments, reviews };
 }
 
 /** Members whose erasure was begun and not finished. */
@@ -153,7 +166,7 @@ export async function findHalfErased(executor: Executor, organisationId: string)
 }
 
 /**
- * Changes pull requests in steps, each in a transaction of its own, until none fulfils the condition.
+ * Changes the pull requests that fulfil the condition in steps, each in a transaction of its own.
  *
  * @param change is given the condition that those of the step fulfil
  * @returns how many it has changed
@@ -166,17 +179,22 @@ async function inSteps(
 ): Promise<number> {
   const { id } = pullRequests;
   const isWanted = and(eq(pullRequests.organisationId, organisationId), condition);
-  for (let total = 0; ; ) {
-    const changed = await database.transaction(async executor => {
+  let total = 0;
+  let last: string | undefined;
+  do {
+    // Each step goes on from the one before, because no index finds who reviewed a pull request.
+    const isNext = and(isWanted, last === undefined ? undefined : gt(id, last));
+    const ids = await database.transaction(async executor => {
       await lockOrganisation(executor, organisationId, 'exclusive');
-      const step = await executor.select({ id }).from(pullRequests).where(isWanted).limit(stepSize);
-      if (step.length === 0) return 0;
+      const step = await executor.select({ id }).from(pullRequests).where(isNext).orderBy(asc(id)).limit(stepSize);
       const ids = step.map(row => row.id);
+      if (ids.length === 0) return ids;
       await change(executor, isOneOf(id, ids));
       await renewContentVersion(executor, organisationId);
-      return step.length;
+      return ids;
     });
-    total += changed;
-    if (changed === 0) return total;
-  }
+    total += ids.length;
+    last = ids.at(-1);
+  } while (last !== undefined);
+  return total;
 }

@@ -15,6 +15,7 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined, orga
       pullRequest: pullRequests,
       repository: repositories.name,
       repositoryLeftAt: repositories.leftAt,
+      repositoryIgnoredBecause: repositories.ignoredBecause,
       organisation: organisations,
     })
     .from(organisations)

@@ -20,6 +20,7 @@ const newerColumns: { readonly [Name in Field]?: number } = {
   readyAt: 2,
   repositoryIsArchived: 2,
   repositoryIsPrivate: 2,
+  reviewers: 3,
 };
 
 /** What a row says of its pull request. */
@@ -29,7 +30,7 @@ export function recordOf(row: typeof pullRequests.$inferSelect, repository: stri
 }
 
 /** They may have tens of kilobytes. */
-const largeFields: ReadonlySet<Field> = new Set<Field>(['body', 'files', 'fileChanges']);
+const largeFields: ReadonlySet<Field> = new Set<Field>(['body', 'files', 'fileChanges', 'reviewers']);
 
 /** The forms that are cheapest to produce and to parse: `extract` gives a slow numeric, and text[] is slow to parse. */
 function expressionOf(field: Field): PgColumn | SQL {

@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database } from './client.ts';
-import { createPage, isWhole, maxPageBytes, type PullRequestRow, readPage } from './pull-request-pages.ts';
+import { createPage, isWhole, maxPageBytes, type PullRequestRow, readPage, rowBytes } from './pull-request-pages.ts';
 import { findPullRequestRows } from './pull-requests.ts';
 import { changes, pullRequests } from './schema.ts';
-import { createSelection, createStatement, limited, placeholder, query } from './statement.ts';
+import { createSelection, createStatement, limited, oneRow, placeholder, query } from './statement.ts';
 
 /*
  * The feed of changes. A transaction that changes what clients see of pull requests writes entries into `changes`, and its
@@ -44,7 +44,6 @@ const isOfList = eq(pullRequests.organisationId, placeholder('organisationId'));
 const isOfOrganisation = eq(changes.organisationId, placeholder('organisationId'));
 const isSettled = sql`${changes.transaction} < pg_snapshot_xmin(pg_current_snapshot())`;
 const recordedAt = sql<number>`(extract(epoch from ${changes.recordedAt}) * 1000000)::bigint`;
-const bytes = sql<number>`octet_length(${pullRequests.body}) + octet_length(${pullRequests.scoreBreakdown}::text)`;
 
 const latestEntry = limited(
   createSelection(
@@ -90,7 +89,7 @@ const createStep = (limit: number, entryLimit = limit) => {
   const firstId = sql`case when (transaction, from_id) = (${placeholder('transaction')}::xid8, ${placeholder('fromId')}::uuid)
     then ${placeholder('id')}::uuid else from_id end`;
   const changed = sql`lateral (
-    select id, ${bytes} as bytes from pull_requests
+    select id, ${rowBytes} as bytes from pull_requests
     where pull_requests.organisation_id = ${placeholder('organisationId')} and id >= ${firstId} and id <= until_id
       and changed_by = transaction and (transaction, from_id, id) > (${position})
     order by id limit ${limit}
@@ -154,10 +153,7 @@ function readIdentity(database: Database): Promise<string> {
   const known = identities.get(database);
   const now = performance.now();
   if (known !== undefined && now - known.readAt < maxIdentityAgeMs) return known.identity;
-  const identity = database.read(identityOfDatabase, {}).then(([row]) => {
-    if (row === undefined) throw new Error('PostgreSQL does not know the current database');
-    return row.identity;
-  });
+  const identity = database.read(identityOfDatabase, {}).then(rows => oneRow(rows).identity);
   identity.catch(() => identities.delete(database));
   identities.set(database, { readAt: now, identity });
   return identity;

@@ -15,7 +15,7 @@ import { hasGithubId, sortedForLocking } from './statement.ts';
 type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId' | 'id' | 'factsVersion' | 'changedBy'>;
 
 /** Raise it with each new column for a fact: see `newerColumns`. */
-const factsVersion = 2;
+const factsVersion = 3;
 
 type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score' | 'changedBy'>;
 
@@ -92,7 +92,8 @@ const shownColumns: readonly PgColumn[] = [
 
 const rowOf = (expressionOf: (column: PgColumn) => SQL) =>
   // `json` can't be compared.
-  sql`(${sql.join(shownColumns.map(expressionOf), sql`, `)}, ${expressionOf(pullRequests.scoreBreakdown)}::text)`;
+  sql`(${sql.join(shownColumns.map(expressionOf), sql`, `)}, ${expressionOf(pullRequests.scoreBreakdown)}::text,
+    ${expressionOf(pullRequests.reviewScores)}::text)`;
 
 /** Stays as it is if clients see no difference. */
 const changedBy = sql`case when ${rowOf(column => sql`${column}`)} is distinct from ${rowOf(excluded)}

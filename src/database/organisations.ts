@@ -179,16 +179,16 @@ export async function setWebhooksEnabled(executor: Executor, id: string, enabled
  * repository and deleting take it exclusively: no save then mixes what was before with what comes after. It is an
  * advisory lock because PostgreSQL grants those in order: savers that keep coming would starve an exclusive row lock.
  *
- * @returns the ruleset version in force
+ * @returns the organisation as it is under the lock
  */
 export async function lockOrganisation(
   executor: Executor,
   organisationId: string,
   mode: 'shared' | 'exclusive',
-): Promise<number> {
+): Promise<Organisation> {
   const lock = sql.raw(mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock');
   await executor.execute(sql`select ${lock}(hashtextextended(${organisationId}, 0))`);
-  return (await getOrganisation(executor, organisationId)).rulesetVersion;
+  return getOrganisation(executor, organisationId);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, type SQL, Subquery, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Database } from './client.ts';
 import { byteStrings, fields, isOfOrganisation, sharedFields } from './pull-requests.ts';
 import { pullRequests } from './schema.ts';
@@ -6,31 +7,49 @@ import { createSelection, limited, placeholder, query, type RowOf } from './stat
 
 export type Direction = 'next' | 'previous';
 
-/** Bytes of descriptions and breakdowns on a page. With all else, the page stays below a megabyte. */
+/** Bytes of descriptions, breakdowns and reviews on a page. With all else, the page stays below a megabyte. */
 export const maxPageBytes = 900_000;
 
 /** A page without longer ones is within {@link maxPageBytes}, whatever its size. */
-const maxShortBytes = { body: 5_600, scoreBreakdown: 3_300 };
+const maxShortBytes = { body: 5_600, scores: 3_300 };
 
 /** Up to this, a page of short texts is small enough for a short read. */
 const maxShortRows = 26;
 
-const { id, body, scoreBreakdown } = pullRequests;
+const { id, body, scoreBreakdown, reviewScores } = pullRequests;
 // The size as it is stored, compressed, costs nothing.
-const isShortBreakdown = sql`pg_column_size(${scoreBreakdown}) <= 2048
-  and octet_length(${scoreBreakdown}::text) <= ${maxShortBytes.scoreBreakdown}`;
+const isSmall = (column: PgColumn) => sql`coalesce(pg_column_size(${column}), 0) <= 2048`;
+const bytesOf = (column: PgColumn) => sql`coalesce(octet_length(${column}::text), 0)`;
 
-/** Longer texts are null. */
-const shortTexts = {
-  body: sql<string | null>`case when octet_length(${body}) <= ${maxShortBytes.body} then ${body} end`,
-  scoreBreakdown: sql<string | null>`case when ${isShortBreakdown} then ${scoreBreakdown} end`,
-};
+const textWhere = (condition: SQL, text: PgColumn) => sql<string | null>`case when ${condition} then ${text} end`;
 
-/** Texts are null in the row after the page's last one: they are not read from storage. */
-const longTexts = {
-  body: sql<string | null>`case when rows_beyond = 0 then ${body} end`,
-  scoreBreakdown: sql<string | null>`case when rows_beyond = 0 then ${scoreBreakdown} end`,
-};
+/** How a page's bytes are counted, and its texts chosen. */
+function createTexts({ withReviews }: { withReviews: boolean }) {
+  const scores = withReviews ? [scoreBreakdown, reviewScores] : [scoreBreakdown];
+  const choose = (isChosen: { body: SQL; scores: SQL }) => ({
+    body: textWhere(isChosen.body, body),
+    scoreBreakdown: textWhere(isChosen.scores, scoreBreakdown),
+    ...(withReviews && { reviewScores: textWhere(isChosen.scores, reviewScores) }),
+  });
+  const scoreBytes = sql.join(scores.map(bytesOf), sql` + `);
+  const isOnPage = sql`rows_beyond = 0`;
+  return {
+    bytes: sql<number>`octet_length(${body}) + ${scoreBytes}`,
+    /** Longer texts are null. */
+    short: choose({
+      body: sql`octet_length(${body}) <= ${maxShortBytes.body}`,
+      scores: sql`${sql.join(scores.map(isSmall), sql` and `)} and ${scoreBytes} <= ${maxShortBytes.scores}`,
+    }),
+    /** Texts are null in the row after the page's last one: they are not read from storage. */
+    long: choose({ body: isOnPage, scores: isOnPage }),
+  };
+}
+
+const texts = createTexts({ withReviews: true });
+const sharedTexts = createTexts({ withReviews: false });
+
+/** As the newest version counts the bytes of a pull request. */
+export const rowBytes = texts.bytes;
 
 /** The times by which a list can be sorted, latest first. */
 export const sortTimes = {
@@ -56,6 +75,7 @@ export const sorting = (sort: Sort, direction: Direction) => {
 export function createPage(name: string, rows: SQL, order: readonly SQL[], shown: typeof sharedFields = fields) {
   // Who asks for fewer sees a row of fewer: see `SharedRow`.
   const all = shown as typeof fields;
+  const { bytes, short, long } = shown === sharedFields ? sharedTexts : texts;
   const source = (of: SQL) => new Subquery<string, Record<string, unknown>>(of, {}, 'pull_requests');
   const upToHere = sql`(order by ${sql.join([...order], sql`, `)} rows unbounded preceding)`;
   // A first row over the maximum counts as the maximum: it is always on the page. PostgreSQL stops reading at the second
@@ -63,15 +83,14 @@ export function createPage(name: string, rows: SQL, order: readonly SQL[], shown
   const withRowsBeyond = sql`
     select *, count(*) filter (where bytes > ${maxPageBytes}) over ${upToHere} as rows_beyond
     from (
-      select *, sum(least(octet_length(${body}) + octet_length(${scoreBreakdown}::text), ${maxPageBytes}))
-        over ${upToHere} as bytes
+      select *, sum(least(${bytes}, ${maxPageBytes})) over ${upToHere} as bytes
       from (${rows}) as pull_requests
     ) as pull_requests`;
   return {
     short: createSelection(
       name,
       query
-        .select({ ...all, ...shortTexts })
+        .select({ ...all, ...short })
         .from(source(rows))
         .orderBy(...order),
       byteStrings,
@@ -79,7 +98,7 @@ export function createPage(name: string, rows: SQL, order: readonly SQL[], shown
     long: createSelection(
       `${name}_long`,
       query
-        .select({ ...all, ...longTexts })
+        .select({ ...all, ...long })
         .from(source(withRowsBeyond))
         .where(sql`rows_beyond <= 1`)
         .orderBy(...order),

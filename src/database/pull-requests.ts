@@ -14,7 +14,7 @@ export const isInRepository = and(
   eq(repositories.id, pullRequests.repositoryId),
 );
 
-/** Whether the repository is still in the organisation: pull requests of others are not fetched. */
+/** Whether the repository is still in the organisation, and not ignored: pull requests of others are not fetched. */
 export const isInPresentRepository = (organisationId: string) =>
   sql`${pullRequests.repositoryId} not in (
     select id from repositories where organisation_id = ${organisationId} and left_at is not null)`;
@@ -52,6 +52,7 @@ export const fields = {
   mergedAt: sql<number | null>`${unixSeconds(pullRequests.mergedAt)}`,
   closedAt: sql<number | null>`${unixSeconds(pullRequests.closedAt)}`,
   rulesetVersion: pullRequests.rulesetVersion,
+  reviewScores: pullRequests.reviewScores,
   repository: sql<string>`(select ${repositories.name} from ${repositories} where ${isInRepository})`,
 };
 
@@ -61,6 +62,7 @@ export const byteStrings = [
   'title',
   'body',
   'scoreBreakdown',
+  'reviewScores',
   'author',
   'labels',
   'base',
@@ -107,8 +109,10 @@ export const pullRequestExistsAnywhere = createExistsAnywhere('pull_request_anyw
 export const countPullRequests = (executor: Executor, organisationId: string): Promise<number> =>
   executor.$count(pullRequests, eq(pullRequests.organisationId, organisationId));
 
-/** A pull request's ids, here and on GitHub. */
-export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'>;
+/** A pull request's ids, here and on GitHub, and why its repository is ignored; null if it is not. */
+export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'> & {
+  ignoredBecause: string | null;
+};
 
 /** References of those that are stored, in any order. */
 export function findPullRequestReferences(
@@ -118,8 +122,9 @@ export function findPullRequestReferences(
 ): Promise<PullRequestReference[]> {
   const { id, githubId, nodeId } = pullRequests;
   return executor
-    .select({ id, githubId, nodeId })
+    .select({ id, githubId, nodeId, ignoredBecause: repositories.ignoredBecause })
     .from(pullRequests)
+    .innerJoin(repositories, isInRepository)
     .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
 }
 

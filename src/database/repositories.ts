@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
@@ -7,11 +7,14 @@ import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
 import { repositories } from './schema.ts';
 import { hasGithubId, sortedForLocking } from './statement.ts';
-import { requestUntrackedOfOtherOwners } from './untracked-pull-requests.ts';
+import { requestUntrackedByRepository } from './untracked-pull-requests.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
 
 type RepositoryValues = Pick<StoredRepository, 'githubId' | 'nodeId' | 'name'>;
+
+/** A statement takes at most 65,535 parameters. */
+const maxRowsInStatement = 1_000;
 
 /** Those that are stored, by GitHub id. */
 export async function findRepositories(
@@ -50,15 +53,13 @@ export const renamesAny = (
     return row !== undefined && isRenamed(row, ticket, value);
   });
 
-/**
- * Whether a repository that had left is in the organisation again, by GitHub's answer. A row from a newer fetch stays.
- */
+/** Whether a repository that had left, or was ignored, is tracked now. A row from a newer fetch stays. */
 const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
   stored.fetchTicket <= ticket && stored.leftAt !== null;
 
 /**
- * Adds new repositories of the organisation and renames known ones, whose pull requests are then scored again: rules
- * can depend on names. One that had left loses its mark. A repository from a newer fetch stays as it is. Runs in a
+ * Adds new repositories that the organisation tracks and renames known ones, whose pull requests are then scored again:
+ * rules can depend on names. One that had left or was ignored loses its mark. A repository from a newer fetch stays as it is. Runs in a
  * transaction.
  *
  * @param ticket drawn before GitHub was asked
@@ -94,15 +95,20 @@ export async function saveRepositories(
     fetchTicket: ticket,
   }));
   const saved: { id: string; githubId: number; name: string; inserted: boolean }[] = [];
-  // A statement takes at most 65,535 parameters.
-  for (let start = 0; start < rows.length; start += 1_000) {
+  for (let start = 0; start < rows.length; start += maxRowsInStatement) {
     saved.push(
       ...(await executor
         .insert(repositories)
-        .values(rows.slice(start, start + 1_000))
+        .values(rows.slice(start, start + maxRowsInStatement))
         .onConflictDoUpdate({
           target: [repositories.organisationId, repositories.githubId],
-          set: { nodeId: sql`excluded.node_id`, name: sql`excluded.name`, leftAt: null, fetchTicket: ticket },
+          set: {
+            nodeId: sql`excluded.node_id`,
+            name: sql`excluded.name`,
+            leftAt: null,
+            ignoredBecause: null,
+            fetchTicket: ticket,
+          },
           setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
         })
         .returning({
@@ -122,7 +128,7 @@ export async function saveRepositories(
     await renewContentVersion(executor, organisationId);
   }
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
-    await requestUntrackedOfOtherOwners(executor, organisationId);
+    await requestUntrackedByRepository(executor, organisationId);
   }
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;
@@ -158,11 +164,12 @@ export function findUnlistedRepositories(
   ticket: number,
   limit: number,
 ): Promise<StoredRepository[]> {
-  const { fetchTicket, id, leftAt } = repositories;
+  const { fetchTicket, id, leftAt, ignoredBecause } = repositories;
+  const isExpected = or(isNull(leftAt), isNotNull(ignoredBecause));
   return executor
     .select()
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isNull(leftAt), lt(fetchTicket, ticket)))
+    .where(and(eq(repositories.organisationId, organisationId), isExpected, lt(fetchTicket, ticket)))
     .orderBy(fetchTicket, id)
     .limit(limit);
 }
@@ -180,31 +187,50 @@ export async function markRepositoriesLeft(
 ): Promise<string[]> {
   const marked = await executor
     .update(repositories)
-    .set({ leftAt: sql`now()`, fetchTicket: ticket })
+    .set({ leftAt: sql`now()`, ignoredBecause: null, fetchTicket: ticket })
     .where(and(hasGithubId(repositories, organisationId, githubIds), lt(repositories.fetchTicket, ticket)))
     .returning({ name: repositories.name });
   return marked.map(({ name }) => name);
 }
 
 /**
- * Marks repositories that belong to other owners as those that have left. Ones that are not stored are added, so that
- * their return is seen. A repository from a newer fetch stays as it is.
+ * Marks repositories that belong to other owners as those that have left, and ignored ones. Ones that are not stored are
+ * added, so that their return is seen; others keep their names, with which their pull requests were scored. A repository
+ * from a newer fetch stays as it is.
+ *
+ * @param values `ignoredBecause`: null if it belongs to another owner
  */
-export async function saveRepositoriesOfOtherOwners(
+export async function saveUntrackedRepositories(
   executor: Executor,
   organisationId: string,
   ticket: number,
-  values: readonly RepositoryValues[],
+  values: readonly (RepositoryValues & Pick<StoredRepository, 'ignoredBecause'>)[],
 ): Promise<void> {
-  const left = { leftAt: sql`now()`, fetchTicket: ticket };
-  await executor
-    .insert(repositories)
-    .values(sortedForLocking(values).map(value => ({ organisationId, id: newId(), ...value, ...left })))
-    .onConflictDoUpdate({
-      target: [repositories.organisationId, repositories.githubId],
-      set: { leftAt: sql`excluded.left_at`, fetchTicket: ticket },
-      setWhere: sql`${repositories.leftAt} is null and ${repositories.fetchTicket} < excluded.fetch_ticket`,
-    });
+  const stored = await findRepositories(executor, organisationId, values);
+  const changed = sortedForLocking(values).filter(({ githubId, ignoredBecause }) => {
+    const row = stored.get(githubId);
+    return row === undefined || row.leftAt === null || row.ignoredBecause !== ignoredBecause;
+  });
+  const rows = changed.map(({ githubId, nodeId, name, ignoredBecause }) => ({
+    organisationId,
+    id: newId(),
+    githubId,
+    nodeId,
+    name,
+    ignoredBecause,
+    leftAt: sql`now()`,
+    fetchTicket: ticket,
+  }));
+  for (let start = 0; start < rows.length; start += maxRowsInStatement) {
+    await executor
+      .insert(repositories)
+      .values(rows.slice(start, start + maxRowsInStatement))
+      .onConflictDoUpdate({
+        target: [repositories.organisationId, repositories.githubId],
+        set: { leftAt: sql`excluded.left_at`, ignoredBecause: sql`excluded.ignored_because`, fetchTicket: ticket },
+        setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
+      });
+  }
 }
 
 export interface ImportPlace {
@@ -288,3 +314,11 @@ export async function saveProgress(
     .set(progress)
     .where(hasGithubId(repositories, organisationId, [githubId]));
 }
+
+/** Those that the organisation ignores, by name. */
+export const listIgnoredRepositories = (executor: Executor, organisationId: string): Promise<StoredRepository[]> =>
+  executor
+    .select()
+    .from(repositories)
+    .where(and(eq(repositories.organisationId, organisationId), isNotNull(repositories.ignoredBecause)))
+    .orderBy(sql`lower(${repositories.name})`);

@@ -164,15 +164,19 @@ export async function* readRange(
   reader: FactsReader,
   { startsSmall = false }: { startsSmall?: boolean } = {},
 ) {
-  const { id, score, scoreBreakdown, fetchTicket } = pullRequests;
-  const columns = [id, score, scoreBreakdown, fetchTicket];
+  const { id, score, scoreBreakdown, reviewScores, fetchTicket } = pullRequests;
+  const columns = [id, score, scoreBreakdown, reviewScores, fetchTicket];
   const isOfRange = and(eq(pullRequests.organisationId, organisationId), lt(id, untilId ?? afterAllIds));
-  type Row = readonly [id: string, score: string, breakdown: string, fetchTicket: string, ...TextRow];
+  type Row = readonly [
+    ...[id: string, score: string, breakdown: string, reviewScores: string | null, fetchTicket: string],
+    ...TextRow,
+  ];
   // One by one: the facts of a thousand take much memory.
   function* readRows(rows: readonly Row[]) {
     for (const row of rows) {
-      const [id, score, breakdown, fetchTicket] = row;
-      yield { id, score: Number(score), breakdown, fetchTicket, facts: reader.read(row, columns.length) };
+      const [id, score, breakdown, reviewScores, fetchTicket] = row;
+      const facts = reader.read(row, columns.length);
+      yield { id, score: Number(score), breakdown, reviewScores, fetchTicket, facts };
     }
   }
   let isAhead = gte(id, fromId);
@@ -213,6 +217,7 @@ export interface NewScore {
   from: number;
   score: number;
   breakdown: string;
+  reviewScores: string | null;
 }
 
 /**
@@ -228,14 +233,15 @@ export async function saveScores(
   if (scores.length === 0) return;
   // As text: arrays of JavaScript numbers take the driver twice the time of the whole statement.
   const list = (values: (string | number)[]) => `{${values.join(',')}}`;
+  const hasReviews = scores.some(({ reviewScores }) => reviewScores !== null);
   await executor.$client.query({
     text: `with scores as (
-        select * from unnest($3::uuid[], $4::bigint[], $5::int[], $6::int[], string_to_array($7, E'\\n'))
-          as scores (id, fetch_ticket, from_score, score, breakdown)
+        select * from unnest($3::uuid[], $4::bigint[], $5::int[], $6::int[], string_to_array($7, E'\\n'),
+            string_to_array($8, E'\\n', '')) as scores (id, fetch_ticket, from_score, score, breakdown, reviews)
       ), saved as (
         update pull_requests
-        set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = $2,
-          changed_by = pg_current_xact_id()
+        set score = scores.score, score_breakdown = scores.breakdown::json, review_scores = scores.reviews::json,
+          ruleset_version = $2, changed_by = pg_current_xact_id()
         from scores
         where organisation_id = $1 and pull_requests.id = scores.id
           and pull_requests.fetch_ticket = scores.fetch_ticket
@@ -251,23 +257,18 @@ export async function saveScores(
       list(scores.map(({ from }) => from)),
       list(scores.map(({ score }) => score)),
       scores.map(({ breakdown }) => breakdown).join('\n'),
+      hasReviews ? scores.map(({ reviewScores }) => reviewScores ?? '').join('\n') : null,
     ],
   });
 }
 
-/** How many scores are stale, and how many there are. What was fetched and saved since counts as up to date. */
-export async function countOutdated(
-  executor: Executor,
-  organisationId: string,
-): Promise<{ outdated: number; total: number }> {
-  const { rows } = await executor.execute<{ outdated: number; total: number }>(sql`
-    select (
-      select coalesce(sum((
-        select count(*) from pull_requests
-        where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
-          and fetch_ticket < ticket
-      )), 0)::int from rescore_ranges where organisation_id = ${organisationId}
-    ) as outdated,
-    (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as total`);
-  return rows[0] ?? { outdated: 0, total: 0 };
+/** How many scores are stale. What was fetched and saved since counts as up to date. */
+export async function countOutdated(executor: Executor, organisationId: string): Promise<number> {
+  const { rows } = await executor.execute<{ outdated: number }>(sql`
+    select coalesce(sum((
+      select count(*) from pull_requests
+      where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
+        and fetch_ticket < ticket
+    )), 0)::int as outdated from rescore_ranges where organisation_id = ${organisationId}`);
+  return rows[0]?.outdated ?? 0;
 }

@@ -58,6 +58,7 @@ export type StoredRuleset = RulesetWithSource & { suspension: string | null };
 const noRuleset: StoredRuleset = {
   definitions: [],
   rules: [],
+  reviews: [],
   source: '# No rules have been applied yet.\nrules: []\n',
   suspension: null,
 };
@@ -69,6 +70,7 @@ export async function getRuleset(executor: Executor, organisationId: string, ver
     .select({
       definitions: rulesets.definitions,
       rules: rulesets.rules,
+      reviews: rulesets.reviews,
       source: rulesets.source,
       suspension: rulesets.suspension,
     })
@@ -76,6 +78,21 @@ export async function getRuleset(executor: Executor, organisationId: string, ver
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
   return ruleset;
+}
+
+/** The rules of a version for reviews. */
+export async function listReviewRules(executor: Executor, organisationId: string, version: number) {
+  const [ruleset] = await executor
+    .select({ reviews: rulesets.reviews })
+    .from(rulesets)
+    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+  return ruleset?.reviews ?? [];
+}
+
+/** Whether a version gives reviews points. */
+export async function scoresReviews(executor: Executor, organisationId: string, version: number): Promise<boolean> {
+  const isVersion = and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version));
+  return (await executor.$count(rulesets, and(isVersion, sql`${rulesets.reviews} <> '[]'`))) > 0;
 }
 
 /**
@@ -147,21 +164,22 @@ export async function applyRuleset(
   { appliedBy = '', expected }: { appliedBy?: string; expected?: number | undefined } = {},
 ): Promise<{ version: number; changed: boolean; sourceChanged: boolean }> {
   const ruleset: Ruleset = JSON.parse(
-    JSON.stringify({ definitions: given.definitions, rules: given.rules }),
+    JSON.stringify({ definitions: given.definitions, rules: given.rules, reviews: given.reviews }),
     (_key, value) => (typeof value === 'string' ? storable(value) : value),
   );
-  const { definitions, rules } = ruleset;
-  const current = await lockOrganisation(executor, organisationId, 'exclusive');
+  const { definitions, rules, reviews } = ruleset;
+  const { rulesetVersion: current } = await lockOrganisation(executor, organisationId, 'exclusive');
   if (expected !== undefined && expected !== current) {
     const message = `Version ${current} of the rules is in force, not ${expected}.`;
     throw preconditionFailed(message, undefined, { parameter: 'if-match' });
   }
   const inForce = await getRuleset(executor, organisationId, current);
-  const changed = current === 0 || hasChanges(compareRules(inForce, ruleset));
+  const changed =
+    current === 0 || (['rules', 'reviews'] as const).some(of => hasChanges(compareRules(inForce, ruleset, of)));
   const sourceChanged = changed || source !== inForce.source;
   if (!sourceChanged) return { version: current, changed, sourceChanged };
   const version = current + 1;
-  await executor.insert(rulesets).values({ organisationId, version, definitions, rules, source, appliedBy });
+  await executor.insert(rulesets).values({ organisationId, version, definitions, rules, reviews, source, appliedBy });
   await updateOrganisation(executor, organisationId, { rulesetVersion: version });
   if (!changed) {
     const { suspension } = inForce;

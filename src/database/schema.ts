@@ -20,7 +20,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { PullRequestState } from '../pull-request.ts';
+import type { PullRequestState, Reviewer } from '../pull-request.ts';
 import type { Definition } from '../scoring/language/definitions.ts';
 import type { RuleDefinition, RuleLogic } from '../scoring/rule.ts';
 
@@ -83,6 +83,11 @@ export const organisations = pgTable(
     photoUrl: text('photo_url').notNull(),
     fetchTicket: fetchTicket(),
     webhooksEnabled: boolean('webhooks_enabled').notNull().default(true),
+    /** Which of its repositories are ignored: by their names, in lower case and without the owner … */
+    ignoredGlobs: text('ignored_globs').array().notNull().default(sql`'{}'`),
+    /** … or by what GitHub says of them. */
+    ignoresArchived: boolean('ignores_archived').notNull().default(false),
+    ignoresForks: boolean('ignores_forks').notNull().default(false),
     /** The version of `rulesets` in force; 0 before the first. */
     rulesetVersion: integer('ruleset_version').notNull().default(0),
     /** The latest version that broke a bound: while it is in force, nothing is scored. */
@@ -214,8 +219,10 @@ export const repositories = pgTable(
     /** While an import is under way or interrupted: GitHub's cursor of the last page listed, empty before the first. */
     importCursor: text('import_cursor'),
     importedAt: moment('imported_at'),
-    /** Set once GitHub says that it is elsewhere or gone; its pull requests stay. */
+    /** Set once GitHub says that it is elsewhere or gone, or once it is ignored; its pull requests stay. */
     leftAt: moment('left_at'),
+    /** Why the organisation ignores it, as people read it; null if it is tracked, or has left. */
+    ignoredBecause: text('ignored_because'),
     fetchTicket: fetchTicket(),
   },
   table => [
@@ -284,10 +291,14 @@ export const pullRequests = pgTable(
     readyAt: seconds('ready_at'),
     repositoryIsArchived: boolean('repository_is_archived'),
     repositoryIsPrivate: boolean('repository_is_private'),
+    /** `json`, because nothing searches it but erasures. */
+    reviewers: json('reviewers').$type<Reviewer[]>(),
 
     score: integer('score').notNull(),
     /** `json`, not `jsonb`: it is served exactly as it was written. */
     scoreBreakdown: jsonText('score_breakdown').notNull(),
+    /** What rules gave for reviews: see `Score` in src/scoring. Null if there are none. */
+    reviewScores: jsonText('review_scores'),
     /** The ruleset that wrote the score. Later ones with the same result have left the row as it was. */
     rulesetVersion: integer('ruleset_version').notNull(),
     /** The `factsVersion` of the release that saved the row: a column that came later was not written then. */
@@ -381,14 +392,14 @@ export const erasedPeople = pgTable(
   table => [primaryKey({ columns: [table.organisationId, table.idHash] })],
 );
 
-/** Fetched, but not kept: the author was not a member. They are fetched again when the author becomes one. */
+/** Fetched, but not kept: the author was not a member, or the repository is not tracked. They are fetched again when it is. */
 export const untrackedPullRequests = pgTable(
   'untracked_pull_requests',
   {
     organisationId: organisationId(),
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
-    /** Null if the repository belonged to another owner. */
+    /** Null if the repository belonged to another owner, or was ignored. */
     authorGithubId: githubId('author_github_id'),
     /** Its state when it was fetched. */
     sourceUpdatedAt: seconds('source_updated_at').notNull(),
@@ -441,6 +452,7 @@ export const rulesets = pgTable(
     version: integer('version').notNull(),
     definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
+    reviews: jsonb('reviews').$type<RuleDefinition[]>().notNull().default([]),
     /** The text of the file with these rules; null if they did not come from a file. */
     source: text('source').notNull(),
     appliedAt: now('applied_at'),

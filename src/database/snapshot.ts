@@ -72,7 +72,7 @@ export async function* readFacts(
 /**
  * Runs `work` on the database as it is now: later changes are not visible.
  *
- * @param signal ends the connection, so that a statement under way fails
+ * @param signal ends the statement under way, and the connection
  */
 export async function readSnapshot<Result>(
   { url }: Pick<Database, 'url'>,
@@ -82,16 +82,36 @@ export async function readSnapshot<Result>(
   const client = new pg.Client(clientOptions(url, { pipeline: true, query_timeout: queryTimeoutMs }));
   // Without a listener, a lost connection would end the process. The statement under way fails by itself.
   client.on('error', () => undefined);
-  const end = () => void client.end().catch(() => undefined);
-  signal?.addEventListener('abort', end);
   await openSession(client, { statement_timeout: queryTimeoutMs, idle_in_transaction_session_timeout: 60_000 });
+  let backendId: number | undefined;
+  // PostgreSQL would go on with a statement whose client has gone.
+  const stop = () =>
+    void cancelStatement(url, backendId)
+      .finally(() => client.end())
+      .catch(() => undefined);
+  signal?.addEventListener('abort', stop);
   try {
+    signal?.throwIfAborted();
+    const { rows } = await client.query<{ id: number }>('select pg_backend_pid() as id');
+    backendId = rows[0]?.id;
     // By default a cursor is planned for its first rows; this one is read to the end.
     await client.query('begin isolation level repeatable read, read only; set local cursor_tuple_fraction = 1');
     return await work(drizzle({ client }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
   } finally {
-    signal?.removeEventListener('abort', end);
+    signal?.removeEventListener('abort', stop);
     // There is nothing to commit: the transaction ends with the connection.
     await client.end().catch(() => undefined);
+  }
+}
+
+async function cancelStatement(url: string, backendId: number | undefined): Promise<void> {
+  const client = await openSession(new pg.Client(clientOptions(url)));
+  try {
+    await client.query('select pg_cancel_backend($1::int)', [backendId]);
+  } finally {
+    await client.end();
   }
 }

@@ -85,6 +85,12 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
   sql`${column} = any(${sql.param([...values])})`;
 
+/** The row of a statement that always gives one. */
+export function oneRow<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Error('a statement that always gives a row gave none');
+  return row;
+}
+
 /** Whether a row is the organisation's, and has one of these ids on GitHub. */
 export const hasGithubId = (
   table: { organisationId: PgColumn; githubId: PgColumn },

@@ -7,8 +7,8 @@ import { hasGithubId, isOneOf } from './statement.ts';
 import { anyTime } from './sync-requests.ts';
 
 /*
- * Pull requests that were fetched but not kept, because their author was not a member or their repository belonged to
- * another owner. Rows are written in the order of their keys, to avoid deadlocks.
+ * Pull requests that were fetched but not kept, because their author was not a member, or their repository belonged to
+ * another owner or was ignored. Rows are written in the order of their keys, to avoid deadlocks.
  */
 
 export async function rememberUntracked(
@@ -69,8 +69,8 @@ export async function requestUntrackedOfMembers(
   await requestUntracked(executor, organisationId, isOneOf(untrackedPullRequests.authorGithubId, memberIds));
 }
 
-/** Requests syncs of those whose repository belonged to another owner: it may be one that has come back. */
-export const requestUntrackedOfOtherOwners = (executor: Executor, organisationId: string): Promise<void> =>
+/** Requests syncs of those whose repository was not tracked: it may be one that is tracked now. */
+export const requestUntrackedByRepository = (executor: Executor, organisationId: string): Promise<void> =>
   requestUntracked(executor, organisationId, isNull(untrackedPullRequests.authorGithubId));
 
 /** More at once might exceed a statement's timeout. */

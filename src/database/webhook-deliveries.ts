@@ -12,6 +12,8 @@ export interface PullRequestDelivery {
   event: string;
   action: string;
   organisation: { githubId: number; login: string };
+  /** Undefined if the payload has none. */
+  repositoryGithubId?: number | undefined;
   pullRequest: {
     githubId: number;
     nodeId: string;
@@ -22,7 +24,12 @@ export interface PullRequestDelivery {
   delaySeconds: number;
 }
 
-export type DeliveryOutcome = 'taken' | 'applied_before' | 'unknown_organisation' | 'webhooks_disabled';
+export type DeliveryOutcome =
+  | 'taken'
+  | 'applied_before'
+  | 'unknown_organisation'
+  | 'webhooks_disabled'
+  | 'ignored_repository';
 
 // In SQL, because it writes two tables at once.
 const takeDeliveries = createStatement(
@@ -31,8 +38,9 @@ const takeDeliveries = createStatement(
     select * from unnest(${placeholder('guids')}::text[], ${placeholder('events')}::text[], ${placeholder('actions')}::text[],
       ${placeholder('ownerIds')}::bigint[], ${placeholder('logins')}::text[], ${placeholder('githubIds')}::bigint[],
       ${placeholder('nodeIds')}::text[], ${placeholder('updatedAts')}::float8[],
-      ${placeholder('delays')}::int[]) with ordinality
-      as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, delay_seconds, place)
+      ${placeholder('delays')}::int[], ${placeholder('repositoryIds')}::bigint[]) with ordinality
+      as given (guid, event, action, owner_github_id, login, github_id, node_id, updated_at, delay_seconds,
+        repository_github_id, place)
   ), addressed as materialized (
     select given.*, organisation.id as organisation_id, organisation.webhooks_enabled
     from given left join lateral (
@@ -40,6 +48,11 @@ const takeDeliveries = createStatement(
       where github_id = owner_github_id or (github_id is null and lower(organisations.login) = lower(given.login))
       order by github_id limit 1
     ) as organisation on true
+  ), ignored as materialized (
+    select place from addressed
+    join repositories on repositories.organisation_id = addressed.organisation_id
+      and repositories.github_id = repository_github_id
+    where ignored_because is not null
   ), drawn as materialized (
     -- A distributed database draws and notifies where the replicas listen, since this reads no table. The notification
     -- is sent when the statement is durable.
@@ -50,7 +63,8 @@ const takeDeliveries = createStatement(
       (organisation_id, guid, event, action, state, pull_request_github_id, pull_request_node_id, ticket)
     select distinct on (organisation_id, guid)
       organisation_id, guid, event, action, 'pending', github_id, node_id, ticket
-    from addressed, drawn where webhooks_enabled order by organisation_id, guid, place desc
+    from addressed, drawn where webhooks_enabled and place not in (select place from ignored)
+    order by organisation_id, guid, place desc
     -- A delivery whose pull request GitHub did not show is taken again, too: the operator may have given access since.
     on conflict (organisation_id, guid) do update set ticket = excluded.ticket, state = 'pending', applied_at = null
       where webhook_deliveries.state <> 'applied'
@@ -80,6 +94,7 @@ const takeDeliveries = createStatement(
   )
   select case when organisation_id is null then 'unknown_organisation'
     when not webhooks_enabled then 'webhooks_disabled'
+    when place in (select place from ignored) then 'ignored_repository'
     when exists (select 1 from taken where taken.place = addressed.place) then 'taken'
     else 'applied_before' end as outcome
   from addressed order by place`,
@@ -108,6 +123,7 @@ export async function takePullRequestDeliveries(
     nodeIds: deliveries.map(({ pullRequest }) => pullRequest.nodeId),
     updatedAts: deliveries.map(({ pullRequest }) => pullRequest.minSourceUpdatedAt),
     delays: deliveries.map(({ delaySeconds }) => delaySeconds),
+    repositoryIds: deliveries.map(({ repositoryGithubId }) => repositoryGithubId ?? null),
     minRetrySeconds,
   });
   return rows.map(({ outcome }) => outcome);

@@ -15,6 +15,8 @@ fragment RepositoryFacts on Repository {
   id
   databaseId
   name
+  isArchived
+  isFork
   owner { login }
   pullRequests(first: 1, orderBy: { field: UPDATED_AT, direction: DESC }) { totalCount nodes { updatedAt } }
 }`;
@@ -22,6 +24,8 @@ const Repository = Type.Object({
   id: Text,
   databaseId: Id,
   name: Text,
+  isArchived: Flag,
+  isFork: Flag,
   owner: Type.Object({ login: Text }),
   pullRequests: Type.Object({
     totalCount: Count,
@@ -119,6 +123,8 @@ function repositoryOf(repository: Static<typeof Repository>) {
     /** The owner's login. */
     owner: repository.owner.login,
     name: repository.name,
+    isArchived: repository.isArchived,
+    isFork: repository.isFork,
     pullRequests: repository.pullRequests.totalCount,
     /** When any of them last changed, in Unix seconds; null if there is none, infinite if GitHub failed on the latest. */
     pullRequestsUpdatedAt:

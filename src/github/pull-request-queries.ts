@@ -5,7 +5,8 @@ const longSelections = {
   files: { filter: '', entry: 'path additions deletions' },
   reviews: {
     filter: ', states: [APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED]',
-    entry: 'submittedAt state author { __typename login }',
+    entry:
+      'submittedAt state authorCanPushToRepository comments { totalCount } author { __typename login ... on User { databaseId } }',
   },
 };
 
@@ -61,6 +62,7 @@ fragment PullRequestFacts on PullRequest {
     databaseId
     name
     isArchived
+    isFork
     isPrivate
     owner {
       id
@@ -79,10 +81,11 @@ fragment PullRequestFacts on PullRequest {
   ${selectPage('files')}
   ${selectPage('reviews')}
   latestOpinionatedReviews(first: 100) { nodes { state authorCanPushToRepository author { __typename login } } }
-  timelineItems(last: 100, itemTypes: [REVIEW_DISMISSED_EVENT, READY_FOR_REVIEW_EVENT]) {
+  timelineItems(last: 100, itemTypes: [REVIEW_DISMISSED_EVENT, READY_FOR_REVIEW_EVENT, REVIEW_REQUESTED_EVENT]) {
     nodes {
       ... on ReviewDismissedEvent { previousReviewState review { author { __typename login } } }
       ... on ReadyForReviewEvent { createdAt }
+      ... on ReviewRequestedEvent { createdAt requestedReviewer { ... on User { login } } }
     }
   }
 }`;

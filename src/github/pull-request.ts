@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import type { PullRequestRecord, PullRequestState } from '../pull-request.ts';
+import { maxReviewers, type PullRequestRecord, type PullRequestState, type Reviewer } from '../pull-request.ts';
 import { storable } from '../text/storable.ts';
 import { decode, linkOrNone, matches, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
 import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
@@ -7,8 +7,12 @@ import { pageOf, readPageInfo } from './pages.ts';
 
 const { CommitSha, Count, Entries, Flag, Id, Link, List, Nullable, OneOf, OptionalLink, Text, Time, Total } = Reply;
 
+/** Without what only we know. */
+type FetchedReviewer = Omit<Reviewer, 'member' | 'login'> & { githubId: number | null; login: string };
+
 /** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
-export interface FetchedPullRequest extends PullRequestRecord {
+export interface FetchedPullRequest extends Omit<PullRequestRecord, 'reviewers'> {
+  reviewers: FetchedReviewer[];
   githubId: number;
   nodeId: string;
   /** The page a person opens. */
@@ -18,6 +22,7 @@ export interface FetchedPullRequest extends PullRequestRecord {
   repositoryGithubId: number;
   repositoryNodeId: string;
   repositoryOwner: GithubIdentity;
+  repositoryIsFork: boolean;
   /** Null if the account is gone (a "ghost") or has no numeric id. */
   authorGithubId: number | null;
   /** The login if the account has no name. */
@@ -38,13 +43,22 @@ const Author = Type.Object({
   databaseId: Nullable(Id),
   name: Nullable(Text),
 });
-const Review = Type.Object({ author: Nullable(Actor), submittedAt: Nullable(Time), state: Text });
-const Verdict = Type.Object({ author: Nullable(Actor), state: Text, authorCanPushToRepository: Nullable(Flag) });
-const Dismissal = Type.Object({
-  previousReviewState: Text,
-  review: Nullable(Type.Object({ author: Nullable(Actor) })),
+const Review = Type.Object({
+  author: Nullable(Identified),
+  submittedAt: Nullable(Time),
+  state: Text,
+  authorCanPushToRepository: Nullable(Flag),
+  comments: Total,
 });
-const Ready = Type.Object({ createdAt: Time });
+const Verdict = Type.Object({ author: Nullable(Actor), state: Text, authorCanPushToRepository: Nullable(Flag) });
+/** The dismissal of a review, a request for one, or that it is ready: each has some of these. */
+const TimelineItem = Type.Object({
+  createdAt: Type.Optional(Time),
+  previousReviewState: Type.Optional(Text),
+  review: Nullable(Type.Object({ author: Nullable(Actor) })),
+  /** A team has no login. */
+  requestedReviewer: Nullable(Type.Object({ login: Type.Optional(Text) })),
+});
 const File = Type.Object({ path: Text, additions: Count, deletions: Count });
 const listOf = <Schema extends TSchema>(entry: Schema) => Nullable(Type.Object({ nodes: Entries(entry) }));
 const PullRequestFacts = Type.Object({
@@ -70,7 +84,15 @@ const PullRequestFacts = Type.Object({
   closedAt: Nullable(Time),
   author: Nullable(Author),
   reviewDecision: Nullable(Text),
-  repository: Type.Object({ id: Text, databaseId: Id, name: Text, isArchived: Flag, isPrivate: Flag, owner: Identity }),
+  repository: Type.Object({
+    id: Text,
+    databaseId: Id,
+    name: Text,
+    isArchived: Flag,
+    isFork: Flag,
+    isPrivate: Flag,
+    owner: Identity,
+  }),
   mergedBy: Nullable(Identified),
   milestone: Nullable(Type.Object({ title: Text })),
   commits: Total,
@@ -81,7 +103,7 @@ const PullRequestFacts = Type.Object({
   files: Nullable(pageOf({ nodes: Entries(File) })),
   reviews: Nullable(pageOf({ nodes: Entries(Review) })),
   latestOpinionatedReviews: listOf(Verdict),
-  timelineItems: Type.Object({ nodes: Entries(Type.Union([Dismissal, Ready])) }),
+  timelineItems: Type.Object({ nodes: Entries(TimelineItem) }),
 });
 const mayBeNull = OneOf('closingIssuesReferences', 'files', 'labels', 'latestOpinionatedReviews', 'reviews');
 const CompleteFacts = Type.Record(mayBeNull, Type.Object({}));
@@ -121,7 +143,7 @@ function readReviews({ author, reviews, latestOpinionatedReviews, timelineItems 
   const verdicts = present(latestOpinionatedReviews?.nodes).filter(isPerson);
   const approvals = verdicts.filter(({ state }) => state === 'APPROVED');
   const dismissed = present(timelineItems.nodes).filter(
-    item => 'review' in item && item.previousReviewState === requested && isPerson(item.review ?? {}),
+    item => item.previousReviewState === requested && isPerson(item.review ?? {}),
   );
   return {
     reviews: byPeople.length + unlisted,
@@ -138,8 +160,54 @@ const requested = 'CHANGES_REQUESTED';
 
 function readReadyAt({ isDraft, createdAt, timelineItems }: Facts): number | null {
   if (isDraft) return null;
-  const last = present(timelineItems.nodes).findLast(item => 'createdAt' in item);
-  return unixSeconds(last?.createdAt ?? createdAt);
+  const isReady = (item: Static<typeof TimelineItem>) =>
+    !('requestedReviewer' in item || 'previousReviewState' in item);
+  return unixSeconds(present(timelineItems.nodes).findLast(isReady)?.createdAt ?? createdAt);
+}
+
+const opinions = new Map<string, Reviewer['verdict']>([
+  ['APPROVED', 'approved'],
+  ['CHANGES_REQUESTED', 'changes_requested'],
+]);
+
+/** All who reviewed it and have an account, without the author. */
+function readReviewers({ author, reviews, timelineItems }: Facts): FetchedReviewer[] {
+  const requestedAt = new Map<string | undefined, number>();
+  // The first request stays.
+  for (const { requestedReviewer, createdAt } of present(timelineItems.nodes).reverse()) {
+    if (createdAt !== undefined) requestedAt.set(requestedReviewer?.login, unixSeconds(createdAt));
+  }
+  const submitted = present(reviews?.nodes)
+    .flatMap(review => {
+      const [reviewer, submittedAt] = [review.author, optionalUnixSeconds(review.submittedAt)];
+      if (!reviewer || submittedAt === null || actorKey(reviewer) === actorKey(author)) return [];
+      return [{ ...review, reviewer, submittedAt }];
+    })
+    .sort((one, other) => one.submittedAt - other.submittedAt);
+  const byReviewer = new Map<string | null, typeof submitted>();
+  for (const review of submitted) {
+    const key = actorKey(review.reviewer);
+    const own = byReviewer.get(key);
+    if (own === undefined) byReviewer.set(key, [review]);
+    else own.push(review);
+  }
+  return [...byReviewer.values()].slice(0, maxReviewers).map(own => {
+    const [first, last] = [own[0], own.at(-1)] as [(typeof own)[0], (typeof own)[0]];
+    const { login, __typename: type, databaseId } = last.reviewer;
+    const isBot = type === 'Bot';
+    const asked = isBot ? undefined : requestedAt.get(login);
+    const comment = own.some(({ state }) => state === 'COMMENTED') ? 'commented' : null;
+    return {
+      githubId: databaseId ? Number(databaseId) : null,
+      login,
+      isBot,
+      verdict: own.flatMap(({ state }) => opinions.get(state) ?? []).at(-1) ?? comment,
+      comments: own.reduce((sum, { comments }) => sum + comments.totalCount, 0),
+      firstReviewAt: first.submittedAt,
+      requestedAt: asked !== undefined && asked <= first.submittedAt ? asked : null,
+      mayWrite: last.authorCanPushToRepository ?? false,
+    };
+  });
 }
 
 function readMerger({ state, mergedBy, author }: Facts) {
@@ -241,11 +309,13 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     commits: node.commits.totalCount,
     comments: node.comments.totalCount,
     ...readReviews(node),
+    reviewers: readReviewers(node),
     ...readMerger(node),
     ...readFiles(node),
     reviewDecision: node.reviewDecision ?? null,
     readyAt: readReadyAt(node),
     repositoryIsArchived: repository.isArchived,
+    repositoryIsFork: repository.isFork,
     repositoryIsPrivate: repository.isPrivate,
     linkedIssues: node.closingIssuesReferences?.totalCount ?? 0,
     createdAt: unixSeconds(node.createdAt),

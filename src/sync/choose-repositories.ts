@@ -4,6 +4,7 @@ import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 import { pageRepositories } from './identify-organisation.ts';
+import { sortOut } from './ignore-repositories.ts';
 import { askGithub } from './share-github-points.ts';
 
 /** Which pull requests an import brings in. */
@@ -32,6 +33,8 @@ export interface FailedRepository {
 export interface ChosenRepositories {
   /** Those with pull requests in the scope. */
   repositories: GithubRepository[];
+  /** Those that the organisation ignores, whatever the scope. */
+  ignored: (GithubRepository & { ignoredBecause: string })[];
   /** Those that GitHub failed to list. It does not say their names. */
   failedRepositories: FailedRepository[];
   /** Drawn before the first request for them. */
@@ -68,14 +71,22 @@ export async function chooseRepositories(
   const { ticket, found, failed } = await (wanted === undefined
     ? listRepositories(metered, organisation, retry)
     : findNamedRepositories(metered, organisation, wanted, retry));
-  const repositories = found.filter(
+  const { tracked, ignored } = sortOut(organisation, found);
+  if (wanted !== undefined) for (const each of ignored) throw refusal(each);
+  const repositories = tracked.filter(
     ({ pullRequests, pullRequestsUpdatedAt }) =>
       pullRequests > 0 && (since === undefined || (pullRequestsUpdatedAt ?? 0) >= since),
   );
   const repository = `a repository of ${organisation.login}`;
   const failedRepositories = failed.map(({ text: reason }) => ({ repository, reason }));
-  return { repositories, failedRepositories, ticket, requests, budget };
+  return { repositories, ignored, failedRepositories, ticket, requests, budget };
 }
+
+const refusal = (repository: ChosenRepositories['ignored'][number]) =>
+  badRequest(
+    `The organisation ignores ${fullName(repository)}: ${repository.ignoredBecause}.`,
+    'To track it, change the settings of the organisation.',
+  );
 
 async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retry: Retry): Promise<Found> {
   const readPage = (after: string | null) => retry(() => pageRepositories(deps, organisation, after));

@@ -15,6 +15,7 @@ import {
   markRepositoriesLeft,
   saveProgress,
   saveRepositories,
+  saveUntrackedRepositories,
 } from '../database/repositories.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
@@ -24,6 +25,7 @@ import { isTransientFailure } from '../github/github-error.ts';
 import { fullName } from './choose-repositories.ts';
 import { reasonOf, settlingSeconds } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
+import { sortOut } from './ignore-repositories.ts';
 import { listPage } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
@@ -129,9 +131,14 @@ async function comparePage(
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(database.executor, organisation.id, listed);
-  const named = listed.map(repository => ({ ...repository, name: fullName(repository) }));
+  const { tracked, ignored } = sortOut(organisation, listed);
+  const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
-    await confirmNames(transaction, organisation.id, ticket, named);
+    // An ignored one is confirmed, too, but keeps its name.
+    const kept = ignored.map(repository => known.get(repository.githubId) ?? repository);
+    await confirmNames(transaction, organisation.id, ticket, [...named, ...kept]);
+    const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
+    await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
     await saveRepositories(
       transaction,
       organisation.id,

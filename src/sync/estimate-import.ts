@@ -40,6 +40,7 @@ export interface ImportEstimate {
   total: Effort;
   /** They are not in the estimate. */
   failedRepositories: FailedRepository[];
+  ignored: ChosenRepositories['ignored'];
   /** Repositories that the interrupted import, which this one continues, has finished. */
   finished: number;
   /** Requests that the estimate took. */
@@ -64,7 +65,7 @@ export async function estimateImport(
 
 /** @param places where the import of each repository starts or continues, by GitHub id; undefined: all start */
 export function estimateOf(
-  { repositories, failedRepositories, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
+  { repositories, failedRepositories, ignored, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
   places: ReadonlyMap<number, ImportPlace> | undefined,
   since: number | undefined,
 ): ImportEstimate {
@@ -86,6 +87,7 @@ export function estimateOf(
     repositories: estimates,
     total: { ...total, seconds: withWaits(total, budget) },
     failedRepositories,
+    ignored,
     finished: repositories.length - waiting.length,
     asked,
     budget,

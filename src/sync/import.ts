@@ -4,12 +4,19 @@ import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
 import { getUsableVersion, type Organisation } from '../database/organisations.ts';
-import { beginImport, endImport, saveProgress, saveRepositories } from '../database/repositories.ts';
+import {
+  beginImport,
+  endImport,
+  saveProgress,
+  saveRepositories,
+  saveUntrackedRepositories,
+} from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import {
+  type ChosenRepositories,
   chooseRepositories,
   type FailedRepository,
   fullName,
@@ -53,6 +60,8 @@ export interface ImportResult {
   repositories: number;
   /** Not listed completely; the next import continues with them. */
   failedRepositories: FailedRepository[];
+  /** Left out: the organisation ignores them. */
+  ignored: ChosenRepositories['ignored'];
   /** Pull requests checked by this run. */
   seen: number;
   /** How many of these are now stored as new as GitHub has them. */
@@ -101,9 +110,11 @@ export async function importPullRequests(
   await getUsableVersion(executor, unidentified.id);
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
   const chosen = await chooseRepositories(deps, organisation, options, retry);
-  const { repositories, ticket } = chosen;
+  const { repositories, ignored, ticket } = chosen;
   const places = await database.transaction(async transaction => {
     await record?.(transaction);
+    const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
+    await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
     const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
     if (isContinuable(options)) return beginImport(transaction, organisation.id, ticket, values, maxImportAgeMs);
     await saveRepositories(transaction, organisation.id, ticket, values);
@@ -113,6 +124,7 @@ export async function importPullRequests(
   const result: ImportResult = {
     repositories: 0,
     failedRepositories: [...chosen.failedRepositories],
+    ignored,
     seen: 0,
     saved: 0,
     deleted: 0,

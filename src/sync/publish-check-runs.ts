@@ -139,7 +139,7 @@ async function write(
   return scored.flatMap((shown, index) => {
     const { pullRequest, repositoryNodeId, formerScore } = shown;
     // A score keeps the version that gave it: another one alone makes no new check run.
-    const { state, score, scoreBreakdown: breakdown, headSha, rulesetVersion: scoredBy } = pullRequest;
+    const { state, score, scoreBreakdown: breakdown, reviewScores, headSha, rulesetVersion: scoredBy } = pullRequest;
     const explanation = explanations[index];
     if (explanation === undefined) return [];
     const run: CheckRun = {
@@ -147,7 +147,7 @@ async function write(
       headSha,
       externalId: formatId('pr', pullRequest.id),
       title: checkRunTitle(score, formerScore),
-      summary: checkRunSummary({ score, breakdown, state, rulesetVersion: scoredBy, explanation }),
+      summary: checkRunSummary({ score, breakdown, reviewScores, state, rulesetVersion: scoredBy, explanation }),
     };
     const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
     return [{ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion }];

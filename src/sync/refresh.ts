@@ -58,13 +58,16 @@ async function refreshTogether(
   ]);
   const absent = notFound('There is no pull request with this id.');
   if (references.length === 0) throw absent;
-  const refresh = (some: readonly PullRequestReference[], timeoutMs: number) => {
+  const failures = new Map<string, Error | undefined>();
+  for (const { id, ignoredBecause } of references) if (ignoredBecause !== null) failures.set(id, ignored());
+  const tracked = references.filter(({ ignoredBecause }) => ignoredBecause === null);
+  const refresh = async (some: readonly PullRequestReference[], timeoutMs: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
     const deadline = performance.now() + timeoutMs;
     return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline });
   };
-  const answers = await refresh(references, references.length === 1 ? aloneTimeoutMs : sharedTimeoutMs);
-  const failures = new Map<string, Error | undefined>();
+  const answers =
+    tracked.length === 0 ? new Map() : await refresh(tracked, tracked.length === 1 ? aloneTimeoutMs : sharedTimeoutMs);
   const settle = async (reference: PullRequestReference) => {
     const { id, nodeId } = reference;
     const answer = answers.get(nodeId);
@@ -72,9 +75,12 @@ async function refreshTogether(
     const last = isShared(answer) ? (await refresh([reference], sharedTimeoutMs)).get(nodeId) : answer;
     failures.set(id, failureOf(last));
   };
-  await Promise.all(references.map(settle));
+  await Promise.all(tracked.map(settle));
   return ids.map(id => (failures.has(id) ? failures.get(id) : absent));
 }
+
+const ignored = () =>
+  notFound('The organisation ignores the repository of this pull request; the stored copy is unchanged.');
 
 function failureOf(answer: SyncAnswer | undefined): Error | undefined {
   if (answer?.status === 'failed') return answer.error;
@@ -86,6 +92,7 @@ function failureOf(answer: SyncAnswer | undefined): Error | undefined {
   }
   const { outcome } = answer;
   if (outcome === 'deleted') return notFound('The pull request was deleted during the sync.');
+  if (outcome === 'ignored') return ignored();
   if (outcome === 'untracked') {
     return notFound(
       'The repository of this pull request no longer belongs to the organisation; the stored copy is unchanged.',

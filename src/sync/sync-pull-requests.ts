@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { readErased } from '../database/erased-people.ts';
@@ -8,6 +9,7 @@ import {
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
+import { findMembers, type Member } from '../database/members.ts';
 import { getUsableVersion, lockOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   findRepositories,
@@ -15,7 +17,7 @@ import {
   type StoredRepository,
   savedRepository,
   saveRepositories,
-  saveRepositoriesOfOtherOwners,
+  saveUntrackedRepositories,
 } from '../database/repositories.ts';
 import { settleSyncRequests } from '../database/sync-requests.ts';
 import { forgetUntracked, rememberUntracked, requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
@@ -24,9 +26,12 @@ import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/reply-entries.ts';
+import { formatId } from '../ids.ts';
+import type { PullRequestRecord, Reviewer } from '../pull-request.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import type { Answer, Failure } from './decide.ts';
+import { createIgnore } from './ignore-repositories.ts';
 import { askGithub, type Urgency } from './share-github-points.ts';
 import { saveAuthors } from './sync-members.ts';
 
@@ -38,7 +43,9 @@ export type SyncOutcome =
   /** It was deleted here and has not changed on GitHub since, and nobody asks for it to come back. */
   | 'deleted'
   /** Its author is not a member, or its repository belongs to another owner. */
-  | 'untracked';
+  | 'untracked'
+  /** The organisation ignores its repository. */
+  | 'ignored';
 
 export type SyncAnswer = Answer & { outcome?: SyncOutcome | undefined };
 
@@ -108,16 +115,14 @@ async function save(
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
   const distinct = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()];
-  const own = distinct.filter(({ repositoryOwner }) => belongsTo(repositoryOwner, organisation));
-  const foreign = distinct.filter(each => !own.includes(each));
-  if (foreign.length > 0 && organisation.githubId !== null) {
-    await database.transaction(async executor => {
-      await lockOrganisation(executor, organisation.id, 'shared');
-      await saveRepositoriesOfOtherOwners(executor, organisation.id, ticket, repositoriesOf(foreign));
-      // Their repository may come back.
-      const unowned = foreign.map(each => ({ ...each, authorGithubId: null }));
-      await rememberUntracked(executor, organisation.id, unowned);
-    });
+  let own = distinct;
+  if (findForeign(organisation, distinct).length > 0) {
+    const foreign = await database.transaction(executor => saveForeign(executor, organisation.id, distinct, ticket));
+    for (const { githubId, ignoredBecause } of foreign) {
+      if (ignoredBecause !== null) outcomes.set(githubId, 'ignored');
+    }
+    const setAside = new Set(foreign.map(({ githubId }) => githubId));
+    own = distinct.filter(({ githubId }) => !setAside.has(githubId));
   }
   while (own.length > 0) {
     const draft = await drawUp(deps, organisation.id, own, ticket);
@@ -127,13 +132,73 @@ async function save(
   return outcomes;
 }
 
+type ForeignPullRequest = FetchedPullRequest & Pick<StoredRepository, 'ignoredBecause'>;
+
+/** Those whose repository the organisation does not track: it belongs to another owner, or is ignored. */
+function findForeign(organisation: Organisation, fetched: readonly FetchedPullRequest[]): ForeignPullRequest[] {
+  const whyIgnored = createIgnore(organisation);
+  return fetched.flatMap((each): ForeignPullRequest[] => {
+    if (!belongsTo(each.repositoryOwner, organisation)) return [{ ...each, ignoredBecause: null }];
+    const { repository, repositoryIsArchived: isArchived, repositoryIsFork: isFork } = each;
+    const name = repository.slice(repository.indexOf('/') + 1);
+    const ignoredBecause = whyIgnored({ name, isArchived: isArchived ?? false, isFork });
+    return ignoredBecause === undefined ? [] : [{ ...each, ignoredBecause }];
+  });
+}
+
+/**
+ * Remembers pull requests whose repository is not tracked: it may come back. Runs in a transaction.
+ *
+ * @returns those, by the settings under the lock: they may have changed while GitHub answered
+ */
+async function saveForeign(
+  executor: Executor,
+  organisationId: string,
+  fetched: readonly FetchedPullRequest[],
+  ticket: number,
+): Promise<ForeignPullRequest[]> {
+  const organisation = await lockOrganisation(executor, organisationId, 'shared');
+  const foreign = findForeign(organisation, fetched);
+  // Until the organisation's id is known, its login may be that of another one.
+  const known = organisation.githubId === null ? foreign.filter(each => each.ignoredBecause !== null) : foreign;
+  const repositories = known.map(each => ({ ...repositoryOf(each), ignoredBecause: each.ignoredBecause }));
+  await saveUntrackedRepositories(executor, organisationId, ticket, repositories);
+  const unowned = known.map(each => ({ ...each, authorGithubId: null }));
+  await rememberUntracked(executor, organisationId, unowned);
+  return foreign;
+}
+
 /** What is to be saved, and all that it depends on: it is scored before its transaction begins, which may take seconds. */
 interface Draft {
   rulesetVersion: number;
   lock: 'shared' | 'exclusive';
   fetched: readonly FetchedPullRequest[];
   /** By GitHub id, without those of erased people. */
-  final: ReadonlyMap<number, FetchedPullRequest & Score>;
+  final: ReadonlyMap<number, FinalPullRequest & Score>;
+}
+
+/** As it is saved. */
+type FinalPullRequest = Omit<FetchedPullRequest, 'reviewers'> & PullRequestRecord;
+
+/** What a pull request to be saved depends on besides GitHub. */
+interface Known {
+  repositories: ReadonlyMap<number, StoredRepository>;
+  /** Of the reviewers, by GitHub id. */
+  members: ReadonlyMap<number, Member>;
+  isErased: Awaited<ReturnType<typeof readErased>>;
+}
+
+async function readKnown(
+  executor: Executor,
+  organisationId: string,
+  fetched: readonly FetchedPullRequest[],
+): Promise<Known> {
+  const reviewers = fetched.flatMap(each => each.reviewers.flatMap(({ githubId }) => githubId ?? []));
+  return {
+    repositories: await findRepositories(executor, organisationId, repositoriesOf(fetched)),
+    members: await findMembers(executor, organisationId, [...new Set(reviewers)]),
+    isErased: await readErased(executor, organisationId),
+  };
 }
 
 async function drawUp(
@@ -144,31 +209,44 @@ async function drawUp(
 ): Promise<Draft> {
   const { executor } = database;
   const version = await getUsableVersion(executor, organisationId);
-  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
-  const final = finalise(fetched, stored, ticket, await readErased(executor, organisationId));
+  const known = await readKnown(executor, organisationId, fetched);
+  const final = finalise(fetched, known, ticket);
   const facts = final.map(each => factsOf(each));
   const scores = facts.length === 0 ? [] : await scorer.run('score', { organisationId, version, facts });
   return {
     rulesetVersion: version,
-    lock: renamesAny(stored, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
+    lock: renamesAny(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
     fetched,
     final: new Map(final.map((each, index) => [each.githubId, { ...each, ...(scores[index] as Score) }])),
   };
 }
 
 /** As they are saved: without people whose data was erased, and with the name that the repository will have. */
-const finalise = (
-  fetched: readonly FetchedPullRequest[],
-  stored: ReadonlyMap<number, StoredRepository>,
-  ticket: number,
-  isErased: Awaited<ReturnType<typeof readErased>>,
-): FetchedPullRequest[] =>
+const finalise = (fetched: readonly FetchedPullRequest[], known: Known, ticket: number): FinalPullRequest[] =>
   fetched
-    .filter(({ authorGithubId }) => !isErased(authorGithubId))
+    .filter(({ authorGithubId }) => !known.isErased(authorGithubId))
     .map(pullRequest => {
       // A fetch from before a renaming may be saved after it.
-      const { name } = savedRepository(stored, ticket, repositoryOf(pullRequest));
-      return { ...withoutErased(pullRequest, isErased), repository: name, url: urlOf(pullRequest, name) };
+      const { name } = savedRepository(known.repositories, ticket, repositoryOf(pullRequest));
+      return {
+        ...withoutErased(pullRequest, known.isErased),
+        reviewers: reviewersOf(pullRequest, known),
+        repository: name,
+        url: urlOf(pullRequest, name),
+      };
+    });
+
+/** Members by their id, others without a name: nothing that says who they are is stored of people who are not members. */
+const reviewersOf = ({ reviewers }: FetchedPullRequest, { members, isErased }: Known): Reviewer[] =>
+  reviewers
+    .filter(({ githubId }) => !isErased(githubId))
+    .map(({ githubId, login, ...reviewer }) => {
+      const member = members.get(githubId ?? 0);
+      return {
+        member: member === undefined ? null : formatId('mem', member.id),
+        login: member !== undefined || reviewer.isBot ? login : null,
+        ...reviewer,
+      };
     });
 
 /**
@@ -183,10 +261,11 @@ async function saveDraft(
   { rulesetVersion, lock, fetched, final }: Draft,
   ticket: number,
 ): Promise<Map<number, SyncOutcome> | undefined> {
-  if ((await lockOrganisation(executor, organisationId, lock)) !== rulesetVersion) return undefined;
-  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
+  if ((await lockOrganisation(executor, organisationId, lock)).rulesetVersion !== rulesetVersion) return undefined;
+  const dependencies = await readKnown(executor, organisationId, fetched);
+  const stored = dependencies.repositories;
   if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return undefined;
-  const now = finalise(fetched, stored, ticket, await readErased(executor, organisationId));
+  const now = finalise(fetched, dependencies, ticket);
   if (now.length !== final.size || !now.every(each => isAsScored(each, final.get(each.githubId)))) return undefined;
   const githubIds = fetched.map(({ githubId }) => githubId);
   const known = await lockPullRequests(executor, organisationId, githubIds);
@@ -255,9 +334,10 @@ const repositoryOf = ({ repositoryGithubId, repositoryNodeId, repository }: Fetc
 const repositoriesOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(repositoryOf);
 
 /** Of what {@link finalise} changes. */
-const isAsScored = (now: FetchedPullRequest, scored: FetchedPullRequest | undefined): boolean =>
+const isAsScored = (now: FinalPullRequest, scored: FinalPullRequest | undefined): boolean =>
   now.repository === scored?.repository &&
   now.mergedBy === scored.mergedBy &&
+  isDeepStrictEqual(now.reviewers, scored.reviewers) &&
   now.assignees.join() === scored.assignees.join();
 
 /** The pull request without other people whose data was erased. */

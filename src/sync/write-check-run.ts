@@ -5,6 +5,9 @@ import { code, markdownTable } from '../text/markdown.ts';
 import { counted, formatInteger, signed } from '../text/number-formats.ts';
 import { right } from '../text/terminal.ts';
 
+/** Reviewers who get points. */
+const maxReviewers = 20;
+
 /** Entries that do not count yet; each may have several conditions. */
 const maxMissing = 50;
 
@@ -12,6 +15,8 @@ interface ShownScore {
   score: number;
   /** The breakdown, as it is stored. */
   breakdown: string;
+  /** As it is stored. */
+  reviewScores: string | null;
   state: 'closed' | 'draft' | 'merged' | 'open';
   rulesetVersion: number;
   explanation: Explanation;
@@ -24,12 +29,14 @@ export function checkRunTitle(score: number, formerScore: number | null): string
 }
 
 /** Names of rules and parts of expressions are shown as code: nothing in them becomes a link, a mention or markup. */
-export function checkRunSummary({ score, breakdown, state, rulesetVersion, explanation }: ShownScore): string {
+export function checkRunSummary(shown: ShownScore): string {
+  const { score, breakdown, reviewScores, state, rulesetVersion, explanation } = shown;
   const isOpen = state === 'open' || state === 'draft';
   const missing = isOpen ? listMissing(explanation) : [];
   const rest = missing.length - maxMissing;
   const lines = [
     ...showRules(breakdown, score),
+    ...showReviews(reviewScores),
     ...(missing.length > 0 ? ['', '**What would still change it**', ''] : []),
     ...missing.slice(0, maxMissing),
     ...(rest > 0 ? [`- … and ${counted(rest, 'more entry', 'more entries')}`] : []),
@@ -51,6 +58,18 @@ function showRules(breakdown: string, score: number): string[] {
   if (points.size === 0) return ['No rule counts.'];
   const rows = [...points].map(([name, sum]) => [name, signed(sum)]);
   return [...markdownTable(['Rule', right('Points')], rows), `**Score ${formatInteger(score)}**`];
+}
+
+/** Who gets how many points for their review, without those whom we don't know. */
+function showReviews(reviewScores: string | null): string[] {
+  const reviews = JSON.parse(reviewScores ?? '[]') as { reviewer: string | null; score: number }[];
+  const paid = reviews.flatMap(({ reviewer, score }) =>
+    reviewer === null || score === 0 ? [] : [`${code(reviewer)} ${signed(score)}`],
+  );
+  if (paid.length === 0) return [];
+  const rest = paid.length - maxReviewers;
+  const others = rest > 0 ? [`and ${counted(rest, 'other', 'others')}`] : [];
+  return ['', `For reviews: ${[...paid.slice(0, maxReviewers), ...others].join(', ')}`];
 }
 
 /** The entries that do not count yet. */

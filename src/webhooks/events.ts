@@ -29,7 +29,7 @@ const Owner = Type.Object({ id: Id, login: Login });
 const Origin = Type.Object({
   action: Type.Optional(Type.String({ pattern: '^[a-z0-9_]{1,100}$' })),
   organization: Type.Optional(Owner),
-  repository: Type.Optional(Type.Object({ owner: Owner })),
+  repository: Type.Optional(Type.Object({ id: Type.Optional(Id), owner: Owner })),
 });
 const PullRequestPayload = Type.Object({
   pull_request: Type.Object({ id: Id, node_id: NodeId, updated_at: Type.Optional(Reply.Time) }),
@@ -76,6 +76,7 @@ const reasons: Record<DeliveryOutcome, string> = {
   applied_before: 'Ignored: this delivery has already been applied.',
   unknown_organisation: 'Ignored: this organisation is not tracked here.',
   webhooks_disabled: 'Ignored: webhooks are disabled for this organisation.',
+  ignored_repository: 'Ignored: this organisation does not track this repository.',
 };
 const receipt = (outcome: DeliveryOutcome): Receipt => ({ taken: outcome === 'taken', message: reasons[outcome] });
 const ignored = (why: string): Receipt => ({ taken: false, message: `Ignored: ${why}` });
@@ -137,7 +138,13 @@ const uses: Record<string, EventUse> = {
   },
   repository: {
     title: 'Repositories',
-    effect: { renamed: () => compare, transferred: () => compare, deleted: () => compare },
+    effect: {
+      archived: () => compare,
+      deleted: () => compare,
+      renamed: () => compare,
+      transferred: () => compare,
+      unarchived: () => compare,
+    },
   },
 };
 const events: ReadonlyMap<string, EventUse> = new Map(Object.entries(uses));
@@ -193,7 +200,8 @@ export async function receive(
     const pullRequest = { ...ids, minSourceUpdatedAt: optionalUnixSeconds(updatedAt) };
     // Only comments are deleted, which changes no time.
     const delaySeconds = action === 'deleted' ? catchUpSeconds : 0;
-    return receipt(await takePullRequest({ guid, event, action, organisation, pullRequest, delaySeconds }));
+    const target = { organisation, repositoryGithubId: repository?.id, pullRequest };
+    return receipt(await takePullRequest({ guid, event, action, ...target, delaySeconds }));
   };
   if (use === 'pull request') {
     const { pull_request: changed } = requireShape(PullRequestPayload, payload);

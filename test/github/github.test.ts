@@ -296,6 +296,8 @@ describe('paging', () => {
       nodeId: web.nodeId,
       owner: 'acme',
       name: 'web',
+      isArchived: false,
+      isFork: false,
       pullRequests: 1,
       pullRequestsUpdatedAt: 1_700_000_000,
       cursor: expect.any(String),

@@ -32,8 +32,10 @@ describe('a pull request', () => {
       ],
     });
     pullRequest.review(alice, 'COMMENTED');
+    pullRequest.requestReview(bob);
+    pullRequest.requestReview(null);
     github.clock.advance(60);
-    pullRequest.review(bob, 'CHANGES_REQUESTED');
+    pullRequest.review(bob, 'CHANGES_REQUESTED', { comments: 3 });
     pullRequest.review(carol, 'APPROVED');
     pullRequest.review(carol, 'PENDING');
     pullRequest.comment(bob);
@@ -81,8 +83,31 @@ describe('a pull request', () => {
       linkedIssues: 2,
       distinctReviewers: 2,
       reviewDecision: 'CHANGES_REQUESTED',
+      reviewers: [
+        {
+          githubId: bob.id,
+          login: 'bob',
+          isBot: false,
+          verdict: 'changes_requested',
+          comments: 3,
+          firstReviewAt: 1_700_000_120,
+          requestedAt: 1_700_000_060,
+          mayWrite: true,
+        },
+        {
+          githubId: carol.id,
+          login: 'carol',
+          isBot: false,
+          verdict: 'approved',
+          comments: 0,
+          firstReviewAt: 1_700_000_120,
+          requestedAt: null,
+          mayWrite: false,
+        },
+      ],
       readyAt: 1_700_000_000,
       repositoryIsArchived: false,
+      repositoryIsFork: false,
       repositoryIsPrivate: true,
       createdAt: 1_700_000_000,
       sourceUpdatedAt: 1_700_003_720,

@@ -6,7 +6,9 @@ const acts: Readonly<Record<string, () => void>> = {
   endless() {
     for (;;);
   },
-  greedy: () => void new Array(50_000_000).fill(0).length,
+  greedy() {
+    for (const held = []; ; ) held.push(new Array(1_000_000).fill(0));
+  },
   crash: () => process.kill(process.pid, 'SIGKILL'),
 };
 
@@ -20,7 +22,7 @@ const score: Jobs['score'] = async (work, input) => {
     }
     work.progress(scores.length);
     acts[act]?.();
-    scores.push({ score: 1, breakdown: JSON.stringify([title]) });
+    scores.push({ score: 1, breakdown: JSON.stringify([title]), reviewScores: null });
   }
   return scores;
 };

@@ -9,7 +9,7 @@ import { createEmptyDatabase } from './service.ts';
 /** Those of this checkout. */
 export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url));
 
-export interface JournalEntry {
+interface JournalEntry {
   idx: number;
   when: number;
   /** The name of its file. */

@@ -25,14 +25,14 @@ export interface OpenApiDocument {
   security: object[];
 }
 
-export interface OpenApiOperation {
+interface OpenApiOperation {
   operationId: string;
   description: string;
   requestBody?: { content: Record<string, { example?: unknown }> };
   responses: Record<string, { description: string; content?: Record<string, { schema: Schema; example?: unknown }> }>;
 }
 
-export interface CheckedReply {
+interface CheckedReply {
   statusCode: number;
   headers: Record<string, unknown>;
   body: string;

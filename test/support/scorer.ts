@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 import type { Logger } from 'pino';
-import type { Config } from '../../src/config.ts';
 import type { Database } from '../../src/database/client.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 
@@ -37,7 +36,7 @@ function bundleHostileScorer(): string {
 export const hostileScorer = (
   database: Database,
   log: Logger,
-  options: { maxQueueMs?: number; environment?: Config['scorerEnvironment'] } = {},
+  options: Partial<Parameters<typeof createScorer>[2]> = {},
 ) => createScorer(database, log, { environment: {}, script: bundleHostileScorer(), ...options });
 
 /** Processes that run rules, of this process or of another one. */

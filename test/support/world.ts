@@ -67,7 +67,7 @@ export async function startWorld(
     import: () => importPullRequests(service, tenant.organisation),
     applyRules: (rules: RuleDefinition[], definitions: Definition[] = []) =>
       service.database.transaction(async executor => {
-        await applyRuleset(executor, tenant.organisation.id, { definitions, rules, source: '' });
+        await applyRuleset(executor, tenant.organisation.id, { definitions, rules, reviews: [], source: '' });
       }),
     /** Fetches all pull requests that are waiting. @returns the number of batches */
     async workOff(): Promise<number> {

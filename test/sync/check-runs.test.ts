@@ -7,6 +7,7 @@ import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -130,6 +131,24 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
+  test('says who gets points for a review, and names them without a mention', async () => {
+    const home = await newShowingTenant();
+    const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
+    await world.service.database.transaction(async transaction => {
+      await applyRuleset(transaction, home.organisation.id, { definitions: [], rules: [], reviews, source: '' });
+    });
+    const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
+    await syncMembers(world.service, home.organisation);
+    const pullRequest = home.acme.repository('web').openPullRequest();
+    for (const person of people) pullRequest.review(person, person.login === 'lin' ? 'COMMENTED' : 'APPROVED');
+    pullRequest.review(world.github.account(`nobody-${home.acme.login}`), 'APPROVED');
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    expect(shownOn(pullRequest)?.summary).toContain(
+      'No rule counts.\n\nFor reviews: `grace` +3, `` @eve `<b> `` +3\n\n',
+    );
+  });
+
   test('follows new rules once the score is recalculated', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
@@ -158,7 +177,12 @@ describe('a check run', () => {
     const before = shownOn(pullRequest);
     await world.service.database.transaction(async executor => {
       const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
-      const applied = await applyRuleset(executor, home.organisation.id, { definitions, rules, source: '# why' });
+      const applied = await applyRuleset(executor, home.organisation.id, {
+        definitions,
+        rules,
+        reviews: [],
+        source: '# why',
+      });
       expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
     });
     await publish(home);

@@ -98,7 +98,7 @@ test.each([
   [
     'the rules change',
     (executor, { organisation }) =>
-      applyRuleset(executor, organisation.id, { definitions: [], rules: [rule('5')], source: '' }),
+      applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules: [rule('5')], source: '' }),
     '0 → 5 (ruleset, 2)',
   ],
   [
@@ -206,7 +206,12 @@ test('fetched pull requests are scored again if the rules change meanwhile', asy
     saving ??= sync(world.service, home, pullRequest);
     await waitUntil(async () => (await lockWaits(world.service)) === 1);
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
-    await applyRuleset(executor, home.organisation.id, { definitions: [], rules: [rule('additions * 2')], source: '' });
+    await applyRuleset(executor, home.organisation.id, {
+      definitions: [],
+      reviews: [],
+      rules: [rule('additions * 2')],
+      source: '',
+    });
   });
   expect(await saving).toEqual(['saved']);
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });

@@ -72,6 +72,7 @@ describe('an import', () => {
     expect(result).toEqual({
       repositories: 2,
       failedRepositories: [],
+      ignored: [],
       seen: 151,
       saved: 150,
       deleted: 0,
@@ -229,6 +230,7 @@ describe('an estimate', () => {
       ],
       total: { pullRequests: 150, requests: 7, points: 15, seconds: 15, atMost: false },
       failedRepositories: [],
+      ignored: [],
       finished: 0,
       asked: 1,
       budget: { cost: 1, limit: 5_000, remaining: world.github.limit?.remaining, resetAt: world.github.limit?.resetAt },
@@ -301,11 +303,12 @@ describe('an estimate', () => {
     ['long none: it waits for that', 0, 3_000 + 875],
   ])('counts any wait for points (there are %s)', (_, remaining, seconds) => {
     const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', isArchived: false, isFork: false };
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 12_500, pullRequestsUpdatedAt: 1 }],
         failedRepositories: [],
+        ignored: [],
         requests: 1,
         budget: { limit: 5_000, remaining, resetAt },
       },
@@ -317,11 +320,12 @@ describe('an estimate', () => {
   });
 
   test("of more than an hour's points includes a wait for each hour", () => {
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web' };
+    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', isArchived: false, isFork: false };
     const { total } = estimateOf(
       {
         repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
         failedRepositories: [],
+        ignored: [],
         requests: 1,
         budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 3_000 },
       },

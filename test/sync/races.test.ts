@@ -58,7 +58,14 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
   await sync(world.service, home, pullRequest);
-  const late = { id: read.id, fetchTicket: read.fetchTicket, from: read.score, score: 7, breakdown: '[]' };
+  const late = {
+    id: read.id,
+    fetchTicket: read.fetchTicket,
+    from: read.score,
+    score: 7,
+    breakdown: '[]',
+    reviewScores: null,
+  };
   await saveScores(database.executor, home.organisation.id, 1, [late]);
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 42 });
   expect(await scoreHistory(world.service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);

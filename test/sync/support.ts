@@ -214,5 +214,15 @@ export const rule = (value: string, expression = 'true', name = value): RuleDefi
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
 
-export const apply = ({ database }: Deps, { organisation }: TenantOnGithub, ...rules: RuleDefinition[]) =>
-  database.transaction(executor => applyRuleset(executor, organisation.id, { definitions: [], rules, source: '' }));
+export const apply = (deps: Deps, home: TenantOnGithub, ...rules: RuleDefinition[]) =>
+  applyReviews(deps, home, [], rules);
+
+export const applyReviews = (
+  { database }: Deps,
+  { organisation }: TenantOnGithub,
+  reviews: RuleDefinition[],
+  rules: RuleDefinition[] = [],
+) =>
+  database.transaction(executor =>
+    applyRuleset(executor, organisation.id, { definitions: [], reviews, rules, source: '' }),
+  );

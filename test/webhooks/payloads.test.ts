@@ -183,7 +183,7 @@ describe('what is not used', () => {
       ['issues', 'opened', 'issues opened'],
       ['an_event_of_tomorrow', undefined, 'an_event_of_tomorrow'],
       ['organization', 'member_invited', 'organization member_invited'],
-      ['repository', 'archived', 'repository archived'],
+      ['repository', 'publicized', 'repository publicized'],
       ['push', undefined, 'push'],
       ['push', 'On-demand test', 'push'],
       ['push', 'test on demand', 'push'],
@@ -241,6 +241,8 @@ describe('a requested comparison', () => {
     ['repository', 'renamed', 'at once'],
     ['repository', 'transferred', 'at once'],
     ['repository', 'deleted', 'at once'],
+    ['repository', 'archived', 'at once'],
+    ['repository', 'unarchived', 'at once'],
     ['organization', 'member_added', 'once members may be listed again'],
     ['organization', 'member_removed', 'once members may be listed again'],
   ])('a comparison becomes due after %s %s: %s', async (event, action, due) => {

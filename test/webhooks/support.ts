@@ -4,13 +4,13 @@ import { expect } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { type Service, webhookSecret } from '../support/service.ts';
 
-export interface WebhookReply {
+interface WebhookReply {
   status: number;
   message: string;
   headers: Record<string, unknown>;
 }
 
-export interface PostOptions {
+interface PostOptions {
   path?: string;
   guid?: string;
   secret?: string;

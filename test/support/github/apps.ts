@@ -4,7 +4,7 @@ import type { Hooks } from './webhooks.ts';
 import type { World } from './world.ts';
 
 /** Pages for people, and the exchange that registers an App: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest */
-export interface PageAnswer {
+interface PageAnswer {
   status: number;
   html?: string;
   location?: string;

@@ -11,7 +11,7 @@ import { Lag } from './lag.ts';
 import type { Repository } from './repository.ts';
 import { type Account, globalId } from './world.ts';
 
-export type ReviewState = 'APPROVED' | 'CHANGES_REQUESTED' | 'COMMENTED' | 'DISMISSED' | 'PENDING';
+type ReviewState = 'APPROVED' | 'CHANGES_REQUESTED' | 'COMMENTED' | 'DISMISSED' | 'PENDING';
 type Verdict = Exclude<ReviewState, 'DISMISSED'>;
 
 export interface Review {
@@ -21,6 +21,8 @@ export interface Review {
   state: ReviewState;
   body: string;
   submittedAt: number | null;
+  /** On lines of code. */
+  comments: number;
 }
 
 export interface ChangedFile {
@@ -103,7 +105,9 @@ export class PullRequest {
   files: ChangedFile[];
   mergedBy: Account | null;
   reviews: Review[] = [];
-  dismissals: { review: Review; previousState: ReviewState }[] = [];
+  dismissals: { review: Review; previousState: ReviewState; at: number }[] = [];
+  /** Null: of a team. */
+  reviewRequests: { reviewer: Account | null; at: number }[] = [];
   /** The webhook of its opening; undefined if it was added as history. */
   opened: PullRequestWebhook | undefined;
   readonly #lag = new Lag<PullRequest>();
@@ -280,12 +284,23 @@ export class PullRequest {
     return this.#emit('reopened', {});
   }
 
+  /** @param reviewer null: a team */
+  requestReview(reviewer: Account | null): PullRequestWebhook {
+    this.#touch();
+    this.reviewRequests = [...this.reviewRequests, { reviewer, at: this.updatedAt }];
+    return this.#emit('review_requested', {});
+  }
+
   /** Only its author sees a pending review: it has no time and no webhook. */
-  review(author: Account | null, state: Verdict = 'COMMENTED', body = ''): PullRequestWebhook | undefined {
+  review(
+    author: Account | null,
+    state: Verdict = 'COMMENTED',
+    { body = '', comments = 0 }: { body?: string; comments?: number } = {},
+  ): PullRequestWebhook | undefined {
     const { clock, world } = this.repository.organisation;
     const id = world.nextId('review');
     const submittedAt = state === 'PENDING' ? null : clock.now();
-    const review = { id, nodeId: globalId('PRR', this.repository.id, id), author, state, body, submittedAt };
+    const review = { id, nodeId: globalId('PRR', this.repository.id, id), author, state, body, submittedAt, comments };
     if (submittedAt !== null) this.#touch();
     this.reviews.push(review);
     return submittedAt === null ? undefined : reviewEvent(this, review, 'submitted', author);
@@ -305,7 +320,7 @@ export class PullRequest {
     const review = this.reviews.findLast(each => each.author === author && each.state !== 'PENDING');
     if (!review) throw new Error(`${author.login} has not reviewed ${this.url}`);
     this.#touch();
-    this.dismissals = [...this.dismissals, { review, previousState: review.state }];
+    this.dismissals = [...this.dismissals, { review, previousState: review.state, at: this.updatedAt }];
     review.state = 'DISMISSED';
     return reviewEvent(this, review, 'dismissed', by);
   }
@@ -327,7 +342,7 @@ export class PullRequest {
 
   /** An inline comment, which belongs to a review: it does not count in `comments`. */
   reviewComment(author: Account | null, body = 'An inline remark.'): PullRequestWebhook {
-    this.review(author, 'COMMENTED');
+    this.review(author, 'COMMENTED', { comments: 1 });
     return reviewCommentEvent(this, body, author);
   }
 

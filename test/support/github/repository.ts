@@ -15,7 +15,7 @@ export interface CheckRun {
   summary: string;
 }
 
-export type PullRequestOrder = 'createdAt' | 'updatedAt';
+type PullRequestOrder = 'createdAt' | 'updatedAt';
 
 const by = (order: PullRequestOrder) => (a: PullRequest, b: PullRequest) => a[order] - b[order] || a.id - b.id;
 
@@ -27,6 +27,7 @@ export class Repository {
   readonly createdAt: number;
   removed = false;
   archived = false;
+  fork = false;
   private = false;
   readonly pullRequests: PullRequest[] = [];
   /** GitHub ids of members who may not push. */
@@ -134,6 +135,16 @@ export class Repository {
     this.organisation = organisation;
     this.version++;
     return this.#emit('transferred', { changes: { owner: { from: { organization: organisationPayload(former) } } } });
+  }
+
+  archive(): WebhookEvent {
+    this.archived = true;
+    return this.#emit('archived', {});
+  }
+
+  unarchive(): WebhookEvent {
+    this.archived = false;
+    return this.#emit('unarchived', {});
   }
 
   /** Changes all pull requests with the label, but none of their times. So do the three below. */

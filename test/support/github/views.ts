@@ -131,7 +131,7 @@ function organisationView(organisation: Organisation) {
   };
 }
 
-export interface PullRequestArguments extends PageArguments {
+interface PullRequestArguments extends PageArguments {
   orderBy?: { field: 'COMMENTS' | 'CREATED_AT' | 'UPDATED_AT'; direction: 'ASC' | 'DESC' };
   states?: string[];
 }
@@ -158,6 +158,7 @@ function repositoryView(repository: Repository) {
     nameWithOwner: fullName,
     owner: () => organisationView(organisation),
     isArchived: repository.archived,
+    isFork: repository.fork,
     isPrivate: repository.private,
     url: `${organisation.world.webUrl}/${fullName}`,
     pullRequests: (wanted: PullRequestArguments, viewer: Viewer) => {
@@ -167,16 +168,20 @@ function repositoryView(repository: Repository) {
   };
 }
 
-const reviewView = ({ nodeId, author, state, body, submittedAt, id }: Review, repository: Repository) => ({
-  __typename: 'PullRequestReview',
-  id: nodeId,
-  fullDatabaseId: String(id),
-  author: accountView(author),
-  authorCanPushToRepository: canPush(author, repository),
-  state,
-  body,
-  submittedAt: optionalIsoTime(submittedAt),
-});
+const reviewView = (review: Review, repository: Repository) => {
+  const { nodeId, author, state, body, submittedAt, comments, id } = review;
+  return {
+    __typename: 'PullRequestReview',
+    id: nodeId,
+    fullDatabaseId: String(id),
+    author: accountView(author),
+    authorCanPushToRepository: canPush(author, repository),
+    state,
+    body,
+    submittedAt: optionalIsoTime(submittedAt),
+    comments: { totalCount: comments },
+  };
+};
 
 /** Members of the organisation may, unless they are the repository's readers. */
 const canPush = (account: Account | null, { organisation, readers }: Repository): boolean =>
@@ -257,18 +262,27 @@ function viewOf(pullRequest: PullRequest) {
     timelineItems: ({ itemTypes, ...page }: PageArguments & { itemTypes?: string[] }) =>
       connection(
         [
-          ...pullRequest.dismissals.map(({ review, previousState }) => ({
+          ...pullRequest.dismissals.map(({ review, previousState, at }) => ({
             type: 'REVIEW_DISMISSED_EVENT',
             __typename: 'ReviewDismissedEvent',
+            createdAt: isoTime(at),
             previousReviewState: previousState,
             review: reviewView(review, repository),
+          })),
+          ...pullRequest.reviewRequests.map(({ reviewer, at }) => ({
+            type: 'REVIEW_REQUESTED_EVENT',
+            __typename: 'ReviewRequestedEvent',
+            createdAt: isoTime(at),
+            requestedReviewer: reviewer === null ? { __typename: 'Team' } : accountView(reviewer),
           })),
           ...pullRequest.readyTimes.map(time => ({
             type: 'READY_FOR_REVIEW_EVENT',
             __typename: 'ReadyForReviewEvent',
             createdAt: isoTime(time),
           })),
-        ].filter(({ type }) => itemTypes?.includes(type)),
+        ]
+          .filter(({ type }) => itemTypes?.includes(type))
+          .sort((one, other) => Date.parse(one.createdAt) - Date.parse(other.createdAt)),
         page,
         item => item,
       ),

@@ -12,7 +12,7 @@ export interface Delivery {
   answer: string;
 }
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   guid?: string;
   /** Override GitHub's own headers, to forge or break them. */
   headers?: Record<string, string>;

@@ -1,0 +1,327 @@
+import { eq, sql } from 'drizzle-orm';
+import { afterEach, describe, expect, test } from 'vitest';
+import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
+import { repositories } from '../../src/database/schema.ts';
+import { listTotals } from '../../src/database/standings.ts';
+import { formatId } from '../../src/ids.ts';
+import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { runJson } from '../commands/support.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { post } from '../webhooks/support.ts';
+import { compare, compareOnly, fetchedSync, stored, storedPullRequests, sync, waitingSyncs } from './support.ts';
+
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+afterEach(() => world.github.clearFaults());
+
+/** Changes the setting with the command. The organisation of `home` stays as a turn that began before has it. */
+const settings = ({ organisation }: TenantOnGithub, ...options: string[]) =>
+  runJson({ DATABASE_URL: world.service.database.url }, 'organisation', 'settings', organisation.login, ...options);
+
+/** An organisation whose repositories `web` and `sandbox-1` are stored, with a pull request each, and compared. */
+async function twoRepositories() {
+  const home = await world.newTenant();
+  const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
+  const [inWeb, inSandbox] = [web.openPullRequest(), sandbox.openPullRequest()];
+  await importPullRequests(world.service, home.organisation);
+  world.github.clock.advance(120);
+  await compare(world, home);
+  return { home, web, sandbox, inWeb, inSandbox };
+}
+
+async function withIgnoredSandbox() {
+  const parts = await twoRepositories();
+  await settings(parts.home, '--ignore', 'sandbox-*');
+  await compare(world, parts.home);
+  return parts;
+}
+
+/** Why each is not tracked, by name without the owner: null if it has left. */
+async function untracked({ organisation }: TenantOnGithub): Promise<Record<string, string | null>> {
+  const rows = await world.service.database.executor
+    .select()
+    .from(repositories)
+    .where(eq(repositories.organisationId, organisation.id));
+  const left = rows.filter(({ leftAt }) => leftAt !== null);
+  return Object.fromEntries(left.map(({ name, ignoredBecause }) => [name.split('/')[1], ignoredBecause]));
+}
+
+/** Names of the repositories that standings count. */
+async function countedRepositories({ organisation }: TenantOnGithub): Promise<string[]> {
+  const period = { by: 'created', from: undefined, until: undefined } as const;
+  const totals = await listTotals(world.service.database.executor, organisation.id, 'repositories', period, {
+    withIdle: false,
+  });
+  return totals.map(({ name }) => name.split('/')[1] ?? '');
+}
+
+const idOf = async (home: TenantOnGithub, pullRequest: PullRequest) =>
+  formatId('pr', (await stored(world.service, home, pullRequest))?.id ?? '');
+
+async function workOff({ organisation }: TenantOnGithub): Promise<void> {
+  const work = createRequestWorker(world.service, organisation.id);
+  while (await work());
+}
+
+const trackedMessage = 'Ignored: this organisation does not track this repository.';
+
+describe('what is ignored', () => {
+  const whyIgnored = createIgnore({
+    ignoredGlobs: ['sandbox-*', '{lab,old}?'],
+    ignoresArchived: true,
+    ignoresForks: true,
+  });
+  const plain = { isArchived: false, isFork: false };
+
+  test.each([
+    ['web', plain, undefined],
+    ['Sandbox-1', plain, 'its name matches sandbox-*'],
+    ['old1', plain, 'its name matches {lab,old}?'],
+    ['old', plain, undefined],
+    ['web', { ...plain, isArchived: true }, 'it is archived'],
+    ['web', { ...plain, isFork: true }, 'it is a fork'],
+  ])('%s, %o: %s', (name, facts, reason) => {
+    expect(whyIgnored({ name, ...facts })).toBe(reason);
+  });
+
+  test('archived repositories and forks are tracked unless the setting says otherwise', () => {
+    const tracksAll = createIgnore({ ignoredGlobs: [], ignoresArchived: false, ignoresForks: false });
+    expect(tracksAll({ name: 'web', isArchived: true, isFork: true })).toBeUndefined();
+  });
+
+  test.each([
+    ['Sandbox-*', 'sandbox-*'],
+    ['ACME/sandbox-*', 'sandbox-*'],
+  ])('a glob is stored without the owner and in lower case: %s', (text, glob) => {
+    expect(parseGlob('acme', text)).toBe(glob);
+  });
+
+  test.each([
+    '',
+    'other/web',
+    'acme/',
+    '**/web',
+    'a b',
+    '!web',
+    '{a,b',
+    '[z-a]',
+    'a'.repeat(201),
+    'a\0',
+    '\u001b[2J',
+    "'",
+  ])('a glob that can match no name is refused: %j', text => {
+    expect(() => parseGlob('acme', text)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+  });
+});
+
+describe('a repository that is ignored', () => {
+  test('the next comparison marks it, and neither lists nor fetches it, now or later', async () => {
+    const { home, sandbox, inSandbox } = await twoRepositories();
+    await settings(home, '--ignore', 'sandbox-*');
+    inSandbox.edit({ title: 'Changed' });
+    sandbox.openPullRequest();
+    expect(await compare(world, home)).toBe(1);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
+    expect(await compare(world, home)).toBe(1);
+  });
+
+  test('it does not count and shows no check runs, but its pull requests stay in lists', async () => {
+    const { home, inWeb } = await withIgnoredSandbox();
+    expect(await countedRepositories(home)).toEqual(['web']);
+    const { executor } = world.service.database;
+    const published = await findCheckRunsToPublish(executor, home.organisation.id, { minSeconds: 0, limit: 10 });
+    expect(published.map(({ id }) => formatId('pr', id))).toEqual([await idOf(home, inWeb)]);
+    const { body } = await world.client.get('/2025-04/pull-requests', home.token);
+    expect((body as unknown as { data: object[] }).data).toHaveLength(2);
+  });
+
+  test('the sweep leaves it out', async () => {
+    const { home, inWeb } = await withIgnoredSandbox();
+    const { executor } = world.service.database;
+    const { id } = home.organisation;
+    await executor.execute(sql`
+      update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
+    await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
+    await compareOnly(world, home);
+    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
+    await workOff(home);
+  });
+
+  test('its webhooks are ignored, and say so', async () => {
+    const { home, sandbox, inSandbox } = await withIgnoredSandbox();
+    const events = [
+      inSandbox.edit({ title: 'Changed' }),
+      sandbox.openPullRequest().opened ?? { event: '' },
+      inSandbox.comment(world.github.account(`grace-${home.acme.login}`)),
+    ];
+    for (const event of events) {
+      expect(await post(world.service, event)).toMatchObject({ status: 200, message: trackedMessage });
+    }
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    const { rows } = await world.service.database.executor.execute(
+      sql`select from webhook_deliveries where organisation_id = ${home.organisation.id}`,
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('a renamed label fetches none of its pull requests', async () => {
+    const home = await world.newTenant();
+    const sandbox = home.acme.repository('sandbox-1');
+    sandbox.openPullRequest({ labels: ['bug'] });
+    await importPullRequests(world.service, home.organisation);
+    await settings(home, '--ignore', 'sandbox-*');
+    await compare(world, home);
+    await post(world.service, sandbox.renameLabel('bug', 'defect'));
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
+  });
+
+  test('one that is not known yet is fetched once, for its first webhook, and nothing of it is kept', async () => {
+    const home = await world.newTenant();
+    await settings(home, '--ignore', 'sandbox-*');
+    const sandbox = home.acme.repository('sandbox-1');
+    const early = sandbox.openPullRequest();
+    expect((await post(world.service, early.opened ?? { event: '' })).status).toBe(202);
+    await workOff(home);
+    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await post(world.service, early.edit({ title: 'Changed' }))).toMatchObject({ message: trackedMessage });
+  });
+
+  test('a PUT sync is answered with 404 and the reason, and asks GitHub nothing', async () => {
+    const { home, inSandbox, inWeb } = await withIgnoredSandbox();
+    const before = world.github.count();
+    const put = async (pullRequest: PullRequest) =>
+      world.client.put(`/2025-04/pull-requests/${await idOf(home, pullRequest)}/sync`, home.token);
+    const refusal = {
+      status: 404,
+      body: {
+        message: 'The organisation ignores the repository of this pull request; the stored copy is unchanged.',
+      },
+    };
+    expect(await put(inSandbox)).toMatchObject(refusal);
+    expect(world.github.count()).toBe(before);
+    const [own, ignored] = await Promise.all([put(inWeb), put(inSandbox)]);
+    expect([own.status, ignored.status]).toEqual([200, 404]);
+  });
+
+  test('an import leaves it out, marks it, and refuses to import it by its name', async () => {
+    const { home } = await twoRepositories();
+    await settings(home, '--ignore', 'sandbox-*');
+    const before = world.github.count('PullRequestList');
+    const result = await importPullRequests(world.service, { ...home.organisation, ignoredGlobs: ['sandbox-*'] });
+    expect(result).toMatchObject({ repositories: 1, ignored: [{ name: 'sandbox-1' }] });
+    expect(world.github.count('PullRequestList')).toBe(before + 1);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
+    await expect(
+      importPullRequests(
+        world.service,
+        { ...home.organisation, ignoredGlobs: ['sandbox-*'] },
+        { repositories: ['sandbox-1'] },
+      ),
+    ).rejects.toThrow(/^The organisation ignores acme-\d+\/sandbox-1: its name matches sandbox-\*\.$/);
+  });
+
+  test('one that GitHub then deletes has left, and is ignored no more', async () => {
+    const { home, sandbox } = await withIgnoredSandbox();
+    sandbox.remove();
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': null });
+  });
+
+  test('one that is renamed costs later comparisons nothing', async () => {
+    const { home, sandbox } = await withIgnoredSandbox();
+    sandbox.rename('sandbox-2');
+    expect([await compare(world, home), await compare(world, home)]).toEqual([1, 1]);
+  });
+});
+
+describe('archived repositories', () => {
+  test('are ignored from their webhook on, and tracked again once they are no longer archived', async () => {
+    const { home, sandbox, inSandbox } = await twoRepositories();
+    await settings(home, '--ignore-archived');
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({});
+    expect((await post(world.service, sandbox.archive())).status).toBe(202);
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is archived' });
+    expect((await post(world.service, sandbox.unarchive())).status).toBe(202);
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({});
+    expect(await sync(world.service, home, inSandbox)).toEqual(['saved']);
+  });
+});
+
+describe('forks', () => {
+  test('are ignored by a fetch, too', async () => {
+    const { home, sandbox, inWeb, inSandbox } = await twoRepositories();
+    sandbox.fork = true;
+    await settings(home, '--ignore-forks');
+    home.organisation.ignoresForks = true;
+    expect(await sync(world.service, home, inWeb, inSandbox)).toEqual(['saved', 'ignored']);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is a fork' });
+  });
+});
+
+describe('a repository that is tracked again', () => {
+  test('comes back with the next comparison: what was known, what was met meanwhile, and its new name', async () => {
+    const { home, sandbox, inSandbox } = await withIgnoredSandbox();
+    inSandbox.edit({ title: 'Changed' });
+    const opened = sandbox.openPullRequest();
+    sandbox.rename('playground');
+    await settings(home, '--ignore', 'playground', '--unignore', 'sandbox-*');
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches playground' });
+    await settings(home, '--unignore', 'playground');
+    world.github.clock.advance(120);
+    await compare(world, home);
+    expect(await untracked(home)).toEqual({});
+    expect(await settings(home)).toMatchObject({ ignored_repositories: [] });
+    expect((await countedRepositories(home)).toSorted()).toEqual(['playground', 'web']);
+    expect(await stored(world.service, home, inSandbox)).toMatchObject({
+      title: 'Changed',
+      url: expect.stringContaining('/playground/pull/'),
+    });
+    expect(await stored(world.service, home, opened)).toBeDefined();
+  });
+
+  test('brings the pull requests that were fetched and not kept, however old they are', async () => {
+    const home = await world.newTenant();
+    await settings(home, '--ignore', 'sandbox-*');
+    const sandbox = home.acme.repository('sandbox-1');
+    const early = sandbox.openPullRequest({ createdAt: 1_500_000_000, updatedAt: 1_500_000_000 });
+    home.organisation.ignoredGlobs = ['sandbox-*'];
+    expect(await sync(world.service, home, early)).toEqual(['ignored']);
+    await settings(home, '--unignore', 'sandbox-*');
+    // Nothing in the repository is new.
+    await world.service.database.executor.execute(sql`
+      update organisations set created_at = now() + interval '10 days' where id = ${home.organisation.id}`);
+    world.github.clock.advance(120);
+    await compare(world, home);
+    expect(await stored(world.service, home, early)).toBeDefined();
+  });
+
+  test('nothing is lost if the setting is taken back while GitHub answers', async () => {
+    const { home, inSandbox } = await withIgnoredSandbox();
+    inSandbox.edit({ title: 'Changed' });
+    const early = await fetchedSync(
+      world.service,
+      { ...home, organisation: { ...home.organisation, ignoredGlobs: ['sandbox-*'] } },
+      inSandbox,
+    );
+    await settings(home, '--unignore', 'sandbox-*');
+    expect(await early.save()).toBe('saved');
+    expect(await stored(world.service, home, inSandbox)).toMatchObject({ title: 'Changed' });
+  });
+
+  test('a fetch from before the setting does not track it again', async () => {
+    const { home, inSandbox } = await twoRepositories();
+    inSandbox.edit({ title: 'Changed' });
+    const early = await fetchedSync(world.service, home, inSandbox);
+    await settings(home, '--ignore', 'sandbox-*');
+    await compareOnly(world, home);
+    await early.save();
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
+    await workOff(home);
+  });
+});

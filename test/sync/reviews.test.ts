@@ -1,0 +1,307 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import type { Executor } from '../../src/database/client.ts';
+import { addErased } from '../../src/database/erased-people.ts';
+import { eraseMembers } from '../../src/database/erasure.ts';
+import { findMembersByLogin, saveMembers } from '../../src/database/members.ts';
+import { lockOrganisation } from '../../src/database/organisations.ts';
+import { finishRange, leaseRanges, saveScores, splitRemainder } from '../../src/database/rescore-ranges.ts';
+import { changes, members, pullRequests } from '../../src/database/schema.ts';
+import { drawTicket } from '../../src/database/tickets.ts';
+import { formatId } from '../../src/ids.ts';
+import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { rescoreBatch } from '../../src/sync/rescore.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { apply, applyReviews, fetchedSync, lockWaits, rule, scoreHistory, stored, sync, waitUntil } from './support.ts';
+
+const world = await startWorld();
+const { service } = world;
+
+/** An organisation with the pull request of a member, and another member, who reviews it. */
+async function newHome(...reviews: RuleDefinition[]) {
+  const home = await world.newTenant();
+  const { acme, organisation } = home;
+  const [author, bob] = ['author', 'bob'].map(name => acme.member(`${name}-of-${acme.login}`)) as [Person, Person];
+  const pullRequest = acme.repository('web').openPullRequest({ author, additions: 7 });
+  const join = (executor: Executor, ...people: Person[]) => {
+    const profiles = people.map(({ id, login }) => ({ githubId: id, login, name: login, photoUrl: '' }));
+    return drawTicket(executor).then(ticket => saveMembers(executor, organisation.id, ticket, profiles));
+  };
+  if (reviews.length > 0) await applyReviews(service, home, reviews);
+  const idOf = async ({ login }: Person) => {
+    const [person] = await findMembersByLogin(service.database.executor, organisation.id, login);
+    return person === undefined ? null : formatId('mem', person.id);
+  };
+  return { home, author, bob, pullRequest, join, idOf };
+}
+type Person = ReturnType<TenantOnGithub['acme']['member']>;
+
+interface ReviewScore {
+  reviewer: string | null;
+  member: string | null;
+  score: number;
+}
+
+async function reviewScores(home: TenantOnGithub, pullRequest: PullRequest): Promise<ReviewScore[] | null> {
+  const row = await stored(service, home, pullRequest);
+  return JSON.parse(row?.reviewScores ?? 'null');
+}
+
+/** As PostgreSQL has it. */
+async function reviewScoresText(pullRequest: PullRequest) {
+  const [row] = await service.database.executor
+    .select({ text: sql<string | null>`${pullRequests.reviewScores}::text` })
+    .from(pullRequests)
+    .where(eq(pullRequests.githubId, pullRequest.id));
+  return row?.text;
+}
+
+async function rescore({ organisation }: TenantOnGithub): Promise<void> {
+  while ((await rescoreBatch(service, organisation.id)) > 0);
+}
+
+/** Runs `change` after the pull request was fetched and scored, and before it is saved. */
+async function syncAcross(home: TenantOnGithub, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
+  let saving: Promise<unknown> | undefined;
+  await service.database.transaction(async executor => {
+    await lockOrganisation(executor, home.organisation.id, 'exclusive');
+    saving ??= sync(service, home, wanted);
+    await waitUntil(async () => (await lockWaits(service)) === 1);
+    await change(executor);
+  });
+  expect(await saving).toEqual(['saved']);
+}
+
+const byMembers = [rule('5', 'reviewer_is_member'), rule('1', 'true', 'anybody')];
+
+describe('a stored reviewer', () => {
+  test('is a member by id and login, nobody without a name, or a bot', async () => {
+    const { home, bob, pullRequest, join, idOf } = await newHome(
+      rule('3', 'verdict == "approved"'),
+      rule('review_comments', 'true'),
+      rule('1', 'reviewer_is_bot'),
+    );
+    await join(service.database.executor, bob);
+    const { github } = world;
+    pullRequest.requestReview(bob);
+    pullRequest.review(bob, 'APPROVED', { comments: 2 });
+    pullRequest.review(github.account('stranger'), 'APPROVED');
+    pullRequest.review(github.account('linter', { type: 'Bot' }), 'COMMENTED');
+    await sync(service, home, pullRequest);
+    const at = github.clock.now();
+    const nobody = { member: null, login: null, isBot: false, verdict: 'approved', comments: 0, firstReviewAt: at };
+    expect((await stored(service, home, pullRequest))?.reviewers).toEqual([
+      { ...nobody, member: await idOf(bob), login: bob.login, comments: 2, requestedAt: at, mayWrite: true },
+      { ...nobody, requestedAt: null, mayWrite: false },
+      { ...nobody, login: 'linter', isBot: true, verdict: 'commented', requestedAt: null, mayWrite: false },
+    ]);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([
+      { reviewer: bob.login, member: await idOf(bob), score: 5 },
+      { reviewer: null, member: null, score: 3 },
+      { reviewer: 'linter', member: null, score: 1 },
+    ]);
+    expect(await stored(service, home, pullRequest)).toMatchObject({ score: 0, scoreBreakdown: '[]' });
+  });
+
+  test('who has left, or has another login since, keeps their points by their id', async () => {
+    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    const former = bob.login;
+    await sync(service, home, pullRequest);
+    await service.database.executor.update(members).set({ leftAt: sql`now()` }).where(eq(members.githubId, bob.id));
+    bob.login = `${former}-renamed`;
+    const member = await idOf({ ...bob, login: former });
+    // As for authors: the login is that of the fetch.
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: former, member, score: 6 }]);
+    await sync(service, home, pullRequest);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: bob.login, member, score: 6 }]);
+  });
+
+  test('is a member once the pull request is fetched after they joined', async () => {
+    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    pullRequest.review(bob, 'APPROVED');
+    await sync(service, home, pullRequest);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: null, member: null, score: 1 }]);
+    await join(service.database.executor, bob);
+    await sync(service, home, pullRequest);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ member: await idOf(bob), score: 6 }]);
+  });
+
+  test('who becomes a member while it is being saved is one', async () => {
+    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    pullRequest.review(bob, 'APPROVED');
+    await syncAcross(home, pullRequest, executor => join(executor, bob));
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ member: await idOf(bob), score: 6 }]);
+  });
+
+  test('who is erased while it is being saved is none', async () => {
+    const { home, bob, pullRequest, join } = await newHome(...byMembers);
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    await syncAcross(home, pullRequest, executor => addErased(executor, home.organisation.id, [bob.id]));
+    expect(await stored(service, home, pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
+  });
+
+  test('who is renamed while it is being saved has the login of the fetch', async () => {
+    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    const fetched = await fetchedSync(service, home, pullRequest);
+    const renamed = { ...bob, login: `${bob.login}-2` };
+    await join(service.database.executor, renamed);
+    expect(await fetched.save()).toBe('saved');
+    expect(await reviewScores(home, pullRequest)).toMatchObject([
+      { reviewer: bob.login, member: await idOf(renamed), score: 6 },
+    ]);
+  });
+});
+
+describe('points for reviews', () => {
+  test('follow the rules: new ones, and none, while scores stay without a change', async () => {
+    const { home, bob, pullRequest, join } = await newHome();
+    await join(service.database.executor, bob);
+    const { executor } = service.database;
+    const other = home.acme.repository('web').openPullRequest({ author: pullRequest.author });
+    pullRequest.review(bob, 'APPROVED');
+    await apply(service, home, rule('additions'));
+    await sync(service, home, pullRequest, other);
+    expect(await reviewScores(home, pullRequest)).toBeNull();
+    const versions = async () =>
+      [pullRequest, other].map(async wanted => (await stored(service, home, wanted))?.changedBy);
+    const [before, ofOther] = await Promise.all(await versions());
+
+    await applyReviews(service, home, byMembers, [rule('additions')]);
+    await rescore(home);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 6 }]);
+    const [after, ofOtherAfter] = await Promise.all(await versions());
+    expect(after).not.toBe(before);
+    // Nobody has reviewed it.
+    expect(ofOtherAfter).toBe(ofOther);
+    const isOfOrganisation = eq(changes.organisationId, home.organisation.id);
+    const told = () => executor.$count(changes, and(isOfOrganisation, sql`transaction::text = ${after}`));
+    expect(await told()).toBe(1);
+
+    await apply(service, home, rule('additions'));
+    await rescore(home);
+    expect(await stored(service, home, pullRequest)).toMatchObject({ score: 7, reviewScores: null });
+    expect(await scoreHistory(service, home)).toEqual(['null → 7 (pull_request, 1)', 'null → 0 (pull_request, 1)']);
+  });
+
+  test('are saved and cleared side by side, and not if the pull request was fetched since', async () => {
+    const { home, pullRequest } = await newHome();
+    const web = home.acme.repository('web');
+    const all = [pullRequest, ...Array.from({ length: 3 }, () => web.openPullRequest({ author: pullRequest.author }))];
+    await sync(service, home, ...all);
+    const rows = await Promise.all(all.map(each => stored(service, home, each)));
+    const scores = ['[{"a":1}]', null, '[{"b":"\\n"}]', '[{"late":1}]'].map((given, index) => ({
+      id: rows[index]?.id ?? '',
+      fetchTicket: String(Number(rows[index]?.fetchTicket) - (index === 3 ? 1 : 0)),
+      from: 0,
+      score: 0,
+      breakdown: '[]',
+      reviewScores: given,
+    }));
+    const save = (given: typeof scores) => saveScores(service.database.executor, home.organisation.id, 0, given);
+    const saved = async () => Promise.all(all.map(async each => (await stored(service, home, each))?.reviewScores));
+    await save(scores);
+    expect(await saved()).toEqual(['[{"a":1}]', null, '[{"b":"\\n"}]', null]);
+    await save(scores.map(each => ({ ...each, reviewScores: null })));
+    expect(await saved()).toEqual([null, null, null, null]);
+  });
+
+  test('are none as long as a release that does not know reviewers has saved the pull request last', async () => {
+    const { home, bob, pullRequest, join } = await newHome(...byMembers);
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    await sync(service, home, pullRequest);
+    await service.database.executor
+      .update(pullRequests)
+      .set({ factsVersion: 2 })
+      .where(eq(pullRequests.organisationId, home.organisation.id));
+    await applyReviews(service, home, [rule('7')]);
+    await rescore(home);
+    expect(await reviewScores(home, pullRequest)).toBeNull();
+    await sync(service, home, pullRequest);
+    expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 7 }]);
+  });
+});
+
+describe('erasing a person', () => {
+  test('removes their reviews and points, and leaves those of others as they were written', async () => {
+    const mimicry = `reviewer != '","member":"' && title != '{"reviewer":"x","member":"mem_1"} \\\\ \\u2028 é'`;
+    const { home, bob, pullRequest, join, idOf } = await newHome(rule('4', mimicry));
+    const carol = home.acme.member(`carol-of-${home.acme.login}`);
+    await join(service.database.executor, bob, carol);
+    const web = home.acme.repository('web');
+    const hers = web.openPullRequest({ author: pullRequest.author });
+    const other = web.openPullRequest({ author: pullRequest.author });
+    for (const each of [bob, carol]) pullRequest.review(each, 'APPROVED');
+    pullRequest.review(world.github.account('passer-by'), 'COMMENTED');
+    hers.review(bob, 'COMMENTED');
+    other.review(carol, 'COMMENTED');
+    await sync(service, home, pullRequest, hers, other);
+    const before = await stored(service, home, pullRequest);
+    const [ofBob, ofCarol, ofNobody] = (JSON.parse(before?.reviewScores ?? '') as object[]).map(entry =>
+      JSON.stringify(entry),
+    );
+    expect(await reviewScoresText(pullRequest)).toBe(`[${ofBob},${ofCarol},${ofNobody}]`);
+    const changedBefore = (await stored(service, home, other))?.changedBy;
+    const id = await idOf(bob);
+
+    const { database } = service;
+    const people = await findMembersByLogin(database.executor, home.organisation.id, bob.login);
+    expect(await eraseMembers(database, home.organisation.id, people)).toEqual({
+      pullRequests: 0,
+      assignments: 0,
+      reviews: 2,
+    });
+    // At once, before anything is scored again.
+    const after = await stored(service, home, pullRequest);
+    expect(await reviewScoresText(pullRequest)).toBe(`[${ofCarol},${ofNobody}]`);
+    expect(after?.reviewers).toEqual(before?.reviewers?.slice(1));
+    expect(after?.changedBy).not.toBe(before?.changedBy);
+    expect(await stored(service, home, hers)).toMatchObject({ reviewers: [], reviewScores: null });
+    expect((await stored(service, home, other))?.changedBy).toBe(changedBefore);
+    const told = eq(changes.organisationId, home.organisation.id);
+    expect(await database.executor.$count(changes, and(told, sql`transaction::text = ${after?.changedBy}`))).toBe(2);
+    await rescore(home);
+    // They reviewed it on GitHub all the same.
+    await sync(service, home, pullRequest, hers, other);
+    expect(await stored(service, home, pullRequest)).toMatchObject({
+      reviewScores: after?.reviewScores,
+      reviewers: after?.reviewers,
+    });
+    const { rows } = await database.executor.execute(sql`
+      select from pull_requests where organisation_id = ${home.organisation.id}
+        and (to_jsonb(pull_requests)::text like ${`%${bob.login}%`} or reviewers::text like ${`%${id}%`})`);
+    expect(rows).toEqual([]);
+  });
+
+  test('does not tell clients of a change if reviews give no points', async () => {
+    const { home, bob, pullRequest, join } = await newHome();
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    await sync(service, home, pullRequest);
+    const before = await stored(service, home, pullRequest);
+    const people = await findMembersByLogin(service.database.executor, home.organisation.id, bob.login);
+    expect(await eraseMembers(service.database, home.organisation.id, people)).toMatchObject({ reviews: 1 });
+    expect(await stored(service, home, pullRequest)).toEqual({ ...before, reviewers: [] });
+  });
+
+  test('discards scores that were being calculated from what was stored before', async () => {
+    const { home, bob, pullRequest, join } = await newHome();
+    await join(service.database.executor, bob);
+    pullRequest.review(bob, 'APPROVED');
+    await sync(service, home, pullRequest);
+    await applyReviews(service, home, byMembers);
+    const { database } = service;
+    const { id } = home.organisation;
+    await database.transaction(executor => splitRemainder(executor, id));
+    const [range] = await database.transaction(executor => leaseRanges(executor, id, 8));
+    if (range === undefined) throw new Error('nothing to score');
+    await eraseMembers(database, id, await findMembersByLogin(database.executor, id, bob.login));
+    expect(await database.transaction(executor => finishRange(executor, id, range, undefined))).toBe(false);
+  });
+});
