@@ -1,7 +1,14 @@
 /** The JSON Schema of rules files, with which editors complete and check them. `rules check` checks the rest. */
 import { readFileSync } from 'node:fs';
 import { type TSchema, Type } from '@sinclair/typebox';
-import { type FactName, type FactType, factNames, factTable } from '../src/scoring/facts.ts';
+import { maxReviewers } from '../src/pull-request.ts';
+import {
+  type FactName,
+  type FactType,
+  factTable,
+  pullRequestFactNames,
+  reviewFactNames,
+} from '../src/scoring/facts.ts';
 import { definitionLimits } from '../src/scoring/language/definitions.ts';
 import { expressionLimits } from '../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../src/scoring/ruleset.ts';
@@ -121,19 +128,35 @@ const Rule = Type.Object(
   closed,
 );
 
+const facts = (names: readonly FactName[]) =>
+  Object.fromEntries(names.map(name => [name, Type.Optional(factSchema(name))]));
+
+const score = Type.Union([Type.Integer(), Type.String({ pattern: '^[-+]?\\d{1,10}$' })], {
+  description: 'The score that the rules must give.',
+});
+
 const Test = Type.Object(
   {
     name: anyScalar('What the test shows.'),
-    pull_request: Type.Object(Object.fromEntries(factNames.map(name => [name, Type.Optional(factSchema(name))])), {
+    pull_request: Type.Object(facts(pullRequestFactNames), {
       ...closed,
       description:
         'The facts that matter. The others are 0, empty, false or absent, the state open; what follows from given ones is worked out.',
     }),
-    score: Type.Union([Type.Integer(), Type.String({ pattern: '^[-+]?\\d{1,10}$' })], {
-      description: 'The score that the rules must give.',
-    }),
+    reviews: Type.Optional(
+      Type.Union(
+        [
+          Type.Array(Type.Object({ ...facts(reviewFactNames), score }, closed), { maxItems: maxReviewers }),
+          Type.Null(),
+        ],
+        {
+          description: 'Its reviews: the facts of each that matter, and the score that it must get.',
+        },
+      ),
+    ),
+    score: Type.Optional(score),
   },
-  closed,
+  { ...closed, anyOf: [{ required: ['score'] }, { required: ['reviews'] }] },
 );
 
 const Definitions = Type.Record(
@@ -155,6 +178,11 @@ export const RulesFile = Type.Object(
       maxItems: ruleLimits.rules,
       description: 'The rules, in the order in which the breakdown shows them.',
     }),
+    reviews: Type.Optional(
+      Type.Union([Type.Array(Rule, { maxItems: ruleLimits.rules }), Type.Null()], {
+        description: 'Rules that give points to the people who reviewed a pull request.',
+      }),
+    ),
     tests: Type.Optional(
       Type.Union([Type.Array(Test), Type.Null()], {
         description: 'Pull requests and the scores that they must have; `rules check` runs them.',

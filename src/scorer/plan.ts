@@ -5,10 +5,10 @@ import { countPullRequests } from '../database/pull-requests.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
 import { getRuleset } from '../database/rules.ts';
 import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../database/snapshot.ts';
-import { type Audit, createAudit } from '../scoring/plan/audit.ts';
+import { type Audit, createAudit, createReviewAudit, type ReviewAudit } from '../scoring/plan/audit.ts';
 import { createPlan } from '../scoring/plan/plan.ts';
 import { compareRules } from '../scoring/plan/rule-changes.ts';
-import type { Ruleset } from '../scoring/ruleset.ts';
+import type { RuleKind, Ruleset } from '../scoring/ruleset.ts';
 import type { Work } from './work.ts';
 
 /** An audit of more pull requests reads a sample: its shares are off by about one percentage point at most. */
@@ -32,8 +32,10 @@ async function visit(
   }
 }
 
+type Visitor = Pick<Audit | ReviewAudit, 'facts' | 'add'>;
+
 /** Gives audits the same pull requests. @returns how many are stored */
-async function runAudits(work: Work, executor: Executor, organisationId: string, audits: readonly Audit[]) {
+async function runAudits(work: Work, executor: Executor, organisationId: string, audits: readonly Visitor[]) {
   const stored = await countPullRequests(executor, organisationId);
   const share = Math.min(1, maxAudited / Math.max(1, stored));
   const facts = new Set(audits.flatMap(audit => [...audit.facts]));
@@ -43,20 +45,34 @@ async function runAudits(work: Work, executor: Executor, organisationId: string,
   return stored;
 }
 
-/** Searches rules for ways to game them. Writes nothing. */
+const hasReviews = ({ reviews }: Ruleset) => reviews.length > 0;
+
+/** Searches rules for ways to game them. Writes nothing. @returns `reviews`: null if no rules are for them */
 export function audit(work: Work, { organisationId, ruleset }: { organisationId: string; ruleset: Ruleset }) {
   return readSnapshot(
     work.database,
     async executor => {
       const audit = createAudit(ruleset);
-      const stored = await runAudits(work, executor, organisationId, [audit]);
-      return { stored, ...audit.result() };
+      const reviews = hasReviews(ruleset) ? createReviewAudit(ruleset) : null;
+      const stored = await runAudits(work, executor, organisationId, reviews === null ? [audit] : [audit, reviews]);
+      return { stored, ...audit.result(), reviews: reviews?.result() ?? null };
     },
     work.signal,
   );
 }
 
-/** Scores all stored pull requests by the rules in force and by others, in one snapshot. Writes nothing. */
+/** Both sides of a comparison, once they have seen the pull requests. */
+function compareAudited<Result>(stored: number, [before, after]: readonly { result(): Result }[]) {
+  return before === undefined || after === undefined
+    ? null
+    : { stored, before: before.result(), after: after.result() };
+}
+
+/**
+ * Scores all stored pull requests by the rules in force and by others, in one snapshot. Writes nothing.
+ *
+ * @returns `reviews`: the same of them, null if neither side has rules for them
+ */
 export function plan(
   work: Work,
   { organisationId, ruleset, withAudit }: { organisationId: string; ruleset: Ruleset; withAudit: boolean },
@@ -67,21 +83,31 @@ export function plan(
       const { rulesetVersion: version } = await getOrganisation(executor, organisationId);
       // Not the stored scores: they may still be those of an earlier version.
       const inForce = await getRuleset(executor, organisationId, version);
-      const { outdated, total } = await countOutdated(executor, organisationId);
+      const outdated = await countOutdated(executor, organisationId);
       await work.turn();
-      const plan = createPlan(inForce, ruleset, () => work.alive());
-      await visit(work, readFacts(executor, organisationId, createFactsReader(plan.facts)), ({ id, memberId, facts }) =>
-        plan.add(id, memberId, facts),
-      );
-      const audits = withAudit ? [createAudit(inForce), createAudit(ruleset)] : [];
-      const stored = withAudit ? await runAudits(work, executor, organisationId, audits) : total;
-      const [before, after] = audits.map(audit => audit.result());
+      const sides = [inForce, ruleset];
+      const planOf = (of: RuleKind) => createPlan(inForce, ruleset, of, () => work.alive());
+      const plan = planOf('rules');
+      const reviewPlan = sides.some(hasReviews) ? planOf('reviews') : null;
+      const reader = createFactsReader(new Set([...plan.facts, ...(reviewPlan?.facts ?? [])]));
+      await visit(work, readFacts(executor, organisationId, reader), ({ id, memberId, facts }) => {
+        plan.add(id, memberId, facts);
+        reviewPlan?.add(id, memberId, facts);
+      });
+      const audits = withAudit ? sides.map(createAudit) : [];
+      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(createReviewAudit) : [];
+      const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
       return {
         version,
         outdated,
-        changes: compareRules(inForce, ruleset),
+        changes: compareRules(inForce, ruleset, 'rules'),
         result: plan.result(),
-        audits: before === undefined || after === undefined ? null : { stored, before, after },
+        audits: compareAudited(stored, audits),
+        reviews: reviewPlan && {
+          changes: compareRules(inForce, ruleset, 'reviews'),
+          result: reviewPlan.result(),
+          audits: compareAudited(stored, reviewAudits),
+        },
       };
     },
     work.signal,

@@ -74,13 +74,13 @@ async function rescoreRanges(work: Work, organisationId: string, ranges: readonl
         // Most have nothing to wait for, and a promise for each takes longer than its score.
         const turn = work.turn();
         if (turn !== undefined) await turn;
-        const { score, breakdown } = ruleset.score(facts);
+        const { score, breakdown, reviewScores } = ruleset.score(facts);
         isFirst = false;
         result.scored += 1;
         // The score is the sum of its entries.
-        if (breakdown !== former.breakdown) {
-          result.changed.push({ id, fetchTicket, from: former.score, score, breakdown });
-          characters += breakdown.length;
+        if (breakdown !== former.breakdown || reviewScores !== former.reviewScores) {
+          result.changed.push({ id, fetchTicket, from: former.score, score, breakdown, reviewScores });
+          characters += breakdown.length + (reviewScores?.length ?? 0);
         }
       }
     }

@@ -64,7 +64,8 @@ const isLong = ({ kind }: Job): boolean => kind === 'check' || kind === 'plan' |
 /**
  * Starts processes when there is work.
  *
- * @param options `environment`: of the processes, without the database's address; `script`, `execArgv`: what they run
+ * @param options `environment`: of the processes, without the database's address; `script`, `execArgv`: what they run;
+ *   `maxPullRequestMs`: what tests shorten
  */
 export function createScorer(
   database: Pick<Database, 'url' | 'transaction'>,
@@ -72,7 +73,7 @@ export function createScorer(
   {
     environment,
     maxQueueMs = defaultMaxQueueMs,
-    ...script
+    ...ofProcess
   }: Omit<ScorerProcessOptions, 'onReport' | 'onEnd'> & { maxQueueMs?: number },
 ): Scorer {
   const places = new Set<Place>();
@@ -147,7 +148,7 @@ export function createScorer(
   function start(): Place {
     const place: Place = {
       process: startScorerProcess({
-        ...script,
+        ...ofProcess,
         environment: { ...environment, DATABASE_URL: database.url, LOG_LEVEL: log.level },
         onReport: report => receive(place, report),
         onEnd: how => recover(place, how),

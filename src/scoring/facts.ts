@@ -1,5 +1,5 @@
 /** The facts: what rules read of a pull request. */
-import { type PullRequestRecord, pullRequestStates } from '../pull-request.ts';
+import { type PullRequestRecord, pullRequestStates, type Reviewer, reviewVerdicts } from '../pull-request.ts';
 
 interface FactValues {
   number: number;
@@ -25,6 +25,8 @@ interface Fact<Type extends FactType = FactType> {
   readonly absence?: string;
   /** All the values that GitHub has for it; undefined if there can be others. */
   readonly values?: readonly string[];
+  /** It is one of a review: rules below `reviews:` alone read it. */
+  readonly isOfReview?: true;
 }
 
 /** Why a fact is absent that GitHub did not give. */
@@ -32,6 +34,9 @@ export const unknownReason = 'it is not known until the next fetch';
 
 export const hoursBetween = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : (end - start) / 3600;
+
+/** `readReviews` gives their values. */
+const ofReview = { from: ['reviewers', 'createdAt', 'readyAt'], isOfReview: true } as const;
 
 const table = {
   number: { type: 'number', from: 'number' },
@@ -133,60 +138,106 @@ const table = {
   labels: { type: 'list', from: 'labels' },
   assignees: { type: 'list', from: 'assignees' },
   files: { type: 'list', from: 'files' },
+  reviewer: { ...ofReview, type: 'text', absence: 'the reviewer is not a member' },
+  verdict: { ...ofReview, type: 'text', absence: 'every review of theirs was dismissed', values: reviewVerdicts },
+  review_comments: { ...ofReview, type: 'number' },
+  hours_to_review: { ...ofReview, type: 'number' },
+  reviewer_is_member: { ...ofReview, type: 'boolean' },
+  reviewer_may_write: { ...ofReview, type: 'boolean' },
+  reviewer_is_bot: { ...ofReview, type: 'boolean' },
+  was_requested: { ...ofReview, type: 'boolean' },
 } as const satisfies Record<string, { [Type in FactType]: Fact<Type> }[FactType]>;
 
 type Table = typeof table;
 export type FactName = keyof Table;
+type ReviewFactName = { [Name in FactName]: Table[Name] extends { isOfReview: true } ? Name : never }[FactName];
 
 /** The variables of the rule language. */
 export const factTable: { readonly [Name in FactName]: Fact } = table;
 export const factNames = Object.keys(table) as FactName[];
+/** Of a pull request, whoever reviewed it. */
+export const pullRequestFactNames = factNames.filter(name => !factTable[name].isOfReview);
+
+/** Of a review, besides those of its pull request. */
+export const reviewFactNames = factNames.filter((name): name is ReviewFactName => factTable[name].isOfReview === true);
 
 export const isFactName = (name: string): name is FactName => Object.hasOwn(table, name);
 
-/** What functions read and rules can't name: {@link PullRequestRecord.fileChanges}. */
-type HiddenFact = 'file_changes';
+/** What rules can't name: functions read {@link PullRequestRecord.fileChanges}, and `readReviews` makes the reviews. */
+const hiddenFields = { file_changes: ['fileChanges'], given_reviews: ofReview.from } as const;
 
 /** What expressions read. */
-export type SourceName = FactName | HiddenFact;
+export type SourceName = FactName | keyof typeof hiddenFields;
 
 /** Undefined for what rules can't name. */
 export const factOf = (name: SourceName): Fact | undefined => (isFactName(name) ? factTable[name] : undefined);
 
-export type Facts = {
-  readonly [Name in FactName]:
-    | FactValues[Table[Name]['type']]
-    | (Table[Name] extends { absence: string } ? null : never);
-} & { readonly [Name in HiddenFact]: readonly number[] | null };
+type ValuesOf<Names extends FactName> = {
+  readonly [Name in Names]: FactValues[Table[Name]['type']] | (Table[Name] extends { absence: string } ? null : never);
+};
+
+/** What rules read of one review, and who gets its points: `mem_…`, null for nobody. */
+export type ReviewFacts = ValuesOf<ReviewFactName> & { readonly member: string | null };
+
+/** Of a pull request, or of a review with those of its pull request. */
+export type Facts = ValuesOf<Exclude<FactName, ReviewFactName>> &
+  Partial<ReviewFacts> & {
+    readonly file_changes: readonly number[] | null;
+    readonly given_reviews: readonly ReviewFacts[] | null;
+  };
+
+function readReviews({ reviewers, createdAt, readyAt }: PullRequestRecord): ReviewFacts[] | null {
+  const hoursTo = ({ firstReviewAt, requestedAt }: Reviewer) => {
+    const begin = Math.max(readyAt ?? createdAt, requestedAt ?? 0);
+    // It may have been reviewed as a draft.
+    return (Math.max(firstReviewAt, begin) - begin) / 3600;
+  };
+  if (reviewers === null) return null;
+  return reviewers.map(reviewer => ({
+    member: reviewer.member,
+    reviewer: reviewer.login,
+    verdict: reviewer.verdict,
+    review_comments: reviewer.comments,
+    hours_to_review: hoursTo(reviewer),
+    reviewer_is_member: reviewer.member !== null,
+    reviewer_may_write: reviewer.mayWrite,
+    reviewer_is_bot: reviewer.isBot,
+    was_requested: reviewer.requestedAt !== null,
+  }));
+}
 
 const emptyValues = { number: 0, text: '', boolean: false, list: [] } as const satisfies FactValues;
 
 /** Facts that can be absent are; the others are 0, false or empty. */
-export const emptyFacts = {
-  ...Object.fromEntries(
-    Object.entries(factTable).map(([name, { type, absence }]) => [
-      name,
-      absence === undefined ? emptyValues[type] : null,
-    ]),
-  ),
-  file_changes: [],
-} as unknown as Facts;
+const emptyOf = (names: readonly FactName[]) =>
+  Object.fromEntries(
+    names.map(name => {
+      const { type, absence } = factTable[name];
+      return [name, absence === undefined ? emptyValues[type] : null];
+    }),
+  );
+
+export const emptyFacts = { ...emptyOf(pullRequestFactNames), file_changes: [], given_reviews: [] } as unknown as Facts;
+
+/** By nobody. */
+export const emptyReview = { ...emptyOf(reviewFactNames), member: null } as unknown as ReviewFacts;
 
 /** The fields from which a fact is read. */
 export function fieldsOf(name: SourceName): readonly Field[] {
-  const from = factOf(name)?.from ?? 'fileChanges';
+  const from = isFactName(name) ? factTable[name].from : hiddenFields[name];
   return typeof from === 'string' ? [from] : from;
 }
 
-const sourceNames: readonly SourceName[] = [...factNames, 'file_changes'];
-const readers = new Map(
-  sourceNames.map(name => {
+const sourceNames: readonly SourceName[] = [...pullRequestFactNames, 'file_changes', 'given_reviews'];
+const readers = new Map<SourceName, (record: PullRequestRecord) => unknown>([
+  ...sourceNames.map(name => {
     const [field] = fieldsOf(name);
-    return [name, factOf(name)?.read ?? ((record: PullRequestRecord) => record[field as Field])];
+    return [name, factOf(name)?.read ?? ((record: PullRequestRecord) => record[field as Field])] as const;
   }),
-);
+  ['given_reviews', readReviews],
+]);
 
-/** @param names the facts that are read; the others are empty */
+/** @param names the facts that are read; the others are empty. Those of reviews are in `given_reviews`. */
 export function factsOf(record: PullRequestRecord, names: Iterable<SourceName> = sourceNames): Facts {
   const facts: Record<string, unknown> = { ...emptyFacts };
   for (const name of names) facts[name] = readers.get(name)?.(record);

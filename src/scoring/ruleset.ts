@@ -1,6 +1,7 @@
 /** An organisation's rules: their form, their checks, and how they score a pull request. */
 
-import { type CheckedEntry, compileEntries, treesOf } from './language/compile.ts';
+import { factOf, type SourceName } from './facts.ts';
+import { type CheckedEntry, compileScore, treesOf } from './language/compile.ts';
 import { checkDefinitions, type Definition } from './language/definitions.ts';
 import { parseExpression } from './language/expression.ts';
 import { ExpressionError } from './language/syntax.ts';
@@ -10,8 +11,14 @@ import { isRuleAction, type RuleDefinition, type RuleLogic } from './rule.ts';
 /** All that a rules file says about scores, as it is written there. */
 export interface Ruleset {
   definitions: Definition[];
+  /** What a pull request is worth to its author. */
   rules: RuleDefinition[];
+  /** What a review is worth to the person who gave it. */
+  reviews: RuleDefinition[];
 }
+
+/** Which of a ruleset's rules. Whatever is done with the rules of pull requests is done with those of reviews, too. */
+export type RuleKind = 'rules' | 'reviews';
 
 export interface RuleProblem {
   rule: string;
@@ -29,6 +36,8 @@ export const ruleLimits = {
   allEntries: 1_000,
   /** Of the breakdown of a pull request for which every entry counts, disabled rules included. */
   breakdownBytes: 262_144,
+  /** Of one review: a pull request may have 500. */
+  reviewBreakdownBytes: 8_192,
   nameCharacters: 200,
   descriptionCharacters: 2000,
 } as const;
@@ -60,8 +69,10 @@ const breakdownBytesOf = (rule: RuleDefinition): number =>
   }, 0);
 
 /** Why the rules are too many or too long together; undefined if they are not. */
-export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | undefined {
-  const { allEntries, breakdownBytes } = ruleLimits;
+export function problemOfSize(rules: readonly RuleDefinition[], of: RuleKind): RuleProblem | undefined {
+  const { allEntries } = ruleLimits;
+  const [what, breakdownBytes] =
+    of === 'rules' ? ['pull request', ruleLimits.breakdownBytes] : ['review', ruleLimits.reviewBreakdownBytes];
   const problem = (sizes: readonly number[], reason: string) =>
     describeProblem(rules[sizes.indexOf(Math.max(...sizes))]?.name ?? '', null, 'logic', reason);
   const sum = (sizes: readonly number[]) => sizes.reduce((total, size) => total + size, 0);
@@ -74,7 +85,7 @@ export function problemOfSize(rules: readonly RuleDefinition[]): RuleProblem | u
   const [largest, max] = [sum(bytes), breakdownBytes].map(size => `${Math.ceil(size / 1024)} KB`);
   return problem(
     bytes,
-    `the breakdown of one pull request could have ${largest}, more than ${max}: each entry has its whole condition, ` +
+    `the breakdown of one ${what} could have ${largest}, more than ${max}: each entry has its whole condition, ` +
       "with the rule's `when`; shorten them, or give long parts a name in `define`",
   );
 }
@@ -91,6 +102,7 @@ export type OnEntry = (rule: string, entry: number) => void;
 export function checkRule(
   rule: RuleDefinition,
   definitions: CheckedDefinitions,
+  of: RuleKind,
   onEntry: OnEntry = () => undefined,
 ): CheckedLogic {
   const { name, when, logic } = rule;
@@ -103,7 +115,9 @@ export function checkRule(
   }
   const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
     try {
-      return parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
+      const tree = parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
+      if (of === 'rules') refuseReviewFacts(tree);
+      return tree;
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       problems.push(describeProblem(name, entry, part, prefix + error.message));
@@ -128,10 +142,19 @@ export function checkRule(
       );
     } else if (condition !== undefined && value !== undefined) {
       const evaluated = { expression: conditionOf(rule, expression), effect };
-      entries.push({ name, entry: index + 1, logic: evaluated, condition, value });
+      // Whether bots get points is decided by those that read this.
+      const isOfReview = of === 'reviews';
+      const skipsBots = isOfReview && !factsRead([condition, value]).has('reviewer_is_bot');
+      entries.push({ name, entry: index + 1, logic: evaluated, condition, value, isOfReview, skipsBots });
     }
   }
   return { entries, problems };
+}
+
+function refuseReviewFacts(tree: TypedExpression): void {
+  const name = [...factsRead([tree])].find(each => factOf(each)?.isOfReview);
+  if (name === undefined) return;
+  throw new ExpressionError(`\`${name}\` is a fact of reviews; rules that read it stand below \`reviews:\``);
 }
 
 export interface CheckedRule {
@@ -148,34 +171,46 @@ export interface CheckedRule {
  * @param isChecked the others have no problems
  */
 export function checkRules(
-  { definitions, rules }: Ruleset,
+  { definitions, ...lists }: Ruleset,
+  of: RuleKind,
   onEntry?: OnEntry,
   isChecked: (rule: RuleDefinition) => boolean = () => true,
 ): CheckedRule[] {
   const { checked } = checkDefinitions(definitions);
-  const oversize = problemOfSize(rules);
+  const rules = lists[of];
+  const oversize = problemOfSize(rules, of);
   return rules.map(rule => {
     if (!isChecked(rule)) return { rule, problems: [], entries: [] };
     if (oversize !== undefined) return { rule, problems: [oversize], entries: [] };
-    const { problems, entries } = checkRule(rule, checked, onEntry);
+    const { problems, entries } = checkRule(rule, checked, of, onEntry);
     return { rule, problems, entries: rule.is_enabled && problems.length === 0 ? entries : [] };
   });
 }
 
 export const isEnabled = (rule: RuleDefinition) => rule.is_enabled;
 
+/** What these entries read. Entries of reviews read all reviews of a pull request. */
+export function factsReadBy(entries: readonly CheckedEntry[], of: RuleKind): Set<SourceName> {
+  const names = factsRead(treesOf(entries));
+  if (of === 'rules' || entries.length === 0) return names;
+  return new Set([...[...names].filter(name => !factOf(name)?.isOfReview), 'given_reviews']);
+}
+
 /**
  * Compiles the enabled rules. Reports rules that this release refuses; they contribute nothing, and the others score.
  */
 export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
-  const checked = checkRules(ruleset, onEntry, isEnabled);
-  const entries = checked.flatMap(rule => rule.entries);
+  const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
+  const reviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
+  const entries = rules.flatMap(rule => rule.entries);
+  const reviewEntries = reviews.flatMap(rule => rule.entries);
   return {
-    score: compileEntries(entries),
+    score: compileScore(entries, reviewEntries),
     entries,
+    reviewEntries,
     /** All that it reads. */
-    facts: factsRead(treesOf(entries)),
-    problems: [...new Set(checked.flatMap(({ problems }) => problems))],
+    facts: new Set([...factsReadBy(entries, 'rules'), ...factsReadBy(reviewEntries, 'reviews')]),
+    problems: [...new Set([...rules, ...reviews].flatMap(({ problems }) => problems))],
   };
 }
 

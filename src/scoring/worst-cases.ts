@@ -8,7 +8,11 @@ const sizes: { readonly [Name in SourceName]?: { count: number; characters: numb
   files: { count: 3_000, characters: 87 },
   labels: { count: 100, characters: 50 },
   assignees: { count: 20, characters: 39 },
+  reviewer: { count: 1, characters: 39 },
 };
+/** Whether reading it takes a time worth measuring. */
+export const isLarge = (name: SourceName): boolean => name in sizes && name !== 'reviewer';
+
 const otherText = { count: 1, characters: 256 };
 
 /** What a text is made of, in random order. */
@@ -67,6 +71,8 @@ function write(syllables: Syllables, length: number): string {
 function writeFact(name: SourceName, syllables: Syllables, share: number): unknown {
   const { type = 'list' } = factOf(name) ?? {};
   const { count, characters } = sizes[name] ?? otherText;
+  // A search for it does not end at the beginning.
+  if (name === 'reviewer') return write(syllables, characters).replace(/(?<=^.{20})./su, '\0');
   if (type === 'text') return write(syllables, Math.ceil(share * characters));
   if (type !== 'list') return emptyFacts[name];
   const text = write(syllables, 20 * characters);
@@ -81,13 +87,15 @@ function writeFact(name: SourceName, syllables: Syllables, share: number): unkno
  * Writes worst cases, as far as these facts go.
  *
  * @param share of the size that GitHub allows
+ * @param options `isSmallWhole`: facts that are not large have their whole size
  */
-export function createWorstCases(share: number) {
+export function createWorstCases(share: number, { isSmallWhole = false } = {}) {
   /** Of the kinds of text that entries have in common. */
   const known = new Map([usualSyllables, slowSyllables].map(syllables => [syllables, new Map<SourceName, unknown>()]));
   return (names: Iterable<SourceName>, syllables: Syllables): Facts => {
     const values = Array.from(names, name => {
-      const value = known.get(syllables)?.get(name) ?? writeFact(name, syllables, share);
+      const value =
+        known.get(syllables)?.get(name) ?? writeFact(name, syllables, isSmallWhole && !isLarge(name) ? 1 : share);
       known.get(syllables)?.set(name, value);
       return [name, value] as const;
     });

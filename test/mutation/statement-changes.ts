@@ -32,7 +32,10 @@ export const changes: readonly Change[] = [
     [', lte(members.fetchTicket, ticket)));', '));'],
   ]),
   ...of('Order', 'database/repositories.ts', sync('order', 'races', 'renaming'), [
-    ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`', 'setWhere: sql`true`'],
+    [
+      'setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,\n        })',
+      'setWhere: sql`true`,\n        })',
+    ],
     ['stored.fetchTicket <= ticket && (', '('],
     ['and repositories.fetch_ticket < ${ticket}`', 'and false`'],
   ]),
@@ -87,7 +90,7 @@ export const changes: readonly Change[] = [
       ["webhook_deliveries.state <> 'applied'", "webhook_deliveries.state = 'pending'"],
       ['greatest(sync_requests.ticket, excluded.ticket)', 'excluded.ticket'],
       ['set ticket = greatest', 'set node_id = excluded.node_id, ticket = greatest'],
-      ['from addressed, drawn where webhooks_enabled order by', 'from addressed, drawn order by'],
+      ['drawn where webhooks_enabled and place', 'drawn where place'],
       ['(github_id is null and lower(', '(lower('],
       ['lower(organisations.login) = lower(given.login)', 'organisations.login = given.login'],
       ['.onConflictDoNothing()\n    .returning({ guid', '.returning({ guid'],
@@ -110,11 +113,14 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
-    ['leftAt: null, fetchTicket: ticket', 'fetchTicket: ticket'],
-    ['.set({ leftAt: sql`now()`, fetchTicket: ticket })', '.set({ leftAt: sql`now()` })'],
+    ['leftAt: null,\n            ignoredBecause', 'ignoredBecause'],
+    ['.set({ leftAt: sql`now()`, ignoredBecause: null, fetchTicket: ticket })', '.set({ leftAt: sql`now()` })'],
     [', lt(repositories.fetchTicket, ticket)))', '))'],
-    [', isNull(leftAt), lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
+    [', isExpected, lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
+  ]),
+  ...of('Repositories', 'database/repositories.ts', sync('ignore-repositories'), [
+    ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,\n      });', '});'],
   ]),
   ...of('Repositories', 'database/background-requests.ts', sync('transfers'), [
     [', isInPresentRepository(organisationId)', ''],
@@ -145,7 +151,7 @@ export const changes: readonly Change[] = [
     ['limit ${batchSize * splitSize + 1}', 'limit ${batchSize * splitSize}'],
     ['    eq(rescoreRanges.id, id),\n', ''],
     [' from saved where from_score <> score', ' from saved'],
-    ['          and fetch_ticket < ticket\n', ''],
+    ['        and fetch_ticket < ticket\n', ''],
     ['      ticket: remainder.ticket,\n', ''],
     ["    .limit(1)\n    .for('update');", '    .limit(1);'],
     [".for('update', { skipLocked: true })", ".for('update')"],
@@ -154,7 +160,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Scores', 'scorer/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
-    ['if (breakdown !== former.breakdown) {', 'if (true) {'],
+    ['if (breakdown !== former.breakdown || reviewScores !== former.reviewScores) {', 'if (true) {'],
   ]),
 
   ...of('Points', 'database/github-rate-limits.ts', sync('share-github-points'), [

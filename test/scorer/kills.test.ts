@@ -41,9 +41,9 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
       }
     }
   };
-  const ruleset = { definitions: [], rules: [rule('additions + 1')] };
+  const ruleset = { definitions: [], reviews: [], rules: [rule('additions + 1')] };
   const plan = insist(() => scorer.run('plan', { organisationId, ruleset, withAudit: true }));
-  while (kills < 25 || (await countOutdated(database.executor, organisationId)).outdated > 0) {
+  while (kills < 25 || (await countOutdated(database.executor, organisationId)) > 0) {
     await insist(() => rescoreBatch(deps, organisationId));
   }
 

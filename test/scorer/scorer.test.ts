@@ -20,9 +20,9 @@ const patient = { timeout: 60_000 };
 
 const { service, newTenant } = await startWorld();
 
-/** Ended with the test. */
-function newScorer(limits: { maxQueueMs?: number } = {}): Scorer {
-  const scorer = hostileScorer(service.database, service.log, limits);
+/** Ended with the test. Its bound for a pull request is shorter than that of the service. */
+function newScorer(options: Parameters<typeof hostileScorer>[2] = {}): Scorer {
+  const scorer = hostileScorer(service.database, service.log, { maxPullRequestMs: 500, ...options });
   onTestFinished(() => scorer.close());
   return scorer;
 }
@@ -41,7 +41,7 @@ function audit(scorer: Scorer, organisationId: string, signal?: AbortSignal) {
     pids.push(...scorersOf());
     begin();
   };
-  const input = { organisationId, ruleset: { definitions: [], rules: [] } };
+  const input = { organisationId, ruleset: { definitions: [], reviews: [], rules: [] } };
   const ended = scorer.run('audit', input, { signal, onProgress });
   ended.catch(() => undefined);
   return { begun, ended, pids };
@@ -53,10 +53,10 @@ test('jobs are done, each in its organisation and in order', async () => {
   const scorer = newScorer();
   const [one, other] = await Promise.all([score(scorer, 'a', 'x', 'y'), score(scorer, 'b', 'z')]);
   expect(one).toEqual([
-    { score: 1, breakdown: '["x"]' },
-    { score: 1, breakdown: '["y"]' },
+    { score: 1, breakdown: '["x"]', reviewScores: null },
+    { score: 1, breakdown: '["y"]', reviewScores: null },
   ]);
-  expect(other).toEqual([{ score: 1, breakdown: '["z"]' }]);
+  expect(other).toEqual([{ score: 1, breakdown: '["z"]', reviewScores: null }]);
   expect(scorersOf()).toHaveLength(2);
 });
 
@@ -72,8 +72,7 @@ test('jobs of one organisation share a process, so that the other one is for oth
 
 test('a process has a lower priority than the service, goes first if memory runs out, and has no secrets', async () => {
   const { scorerEnvironment: environment } = loadConfig({ PGPASSFILE: '/passwords', GITHUB_TOKEN: 'ghp_secret' });
-  const scorer = hostileScorer(service.database, service.log, { environment });
-  onTestFinished(() => scorer.close());
+  const scorer = newScorer({ environment });
   await score(scorer, 'a', 'x');
   const [pid] = scorersOf();
   // See proc(5): the 19th field, the 17th after the name.
@@ -103,7 +102,7 @@ test.each(['endless', 'greedy'])(
 );
 
 test('a rules file that takes too long is refused as such', async () => {
-  const scorer = newScorer();
+  const scorer = newScorer({ maxPullRequestMs: undefined });
   await score(scorer, 'a', 'x');
   await expect(scorer.run('check', { organisationId: 'a', file: 'endless' })).rejects.toMatchObject({
     code: 'bad_request',
@@ -184,8 +183,12 @@ test('a long job that waits too long is refused, with the time for another try',
 
 test('a process may take longer to start than rules may for a pull request', async () => {
   requireBuild();
-  const busy = 'data:text/javascript,for(let end=2400;process.cpuUsage().user/1e3<end;)for(let i=0;i<1e7;i++);';
-  const scorer = createScorer(service.database, service.log, { environment: {}, execArgv: ['--import', busy] });
+  const busy = 'data:text/javascript,for(let end=900;process.cpuUsage().user/1e3<end;)for(let i=0;i<1e7;i++);';
+  const scorer = createScorer(service.database, service.log, {
+    environment: {},
+    execArgv: ['--import', busy],
+    maxPullRequestMs: 500,
+  });
   onTestFinished(() => scorer.close());
   const checked = await scorer.run('check', { organisationId: 'a', file: 'rules: []' });
   expect(checked.problems).toEqual([]);

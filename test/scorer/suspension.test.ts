@@ -62,7 +62,7 @@ test('suspended rules stay so in a file whose comments alone differ', async () =
   const { organisation, service } = await startSuspended();
   const rules = [rule('1', 'true', 'Slow')];
   const { version } = await service.database.transaction(executor =>
-    applyRuleset(executor, organisation.id, { definitions: [], rules, source: '# why' }),
+    applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '# why' }),
   );
   expect(version).toBe(2);
   await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({

@@ -16,8 +16,17 @@ const possibleFacts = fc.tuple(anyFacts, fc.constantFrom(...pullRequestStates)).
     ...Object.fromEntries(
       counts.map(name => [name, facts[name] === null ? null : Math.abs(Math.round(Number(facts[name]))) % 2 ** 31]),
     ),
+    ...Object.fromEntries(
+      factNames.flatMap(name => {
+        const { values } = factTable[name];
+        return values === undefined
+          ? []
+          : [[name, facts[name] === null ? null : values[Math.abs(Math.round(facts.number)) % values.length]]];
+      }),
+    ),
     state,
     merged: state === 'merged',
+    hours_to_review: Math.abs(facts.hours_to_review ?? 0),
     author_association: 'MEMBER',
   }),
 );
@@ -27,7 +36,7 @@ const contradictory = fc.letrec<{ condition: string; comparison: string }>(tie =
   comparison: fc.oneof(
     fc
       .tuple(
-        fc.constantFrom('size', 'hours_to_merge', 'times_changes_requested'),
+        fc.constantFrom('size', 'hours_to_merge', 'hours_to_review', 'times_changes_requested'),
         fc.constantFrom('==', '!=', '<', '<=', '>', '>='),
         fc.constantFrom('-1', '0', '1', '1.5', '2', '4 / 2', 'size', '0 / 0'),
       )
@@ -94,6 +103,14 @@ test('a condition that is said to be constant has that value for all facts', () 
   );
   expect(found).toBeGreaterThan(100);
 });
+
+test.each(['-(0)', '0 * -1', 'ceil(-0.5)', 'per(-1, 5)', '-(0) % 3'])(
+  '%s may divide a count into a number below 0',
+  zero => {
+    const tree = parsed(`size / (${zero})`, 'number');
+    expect(tree && rangeOf(tree)[0]).toBe(Number.NEGATIVE_INFINITY);
+  },
+);
 
 test('the value of an expression is within the range found for it, or absent', () => {
   let narrow = 0;

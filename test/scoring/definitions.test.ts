@@ -299,7 +299,7 @@ describe('limits', () => {
     const logic = Array.from({ length: 50 }, () => entry('d5 > 1 || merged', 'd5'));
     const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
     const compile = () => {
-      const { score, problems } = compileRuleset({ definitions, rules });
+      const { score, problems } = compileRuleset({ definitions, rules, reviews: [] });
       expect(problems).toEqual([]);
       expect(score(factsWith({ size: 2 })).score).toBe(20 * 50 * 2);
     };
@@ -314,7 +314,7 @@ describe('a ruleset with definitions', () => {
   ];
 
   test('scores, and its breakdown shows expressions as they were written', () => {
-    const { score, facts, problems } = compileRuleset({ definitions, rules });
+    const { score, facts, problems } = compileRuleset({ definitions, rules, reviews: [] });
     expect(problems).toEqual([]);
     expect([...facts].sort()).toEqual(['additions', 'deletions']);
     const { score: total, breakdown } = score(factsWith({ additions: 90, deletions: 30 }));
@@ -326,7 +326,7 @@ describe('a ruleset with definitions', () => {
   });
 
   test('is explained with the value of each definition and of its parts', () => {
-    const explained = explainScore({ definitions, rules }, factsWith({ additions: 90, deletions: 30 }));
+    const explained = explainScore({ definitions, rules, reviews: [] }, factsWith({ additions: 90, deletions: 30 }));
     expect(explained.score).toBe(1);
     const [first, second] = explained.rules[0]?.entries ?? [];
     expect(first).toMatchObject({ expression: 'reviewable > 0', value: 'min(50, points)', effect: 6 });
@@ -370,7 +370,7 @@ describe('a ruleset with definitions', () => {
   test('is explained with what made a value absent within a definition', () => {
     const days = listOf({ days: 'hours_to_merge / 24' });
     const { rules: explained } = explainScore(
-      { definitions: days, rules: [rule('R', entry('true', '10 - days'))] },
+      { definitions: days, reviews: [], rules: [rule('R', entry('true', '10 - days'))] },
       factsWith({ hours_to_merge: null }),
     );
     expect(explained[0]?.entries[0]?.reason).toBe(
@@ -381,6 +381,7 @@ describe('a ruleset with definitions', () => {
   test('scores by the rest if this release refuses a part', () => {
     const { score, problems } = compileRuleset({
       definitions: [...definitions, ...listOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
+      reviews: [],
       rules: [...rules, rule('Old', entry('older > 1', '1'))],
     });
     expect(problems.map(({ message }) => message)).toEqual([
@@ -392,6 +393,7 @@ describe('a ruleset with definitions', () => {
   test('keeps its meaning if a later release has a fact of the same name', () => {
     const { score } = compileRuleset({
       definitions: listOf({ size: '1000', sqrt: '1' }),
+      reviews: [],
       rules: [rule('R', entry('size == 1000 && sqrt(4) == 2', 'size + sqrt'))],
     });
     expect(score(factsWith({ size: 3 })).score).toBe(1001);

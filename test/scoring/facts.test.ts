@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PullRequestRecord } from '../../src/pull-request.ts';
-import { factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
+import { factsOf, pullRequestFactNames, type SourceName } from '../../src/scoring/facts.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { entry, rule, rulesetOf } from './support.ts';
 
@@ -33,6 +33,28 @@ const record: PullRequestRecord = {
   distinctReviewers: 15,
   reviewDecision: 'APPROVED',
   readyAt: 4_500,
+  reviewers: [
+    {
+      member: 'mem_1',
+      login: 'bob',
+      isBot: false,
+      verdict: 'approved',
+      comments: 2,
+      firstReviewAt: 11_700,
+      requestedAt: 8_100,
+      mayWrite: true,
+    },
+    {
+      member: null,
+      login: null,
+      isBot: false,
+      verdict: null,
+      comments: 0,
+      firstReviewAt: 4_000,
+      requestedAt: null,
+      mayWrite: false,
+    },
+  ],
   repositoryIsArchived: true,
   repositoryIsPrivate: null,
   createdAt: 3_600,
@@ -50,7 +72,7 @@ const record: PullRequestRecord = {
 
 test('facts are derived from the stored pull request', () => {
   const facts = factsOf(record);
-  expect(Object.keys(facts).sort()).toEqual([...factNames, 'file_changes'].sort());
+  expect(Object.keys(facts).sort()).toEqual([...pullRequestFactNames, 'file_changes', 'given_reviews'].sort());
   expect(facts).toEqual({
     number: 1,
     additions: 5,
@@ -99,6 +121,31 @@ test('facts are derived from the stored pull request', () => {
     assignees: ['bob'],
     files: ['a', 'b', 'c'],
     file_changes: [1, 2, 3, 4, 5, 6],
+    given_reviews: [
+      {
+        member: 'mem_1',
+        reviewer: 'bob',
+        verdict: 'approved',
+        review_comments: 2,
+        hours_to_review: 1,
+        reviewer_is_member: true,
+        reviewer_may_write: true,
+        reviewer_is_bot: false,
+        was_requested: true,
+      },
+      // Before it was ready.
+      {
+        member: null,
+        reviewer: null,
+        verdict: null,
+        review_comments: 0,
+        hours_to_review: 0,
+        reviewer_is_member: false,
+        reviewer_may_write: false,
+        reviewer_is_bot: false,
+        was_requested: false,
+      },
+    ],
   });
 });
 

@@ -1,7 +1,14 @@
 /** Random facts, well-typed expressions and rules for property tests. */
 
 import fc from 'fast-check';
-import { type Facts, type FactType, factNames, factTable } from '../../src/scoring/facts.ts';
+import {
+  type Facts,
+  type FactType,
+  factNames,
+  factTable,
+  type ReviewFacts,
+  reviewFactNames,
+} from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 
@@ -40,6 +47,25 @@ export const anyFacts = anyRecord.map(
     file_changes: changes?.slice(0, changes[0] === 0 ? 8 : 2 * facts.files.length) ?? null,
   }),
 );
+
+/** A pull request with reviews, some by the same people or by bots. */
+export const anyReviewedFacts: fc.Arbitrary<Facts> = fc
+  .tuple(
+    anyFacts,
+    fc.option(fc.array(fc.tuple(anyFacts, fc.option(fc.constantFrom('mem_a', 'mem_b', 'mem_c'))), { maxLength: 5 }), {
+      freq: 9,
+    }),
+  )
+  .map(([facts, reviews]) => {
+    const given = reviews?.map(([review, member]) => {
+      const own = reviewFactNames.map(name => [name, review[name]]);
+      return { ...Object.fromEntries(own), member } as ReviewFacts;
+    });
+    return { ...omitReview(facts), given_reviews: given ?? null };
+  });
+
+const omitReview = (facts: Facts) =>
+  Object.fromEntries(Object.entries(facts).filter(([name]) => !reviewFactNames.some(own => own === name))) as Facts;
 
 const quoted = text.map(value => {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

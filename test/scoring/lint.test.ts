@@ -211,6 +211,7 @@ test.each([
   'length(title)',
   'round(size / 100)',
   '0 / 0',
+  '-date("1960-01-01")',
 ])('SUBTRACT with the value %s gets no warning', value => {
   expect(ofValue(value, 'SUBTRACT')).toEqual([]);
 });
@@ -257,6 +258,10 @@ test.each([
   ['size < additions', 'can never be true: `additions` is never more than `size`'],
   ['created_at > merged_at', 'can never be true: `created_at` is never later than `merged_at`'],
   ['milestone == ""', 'can never be true: `milestone` is absent if it has no milestone; write `!known(milestone)`'],
+  [
+    'milestone in ["", "v1"]',
+    'the text is never empty: `milestone` is absent if it has no milestone; write `!known(milestone)`',
+  ],
   ['author in ["ada", ""]', '`author` is never empty'],
   ['title != ""', '`title` is never empty'],
   ['glob(repository, "lab-*")', '`repository` is `owner/name`, and `"lab-*"` has no `/`; put the owner before it'],
@@ -283,6 +288,11 @@ test.each([
   expect(found.endsWith(message)).toBe(true);
   expect(found).toMatch(/^`.*`(: | can | looks )/);
 });
+
+test.each(['default(milestone, "") == ""', 'default(merged_by, "") in ["", "ada"]'])(
+  '%s gets no warning, because an absent text is empty there',
+  expression => expect(ofCondition(expression)).toEqual([]),
+);
 
 test.each(['99999999999', '-1e10', '2147483648 + size'])('the value %s is outside 32 bits', value => {
   expect(ofValue(value)).toEqual([`\`${value}\` is always outside 32 bits, so it adds nothing`]);
@@ -338,4 +348,41 @@ test('a file with a problem has no warnings', () => {
     problems: [{ line: 5 }],
     warnings: [],
   });
+});
+
+/** Of one condition of a rule for reviews. */
+const ofReview = (expression: string) =>
+  warnings(`rules: []\n${rule(entry(expression), entry('true')).replace('rules', 'reviews')}`).map(message =>
+    message.replace('5: Rule "R", entry 1, expression: ', ''),
+  );
+
+test.each([
+  ['review_comments < 0', '`review_comments < 0` can never be true, whatever `review_comments` is'],
+  ['hours_to_review < 0', '`hours_to_review < 0` can never be true, whatever `hours_to_review` is'],
+  ['verdict > "d"', '`verdict > "d"` can never be true, whatever `verdict` is'],
+  ['reviewer == "@ada"', '`reviewer == "@ada"`: logins have no `@` here; leave it out'],
+  [
+    'reviewer == author',
+    '`reviewer == author` can never be true: what authors say of their own pull request is no review',
+  ],
+  [
+    'reviewer == ""',
+    '`reviewer == ""` can never be true: `reviewer` is absent if the reviewer is not a member; write `!known(reviewer)`',
+  ],
+])('a rule for reviews gets a warning for %s', (expression, message) => {
+  expect(ofReview(expression)).toEqual([message]);
+});
+
+test.each([
+  'hours_to_review <= 0',
+  'hours_to_review > 0 && hours_to_review < 0.5',
+  'reviewer != author && !reviewer_is_bot && known(verdict)',
+  'reviewer in ["ada"] && was_requested && review_comments == 0',
+])('a rule for reviews gets no warning for %s', expression => {
+  expect(ofReview(expression)).toEqual([]);
+});
+
+test('a definition that only a rule for reviews uses is used', () => {
+  const text = rule(entry('quick'), entry('true')).replace('rules', 'reviews');
+  expect(warnings(`define: { quick: hours_to_review < 2 }\nrules: []\n${text}`)).toEqual([]);
 });

@@ -73,8 +73,8 @@ describe('a plan', () => {
 
   test('counts an entry on each side apart if a definition or the `when` of its rule changed', () => {
     const rules = [rule('R', entry('many', 'points')), rule('S', entry('merged', '1'))];
-    const before = { definitions: defined({ many: 'size > 10', points: '5' }), rules };
-    const after = { definitions: defined({ many: 'limit < size', limit: '20', points: '5' }), rules };
+    const before = { definitions: defined({ many: 'size > 10', points: '5' }), reviews: [], rules };
+    const after = { definitions: defined({ many: 'limit < size', limit: '20', points: '5' }), reviews: [], rules };
     const plan = createPlan(before, after);
     plan.add('1', 'ada', factsWith({ size: 15, merged: true }));
     plan.add('2', 'ada', factsWith({ size: 25, merged: true }));
@@ -87,6 +87,7 @@ describe('a plan', () => {
     expect(results[1]?.entries).toHaveLength(1);
     const conditional = createPlan(rulesetOf([rule('S', entry('merged', '1'))]), {
       definitions: [],
+      reviews: [],
       rules: [{ ...rule('S', entry('merged', '1')), when: 'size > 20' }],
     });
     expect(conditional.result().rules[0]?.entries.map(({ expression }) => expression)).toEqual([
@@ -343,8 +344,16 @@ describe('a comparison of rules', () => {
       { ...rule('Conditional', entry('merged', '1')), when: 'small' },
       rule('None', entry('merged', '1')),
     ];
-    const before: Ruleset = { definitions: defined({ small: 'size < 5', points: 'small ? 1 : 2', gone: '1' }), rules };
-    const after: Ruleset = { definitions: defined({ added: '2', points: 'small ? 1 : 2', small: 'size < 6' }), rules };
+    const before: Ruleset = {
+      definitions: defined({ small: 'size < 5', points: 'small ? 1 : 2', gone: '1' }),
+      reviews: [],
+      rules,
+    };
+    const after: Ruleset = {
+      definitions: defined({ added: '2', points: 'small ? 1 : 2', small: 'size < 6' }),
+      reviews: [],
+      rules,
+    };
     const changes = compareRules(before, after);
     expect(changes.changed.map(({ name, parts }) => [name, parts])).toEqual([
       ['Direct', ['definitions']],
@@ -364,14 +373,29 @@ describe('a comparison of rules', () => {
   test('leaves out the order of definitions, but not an unused definition', () => {
     const [one, two] = defined({ one: '1', two: '2' }) as [Definition, Definition];
     expect(
-      hasChanges(compareRules({ definitions: [one, two], rules: [] }, { definitions: [two, one], rules: [] })),
+      hasChanges(
+        compareRules(
+          { definitions: [one, two], reviews: [], rules: [] },
+          { definitions: [two, one], reviews: [], rules: [] },
+        ),
+      ),
     ).toBe(false);
-    expect(hasChanges(compareRules({ definitions: [one, two], rules: [] }, { definitions: [one], rules: [] }))).toBe(
-      true,
-    );
-    expect(hasChanges(compareRules({ definitions: [one], rules: [] }, { definitions: [one, two], rules: [] }))).toBe(
-      true,
-    );
+    expect(
+      hasChanges(
+        compareRules(
+          { definitions: [one, two], reviews: [], rules: [] },
+          { definitions: [one], reviews: [], rules: [] },
+        ),
+      ),
+    ).toBe(true);
+    expect(
+      hasChanges(
+        compareRules(
+          { definitions: [one], reviews: [], rules: [] },
+          { definitions: [one, two], reviews: [], rules: [] },
+        ),
+      ),
+    ).toBe(true);
   });
 
   test('includes a condition that is added, changed or removed', () => {

@@ -192,6 +192,7 @@ describe("a rule's `when`", () => {
   test('can use definitions', () => {
     const { score, problems, facts } = compileRuleset({
       definitions: [{ name: 'done', expression: 'merged && approvals > 0' }],
+      reviews: [],
       rules: [{ ...rule('R', entry('true', '2')), when: 'done' }],
     });
     expect(problems).toEqual([]);
@@ -222,7 +223,7 @@ describe("a rule's `when`", () => {
   ])('is told once if it is not valid, and its rule counts for nothing: %j', (when, message) => {
     const { score, problems } = compileRuleset(rulesetOf([{ ...conditional, when }]));
     expect(problems).toEqual([{ rule: 'R', entry: null, part: 'when', message }]);
-    expect(score(factsWith({ merged: true, size: 9 }))).toEqual({ score: 0, breakdown: '[]' });
+    expect(score(factsWith({ merged: true, size: 9 }))).toMatchObject({ score: 0, breakdown: '[]' });
   });
 
   test.each([

@@ -1,7 +1,14 @@
 /** Rules, facts and values of expressions for tests. */
 
 import { expect } from 'vitest';
-import { type FactName, type Facts, factNames, factTable } from '../../src/scoring/facts.ts';
+import {
+  emptyReview,
+  type FactName,
+  type Facts,
+  factNames,
+  factTable,
+  type ReviewFacts,
+} from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
@@ -18,7 +25,10 @@ export interface BreakdownEntry {
   expression: string;
 }
 
-type GivenFacts = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] | null };
+type GivenFacts = { [Name in FactName]?: Value | null } & {
+  file_changes?: readonly number[] | null;
+  given_reviews?: readonly ReviewFacts[] | null;
+};
 
 export const entry = (expression: string, value: string, action: RuleAction = 'ADD'): RuleLogic => ({
   expression,
@@ -33,7 +43,21 @@ export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
 });
 
 /** Rules without definitions. */
-export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({ definitions: [], rules: [...rules] });
+export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({
+  definitions: [],
+  reviews: [],
+  rules: [...rules],
+});
+
+/** Rules of reviews without others. */
+export const reviewRules = (...reviews: RuleDefinition[]): Ruleset => ({ ...rulesetOf([]), reviews });
+
+/** A review by nobody with the given facts. */
+export const reviewWith = (given: Partial<ReviewFacts> = {}): ReviewFacts => ({
+  ...emptyReview,
+  verdict: 'commented',
+  ...given,
+});
 
 /** The given facts; all others are empty, but none is absent. */
 export function factsWith(given: GivenFacts = {}): Facts {

@@ -1,7 +1,7 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 
 import type { Facts } from '../facts.ts';
-import type { CheckedEntry } from '../language/compile.ts';
+import { type CheckedEntry, scoredReviews } from '../language/compile.ts';
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
@@ -42,7 +42,8 @@ export interface ExplainedEntry {
 }
 
 export type ExplainedRule = ReturnType<typeof explainRule>;
-export type Explanation = ReturnType<typeof total>;
+export type ExplainedRules = ReturnType<typeof total>;
+export type Explanation = ReturnType<ReturnType<typeof createExplainer>>;
 
 /** The innermost part that made a value absent or infinite. */
 function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
@@ -83,7 +84,7 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
-function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
+function explainEntry({ condition, value, logic, skipsBots }: CheckedEntry, facts: Facts) {
   const explained = explainExpression(logic.expression, condition, facts);
   const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
@@ -92,8 +93,12 @@ function explainEntry({ condition, value, logic }: CheckedEntry, facts: Facts) {
   const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
   const potential = action === 'ADD' ? fixed : -fixed;
   const shown = representPart(explained);
-  if (explained.value === true) return { ...judgement, condition: shown, amount: representPart(amount), potential };
-  const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason: 'its condition is false' };
+  const isForBots = !skipsBots || facts.reviewer_is_bot !== true;
+  if (explained.value === true && isForBots) {
+    return { ...judgement, condition: shown, amount: representPart(amount), potential };
+  }
+  const reason = isForBots ? 'its condition is false' : 'it does not read `reviewer_is_bot`, so bots get no points';
+  const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason };
   return { ...isFalse, condition: shown, amount: null, potential };
 }
 
@@ -128,12 +133,29 @@ function explainRule({ rule, entries: checked, problems }: CheckedRule, facts: F
  *
  * @param onEntry also called before each entry is explained
  */
-export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry): (facts: Facts) => Explanation {
-  const checked = checkRules(ruleset, onEntry, isEnabled);
-  return facts => total(checked.map(rule => explainRule(rule, facts, onEntry)));
+export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
+  const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
+  const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
+  const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
+  const explain = (checked: readonly CheckedRule[], facts: Facts) =>
+    total(checked.map(rule => explainRule(rule, facts, onEntry)));
+  return (facts: Facts) => {
+    const reviews = reviewEntries.length === 0 ? [] : scoredReviews(facts, reviewEntries);
+    return {
+      ...explain(rules, facts),
+      reviews: reviews.slice(0, maxExplainedReviews).map(review => ({
+        reviewer: review.reviewer,
+        member: review.member,
+        ...explain(rulesOfReviews, review),
+      })),
+    };
+  };
 }
 
-/** Explains one score. */
+/** An explanation has kilobytes for each entry, and a pull request can have 500 reviews. */
+const maxExplainedReviews = 50;
+
+/** Explains one pull request. */
 export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => createExplainer(ruleset)(facts);
 
 function total(explained: ReturnType<typeof explainRule>[]) {
@@ -150,7 +172,7 @@ function total(explained: ReturnType<typeof explainRule>[]) {
 }
 
 /** The entries that do not count yet, and the parts of their conditions that are false. */
-export const listWaiting = ({ rules }: Explanation) =>
+export const listWaiting = ({ rules }: Pick<ExplainedRules, 'rules'>) =>
   rules.flatMap(({ name, entries }) =>
     entries.flatMap(({ outcome, condition, potential = 0, entry }) =>
       outcome !== 'condition_false' || condition === null

@@ -46,7 +46,16 @@ export function checkRulesFile(bytes: Buffer, { onEntry }: { onEntry?: () => voi
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
-    return { definitions: [], rules: [], tests: [], problems: [problem], warnings: [], source, results: [] };
+    return {
+      definitions: [],
+      reviews: [],
+      rules: [],
+      tests: [],
+      problems: [problem],
+      warnings: [],
+      source,
+      results: [],
+    };
   }
   const file = parseRulesFile(source, onEntry);
   return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests) };

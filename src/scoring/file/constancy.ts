@@ -18,23 +18,30 @@ const notNegative: Range = [0, Number.POSITIVE_INFINITY];
 /** Functions that never fall if any of their arguments rises. */
 const rising: ReadonlySet<string> = new Set(['min', 'max', 'clamp', 'round', 'floor', 'ceil', 'sqrt', 'log', 'exp']);
 
+/** Nor -0, which divides a number above 0 into one below. A range that has -0, and nothing below, begins with it. */
+const isNotNegative = ([min]: Range) => min > 0 || Object.is(min, 0);
+
 function rangeOfResult(operator: ArithmeticOperator, left: Range, right: Range): Range {
   if (operator === '+') return [left[0] + right[0], left[1] + right[1]];
   if (operator === '-') return [left[0] - right[1], left[1] - right[0]];
   const mayDivideByZero = operator === '/' && right[0] <= 0 && right[1] >= 0;
-  if (operator === '%' || mayDivideByZero) return left[0] >= 0 && right[0] >= 0 ? notNegative : anyNumber;
-  // What is infinite here is a finite number of any size: 0 times that is 0.
-  const ends = left.flatMap(one => right.map(other => (operator === '*' ? one * other : one / other) || 0));
+  if (operator === '%' || mayDivideByZero) return isNotNegative(left) && isNotNegative(right) ? notNegative : anyNumber;
+  const ends = left
+    .flatMap(one => right.map(other => (operator === '*' ? one * other : one / other)))
+    // What is infinite here is a finite number of any size: 0 times that is 0.
+    .map(end => (Number.isNaN(end) ? 0 : end));
   return [Math.min(...ends), Math.max(...ends)];
 }
+
+/** Hours between two of GitHub's times may be. All others are counts, moments or not below 0 on purpose. */
+const mayBeNegative = (name: SourceName) => name.startsWith('hours_') && name !== 'hours_to_review';
 
 export function rangeOf(tree: TypedExpression): Range {
   switch (tree.kind) {
     case 'constant':
       return [Number(tree.value), Number(tree.value)];
     case 'fact':
-      // All others are counts and moments.
-      return tree.name.startsWith('hours_') ? anyNumber : notNegative;
+      return mayBeNegative(tree.name) ? anyNumber : notNegative;
     case 'defined':
       return rangeOf(tree.definition.tree);
     case 'negation': {
@@ -59,7 +66,11 @@ function rangeOfEither(trees: readonly TypedExpression[]): Range {
   return [Math.min(...ranges.map(([min]) => min)), Math.max(...ranges.map(([, max]) => max))];
 }
 
-function rangeOfCall({ definition, parts }: TypedExpression & { kind: 'call' }): Range {
+function rangeOfCall(tree: TypedExpression & { kind: 'call' }): Range {
+  const constant = constantOf(tree);
+  // Days before 1970, too.
+  if (typeof constant === 'number') return [constant, constant];
+  const { definition, parts } = tree;
   const { name } = definition;
   if (name === 'per') {
     const [min, max] = rangeOfResult('/', ...(parts.map(rangeOf) as [Range, Range]));
@@ -137,7 +148,8 @@ function pointsOf(name: SourceName, conditions: readonly TypedExpression[]): Poi
   }
   numbers.sort((one, other) => one - other);
   const between = numbers.map((value, index) => (value + (numbers[index + 1] ?? value + 2)) / 2);
-  return [(numbers[0] ?? 0) - 1, ...numbers, ...between, ...absent];
+  const points = [(numbers[0] ?? 0) - 1, ...numbers, ...between];
+  return [...points.filter(point => point >= 0 || mayBeNegative(name)), ...absent];
 }
 
 /** Conditions of more parts are not searched, so that 10,000 of them take two seconds. */

@@ -62,5 +62,15 @@ export function readList(node: YamlNode | undefined, place: string, report: Repo
   return [];
 }
 
+/** The expected score of a test; 0, and reported, if it is not valid. */
+export function readScore(map: NonNullable<ReturnType<typeof readMap>>, place: string, report: Report): number {
+  const score = map.readText('score', place);
+  if (score !== undefined && /^[-+]?\d{1,10}$/.test(score)) return Number(score);
+  if (score !== undefined) {
+    report(map.lineOf('score'), `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });
+  }
+  return 0;
+}
+
 /** A text that `readText` gave, for messages that it is not valid. */
 export const shownText = (text: string) => (text === '' ? 'an empty value' : `\`${text.slice(0, 60)}\``);

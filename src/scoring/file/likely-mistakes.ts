@@ -2,7 +2,7 @@
 import { factOf, type SourceName } from '../facts.ts';
 import { functionsOfItems } from '../language/hints.ts';
 import { excerpt } from '../language/text-operations.ts';
-import { factsRead, type TypedExpression } from '../language/tree.ts';
+import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 import { constantOf, isFact } from './constancy.ts';
 import { neverMore } from './test-facts.ts';
 
@@ -20,12 +20,14 @@ interface Comparison {
 
 const quoted = (text: string) => excerpt(JSON.stringify(text));
 
-const logins: readonly SourceName[] = ['author', 'merged_by', 'assignees'];
+const logins: readonly SourceName[] = ['author', 'merged_by', 'reviewer', 'assignees'];
 const branches: readonly SourceName[] = ['base', 'head'];
 const memberAssociations = ['MEMBER', 'OWNER'];
 
 const isLower = (tree: TypedExpression): boolean =>
   tree.kind === 'defined' ? isLower(tree.parts[0]) : tree.kind === 'call' && tree.definition.name === 'lower';
+
+const isDefault = (tree: TypedExpression) => tree.kind === 'call' && tree.definition.name === 'default';
 
 const isCallOf = ({ part }: Comparison, ...names: string[]) =>
   part.kind === 'call' && names.includes(part.definition.name);
@@ -62,11 +64,14 @@ const textMistakes: readonly ((comparison: Comparison) => string | undefined)[] 
   function emptyText({ part, name, texts, isWhole, shown }) {
     if (!isWhole || name === 'body' || !texts.includes('') || (factOf(name)?.type ?? 'list') !== 'text')
       return undefined;
+    if ([...allParts([part])].some(isDefault)) return undefined;
     const { absence } = factOf(name) ?? {};
     if (absence === undefined) return `${shown}: \`${name}\` is never empty`;
     // `!= ""` is true if there is one, which may be meant.
     if (part.kind === 'comparison' && part.operator === '!=') return undefined;
-    return `${shown} can never be true: \`${name}\` is absent if ${absence}; write \`!known(${name})\``;
+    const isAlone = texts.every(text => text === '');
+    const problem = isAlone ? `${shown} can never be true` : `${shown}: the text is never empty`;
+    return `${problem}: \`${name}\` is absent if ${absence}; write \`!known(${name})\``;
   },
   function repositoryWithoutOwner({ name, texts, isWhole, shown, ...comparison }) {
     if (name !== 'repository') return undefined;
@@ -122,9 +127,14 @@ function textsIn(part: TypedExpression): string[] {
 /** Of this and later times in seconds, all are in milliseconds: it would be the year 5138. */
 const minMilliseconds = 1e11;
 
-function mistakeInNumbers(part: TypedExpression, shown: string): string | undefined {
+function mistakeInComparison(part: TypedExpression, shown: string): string | undefined {
   if (part.kind !== 'comparison') return undefined;
   const [left, right] = part.parts;
+  const isOf = (one: SourceName, other: SourceName) =>
+    (isFact(left, one) && isFact(right, other)) || (isFact(left, other) && isFact(right, one));
+  if (part.operator === '==' && isOf('author', 'reviewer')) {
+    return `${shown} can never be true: what authors say of their own pull request is no review`;
+  }
   const times = [...factsRead(part.parts)].filter(name => name.endsWith('_at'));
   const milliseconds = part.parts.map(constantOf).find(value => typeof value === 'number' && value >= minMilliseconds);
   if (times.length > 0 && typeof milliseconds === 'number') {
@@ -144,7 +154,7 @@ function mistakeInNumbers(part: TypedExpression, shown: string): string | undefi
 
 /** What is probably wrong with a part, apart from its own parts. @param shown the part, quoted */
 export function* likelyMistakesIn(part: TypedExpression, shown: string): Generator<string> {
-  const found = mistakeInNumbers(part, shown);
+  const found = mistakeInComparison(part, shown);
   if (found !== undefined) yield found;
   const texts = textsIn(part);
   const [name, ...others] = [...factsRead(part.parts)].filter(fact => fact !== 'file_changes');

@@ -1,10 +1,11 @@
-/** The tests of a rules file: facts of a pull request, and the score that they must give. */
+/** The tests of a rules file: facts of a pull request and of its reviews, and the scores that they must give. */
 
-import { type ExplainedEntry, type Explanation, explainScore } from '../explain/explain.ts';
+import { type ExplainedEntry, type ExplainedRules, explainScore } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
-import { compileRuleset, type Ruleset } from '../ruleset.ts';
-import { type Report, readMap, shownText } from './keys.ts';
+import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
+import { readTestReviews, type TestReview } from './test-reviews.ts';
 import type { YamlNode } from './yaml-node.ts';
 
 export interface RuleTest {
@@ -12,16 +13,18 @@ export interface RuleTest {
   line: number;
   name: string;
   facts: Facts;
-  /** The expected score. */
-  score: number;
+  /** The expected score; undefined if only those of reviews are expected. */
+  score: number | undefined;
+  reviews: TestReview[];
 }
 
+/** Of a test's pull request, or of one of its reviews. */
 export interface RuleTestResult {
-  test: RuleTest;
+  test: { line: number; name: string; score: number };
   actual: number;
   passed: boolean;
   /** How the score came about, of the first tests that fail. */
-  explanation?: Explanation;
+  explanation?: ExplainedRules;
   /** Of the explanation, the entries that counted, or that may have been expected to. */
   relevant?: ReadonlySet<ExplainedEntry>;
 }
@@ -36,7 +39,7 @@ export function readTest(node: YamlNode, position: number, taken: Set<string>, r
     isValid = false;
     report(...problem);
   };
-  const map = readMap(node, ['name', 'pull_request', 'score'], `Test ${position}`, fail);
+  const map = readMap(node, ['name', 'pull_request', 'reviews', 'score'], `Test ${position}`, fail);
   if (map === undefined) return undefined;
   const name = map.readName();
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
@@ -44,41 +47,75 @@ export function readTest(node: YamlNode, position: number, taken: Set<string>, r
     fail(map.lineOf('name'), `${place} is in the file twice; give each test its own name`, { part: 'name' });
   }
   taken.add(name);
-  const score = map.readText('score', place);
-  if (score !== undefined && !/^[-+]?\d{1,10}$/.test(score)) {
-    fail(map.lineOf('score'), `${place}, score: ${shownText(score)} is not a whole number`, { part: 'score' });
-  }
+  const reviews = readTestReviews(map.nodeOf('reviews'), place, fail);
+  const isForReviews = reviews.length > 0 && map.nodeOf('score') === undefined;
+  const score = isForReviews ? undefined : readScore(map, place, fail);
   const given = map.nodeOf('pull_request');
   if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
-  const facts = given === undefined ? undefined : readTestFacts(given, `${place}, pull_request`, fail);
-  return isValid && facts !== undefined ? { line: node.line, name, facts, score: Number(score) } : undefined;
+  const reviewFacts = reviews.map(review => review.facts);
+  const facts = given && readTestFacts(given, `${place}, pull_request`, reviewFacts, fail);
+  return isValid && facts !== undefined ? { line: node.line, name, facts, score, reviews } : undefined;
 }
 
-/** Scores each test's pull request under the rules. */
+/** What is expected of one score. */
+interface Case {
+  test: RuleTestResult['test'];
+  of: RuleKind;
+  /** With no other review. */
+  facts: Facts;
+}
+
+function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
+  const own: Case[] = score === undefined ? [] : [{ test: { line, name, score }, of: 'rules', facts }];
+  const others = reviews.map((review, index): Case => {
+    const test = { line: review.line, name: `${name}, review ${index + 1}`, score: review.score };
+    return { test, of: 'reviews', facts: { ...facts, given_reviews: [review.facts] } };
+  });
+  return [...own, ...others];
+}
+
+/** Scores each test's pull request and reviews under the rules. */
 export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): RuleTestResult[] {
   const { score } = compileRuleset(ruleset);
   let failed = 0;
-  return tests.map(test => {
-    const { score: actual } = score(test.facts);
+  return tests.flatMap(casesOf).map(({ test, of, facts }) => {
+    const scored = score(facts);
+    const [review] = JSON.parse(scored.reviewScores ?? '[]') as { score: number }[];
+    const actual = of === 'rules' ? scored.score : (review?.score ?? 0);
     if (actual === test.score) return { test, actual, passed: true };
     failed += 1;
     if (failed > maxExplained) return { test, actual, passed: false };
-    const explanation = explainScore(ruleset, test.facts);
-    return { test, actual, passed: false, explanation, relevant: findRelevant(ruleset, test, explanation) };
+    const explanation = explain(ruleset, of, facts);
+    // Rules of reviews need not have any for this one.
+    if (explanation === undefined) return { test, actual, passed: false };
+    return {
+      test,
+      actual,
+      passed: false,
+      explanation,
+      relevant: findRelevant(ruleset, { test, of, facts }, explanation),
+    };
   });
+}
+
+function explain(ruleset: Ruleset, of: RuleKind, facts: Facts): ExplainedRules | undefined {
+  const { reviews, ...explanation } = explainScore(ruleset, facts);
+  return of === 'rules' ? explanation : reviews[0];
 }
 
 /**
  * Entries whose condition is true, and those that would bring the score nearer to the expected one if theirs were. If each
  * of the latter would bring it too far, all of them. If there is nothing of all that, every entry.
  */
-function findRelevant({ definitions, rules }: Ruleset, test: RuleTest, explanation: Explanation): Set<ExplainedEntry> {
-  const unconditional = rules.map(({ when, logic, ...rule }) => ({
+function findRelevant(ruleset: Ruleset, { test, of, facts }: Case, explanation: ExplainedRules): Set<ExplainedEntry> {
+  // Entries that do not read this give bots nothing.
+  const always = of === 'rules' ? 'true' : 'reviewer_is_bot || true';
+  const unconditional = ruleset[of].map(({ when, logic, ...rule }) => ({
     ...rule,
     is_enabled: true,
-    logic: logic.map(({ effect }) => ({ expression: 'true', effect })),
+    logic: logic.map(({ effect }) => ({ expression: always, effect })),
   }));
-  const asIfTrue = explainScore({ definitions, rules: unconditional }, test.facts).rules;
+  const asIfTrue = explain({ ...ruleset, [of]: unconditional }, of, facts)?.rules ?? [];
   const missing = test.score - explanation.score;
   const entries = explanation.rules.flatMap((rule, place) =>
     rule.entries.map((entry, index) => {

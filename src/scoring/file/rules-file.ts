@@ -7,7 +7,15 @@ import { suggestion } from '../language/nearest-name.ts';
 import { characterCount } from '../language/text-operations.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
-import { checkRule, type OnEntry, problemOfSize, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
+import {
+  checkRule,
+  type OnEntry,
+  problemOfSize,
+  type RuleKind,
+  type RuleProblem,
+  type Ruleset,
+  ruleLimits,
+} from '../ruleset.ts';
 import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { adviseOn, problemOfTruncation } from './quoting.ts';
@@ -94,6 +102,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
 }
 
 interface ReadRule {
+  of: RuleKind;
   rule: RuleDefinition;
   node: YamlNode & { kind: 'map' };
   /** How messages call it. */
@@ -104,7 +113,13 @@ interface ReadRule {
 
 type CheckedRule = ReadRule & ValidRule;
 
-function readRule(node: YamlNode, position: number, taken: Set<string>, report: Report): ReadRule | undefined {
+function readRule(
+  node: YamlNode,
+  of: RuleKind,
+  position: number,
+  taken: Set<string>,
+  report: Report,
+): ReadRule | undefined {
   let isValid = true;
   const nameNode = node.kind === 'map' ? node.entries.get('name') : undefined;
   const named = (nameNode?.kind === 'text' && !isBlank(nameNode) && nameNode.text.trim()) || null;
@@ -112,7 +127,10 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     isValid = false;
     report(line, message, { rule: named, ...place });
   };
-  const place = named === null ? `Rule ${position}` : `Rule ${JSON.stringify(named.slice(0, 80))}`;
+  const place =
+    named === null
+      ? `${of === 'rules' ? 'Rule' : 'Rule of reviews'} ${position}`
+      : `Rule ${JSON.stringify(named.slice(0, 80))}`;
   const map = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
   if (map === undefined || node.kind !== 'map') return undefined;
   const { nodeOf, lineOf, readText } = map;
@@ -150,7 +168,7 @@ function readRule(node: YamlNode, position: number, taken: Set<string>, report: 
     ...(when === undefined ? {} : { when }),
     logic,
   };
-  return { rule, node, place, isValid };
+  return { of, rule, node, place, isValid };
 }
 
 function checkExpressions(
@@ -159,8 +177,8 @@ function checkExpressions(
   report: Report,
   onEntry: OnEntry | undefined,
 ): CheckedRule[] {
-  const { rule, node, place, isValid } = read;
-  const { entries, problems } = checkRule(rule, definitions, onEntry);
+  const { of, rule, node, place, isValid } = read;
+  const { entries, problems } = checkRule(rule, definitions, of, onEntry);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     const message = rule.name === '' ? problem.message.replace('Rule ""', place) : problem.message;
@@ -202,8 +220,8 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
   const warnings: FileProblem[] = [];
   const report = reportTo(problems);
   const root = readYaml(text, report);
-  const file = root && readMap(root, ['define', 'rules', 'tests'], 'The file', report);
-  if (file === undefined) return { definitions: [], rules: [], tests: [], problems, warnings: [] };
+  const file = root && readMap(root, ['define', 'rules', 'reviews', 'tests'], 'The file', report);
+  if (file === undefined) return { definitions: [], rules: [], reviews: [], tests: [], problems, warnings: [] };
   const rulesNode = file.nodeOf('rules');
   if (rulesNode === undefined) {
     report(file.lineOf('rules'), 'The file has no `rules`; add them, or `rules: []` for none');
@@ -211,22 +229,30 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
     report(rulesNode.line, '`rules` has no value; list the rules below it, or write `rules: []` for none');
   }
   const { definitions, checked, entries: defined } = readDefinitions(file.nodeOf('define'), report);
-  const ruleNodes = readList(rulesNode, '`rules`', report);
-  const extra = ruleNodes[ruleLimits.rules];
-  if (extra !== undefined) report(extra.line, `The file has ${ruleNodes.length} rules, more than ${ruleLimits.rules}`);
   const taken = new Set<string>();
-  const read = ruleNodes
-    .slice(0, ruleLimits.rules)
-    .map((node, index) => readRule(node, index + 1, taken, report))
-    .filter(rule => rule !== undefined);
-  const oversize = problemOfSize(read.map(({ rule }) => rule));
-  if (oversize !== undefined) {
-    const largest = read.find(({ rule }) => rule.name === oversize.rule);
-    report(largest?.node.line ?? 1, oversize.message, oversize);
-  }
+  let isOversize = false;
+  const read = (['rules', 'reviews'] as const).flatMap(of => {
+    const nodes = readList(file.nodeOf(of), `\`${of}\``, report);
+    const extra = nodes[ruleLimits.rules];
+    if (extra !== undefined) report(extra.line, `\`${of}\` has ${nodes.length} rules, more than ${ruleLimits.rules}`);
+    const list = nodes
+      .slice(0, ruleLimits.rules)
+      .map((node, index) => readRule(node, of, index + 1, taken, report))
+      .filter(rule => rule !== undefined);
+    const oversize = problemOfSize(
+      list.map(({ rule }) => rule),
+      of,
+    );
+    if (oversize !== undefined) {
+      isOversize = true;
+      const largest = list.find(({ rule }) => rule.name === oversize.rule);
+      report(largest?.node.line ?? 1, oversize.message, oversize);
+    }
+    return list;
+  });
   // To check more than a service may hold could take minutes, and so could naming the nearest names of thousands.
   const rules: CheckedRule[] = [];
-  for (const rule of oversize === undefined ? read : []) {
+  for (const rule of isOversize ? [] : read) {
     if (problems.length >= maxProblems) {
       report(rule.node.line, 'The check ends here; fix the other problems first');
       break;
@@ -240,7 +266,8 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
   if (problems.length === 0) checkSpeed(rules, report, reportTo(warnings), onEntry);
   if (problems.length === 0) warnings.push(...Array.from(lintRules(checked, rules), locate));
   for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
-  return { definitions, rules: rules.map(({ rule }) => rule), tests, problems, warnings };
+  const rulesOf = (wanted: RuleKind) => rules.flatMap(({ of, rule }) => (of === wanted ? [rule] : []));
+  return { definitions, rules: rulesOf('rules'), reviews: rulesOf('reviews'), tests, problems, warnings };
 
   function locate(warning: Warning): FileProblem {
     const { message } = warning;
@@ -260,17 +287,20 @@ export const defineKey = (definitions: readonly Definition[]): { define?: Record
     : { define: Object.fromEntries(definitions.map(({ name, expression }) => [name, expression])) };
 
 /** The text of a rules file without tests. The same rules give the same text, whatever the order of their keys. */
-export const formatRulesFile = ({ definitions, rules }: Ruleset): string =>
+export const formatRulesFile = ({ definitions, rules, reviews }: Ruleset): string =>
   stringify(
     {
       ...defineKey(definitions),
-      rules: rules.map(({ name, description, is_enabled: enabled, when, logic }) => ({
-        name,
-        ...(description === '' ? {} : { description }),
-        ...(enabled ? {} : { enabled }),
-        ...(when === undefined ? {} : { when }),
-        logic: logic.map(({ expression, effect: { action, value } }) => ({ expression, effect: { action, value } })),
-      })),
+      rules: rules.map(formatRule),
+      ...(reviews.length === 0 ? {} : { reviews: reviews.map(formatRule) }),
     },
     { lineWidth: 0 },
   );
+
+const formatRule = ({ name, description, is_enabled: enabled, when, logic }: RuleDefinition) => ({
+  name,
+  ...(description === '' ? {} : { description }),
+  ...(enabled ? {} : { enabled }),
+  ...(when === undefined ? {} : { when }),
+  logic: logic.map(({ expression, effect: { action, value } }) => ({ expression, effect: { action, value } })),
+});

@@ -2,7 +2,15 @@
 
 import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
 import { readTime, startOfDay } from '../../text/times.ts';
-import { emptyFacts, type FactName, type Facts, factNames, factTable, isFactName } from '../facts.ts';
+import {
+  emptyFacts,
+  type FactName,
+  type Facts,
+  factTable,
+  isFactName,
+  pullRequestFactNames,
+  type ReviewFacts,
+} from '../facts.ts';
 import type { Value } from '../language/functions.ts';
 import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
@@ -58,7 +66,14 @@ function readFiles(node: YamlNode): ReadFact {
     : { problem: 'must be a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }' };
 }
 
-function readFact(name: FactName, node: YamlNode): ReadFact {
+export function readFact(name: FactName, node: YamlNode): ReadFact {
+  const truncation = problemOfTruncation(name, node);
+  if (truncation !== undefined) return { problem: truncation };
+  const read = readWhole(name, node);
+  return 'problem' in read ? { problem: `it ${read.problem}` } : read;
+}
+
+function readWhole(name: FactName, node: YamlNode): ReadFact {
   const { type, absence, values } = factTable[name];
   if (name === 'files') return readFiles(node);
   if (type === 'list') {
@@ -183,20 +198,34 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
   }
 }
 
-/** Derives what it can from the given facts, and leaves the others empty. */
-function complete(given: Given): Facts {
+/** What a pull request with these reviews has at least. */
+function countReviews(reviews: readonly ReviewFacts[]) {
+  const people = reviews.filter(({ reviewer_is_bot: isBot }) => !isBot);
+  const approving = people.filter(({ verdict }) => verdict === 'approved');
+  return {
+    reviews: people.length,
+    distinct_reviewers: people.length,
+    approvals: approving.length,
+    writer_approvals: approving.filter(({ reviewer_may_write: mayWrite }) => mayWrite).length,
+    changes_requested: people.filter(({ verdict }) => verdict === 'changes_requested').length,
+    bot_reviews: reviews.length - people.length,
+  };
+}
+
+/** Derives what it can from the given facts and reviews, and leaves the others empty. */
+function complete(given: Given, reviews: readonly ReviewFacts[]): Facts {
+  const counted = countReviews(reviews);
   const isPossible = (state: PullRequestState) =>
-    factNames.every(name => statesWith(name, given[name]).includes(state));
+    pullRequestFactNames.every(name => statesWith(name, given[name]).includes(state));
   const state = pullRequestStates.find(isPossible) ?? 'open';
   const assumed: Given = {
     additions: totalOf(given.file_changes, 0),
     deletions: totalOf(given.file_changes, 1),
     changed_files: filesOf(given).length,
-    times_changes_requested: given.changes_requested ?? 0,
-    distinct_reviewers: Math.min(Number(given.reviews ?? 0), 1),
+    ...counted,
+    times_changes_requested: given.changes_requested ?? counted.changes_requested,
+    distinct_reviewers: Math.max(counted.distinct_reviewers, Math.min(Number(given.reviews ?? 0), 1)),
     ready_at: state === 'draft' || given.draft === true ? null : (given.created_at ?? null),
-    writer_approvals: 0,
-    bot_reviews: 0,
     updated_at: given.created_at ?? 0,
     closed_at: given.merged_at ?? null,
     merged_by: given.self_merged === true ? (given.author ?? '') : null,
@@ -206,11 +235,16 @@ function complete(given: Given): Facts {
     ...given,
   };
   const derived = Object.fromEntries(Array.from(derive(assumed), ([name, value]) => [name, value]));
-  return { ...emptyFacts, ...derived, ...assumed } as Facts;
+  return { ...emptyFacts, ...derived, ...assumed, given_reviews: reviews } as Facts;
 }
 
-/** Reads the facts of a test; undefined if there was a problem, which is reported. */
-export function readTestFacts(node: YamlNode, place: string, report: Report): Facts | undefined {
+/** Reads the facts of a test; undefined if there was a problem, which is reported. @param reviews that it has */
+export function readTestFacts(
+  node: YamlNode,
+  place: string,
+  reviews: readonly ReviewFacts[],
+  report: Report,
+): Facts | undefined {
   if (node.kind !== 'map') {
     report(node.line, `${place}: it must be a map of facts, such as { additions: 10 }`);
     return undefined;
@@ -224,13 +258,16 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
   };
   for (const [name, value] of entries) {
     if (!isFactName(name)) {
-      fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${suggestion(name, factNames) || seeList('fact')}`);
+      const hint = suggestion(name, pullRequestFactNames) || seeList('fact');
+      fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${hint}`);
       continue;
     }
-    const truncation = problemOfTruncation(name, value);
-    const read: ReadFact = readFact(name, value);
-    if (truncation !== undefined) fail(name, `, ${name}: ${truncation}`);
-    else if ('problem' in read) fail(name, `, ${name}: it ${read.problem}`);
+    if (factTable[name].isOfReview) {
+      fail(name, `: \`${name}\` is a fact of reviews; write it below the test's \`reviews:\``);
+      continue;
+    }
+    const read = readFact(name, value);
+    if ('problem' in read) fail(name, `, ${name}: ${read.problem}`);
     else {
       given[name] = read.value;
       if (read.changes !== undefined) given.file_changes = read.changes;
@@ -248,5 +285,12 @@ export function readTestFacts(node: YamlNode, place: string, report: Report): Fa
     const because = reason === '' ? '' : `: ${reason}`;
     fail(one, `: ${shown(one)} contradicts ${shown(other)}${because}; correct one, or leave it out`);
   }
-  return isValid ? complete(given) : undefined;
+  for (const [name, count] of Object.entries(countReviews(reviews))) {
+    if (Number(given[name as FactName] ?? count) >= count) continue;
+    fail(name, `: ${shown(name as FactName)} contradicts the test's reviews, which are ${count}; correct one`);
+  }
+  if (reviews.some(({ reviewer }) => typeof given.author === 'string' && reviewer === given.author)) {
+    fail('author', `: ${shown('author')} is one of the test's reviewers, and authors do not count as such`);
+  }
+  return isValid ? complete(given, reviews) : undefined;
 }

@@ -3,7 +3,7 @@
  * names from our own tables. Everything else in a rule (numbers, texts, patterns, names) is passed by reference.
  */
 
-import { type Facts, factOf, type SourceName } from '../facts.ts';
+import { type Facts, factOf, type ReviewFacts, type SourceName } from '../facts.ts';
 import type { RuleLogic } from '../rule.ts';
 import type { Value } from './functions.ts';
 import { clampScore, effectOf, scoreLimits } from './rounding.ts';
@@ -19,6 +19,10 @@ export interface CheckedEntry {
   logic: RuleLogic;
   condition: TypedExpression;
   value: TypedExpression;
+  /** It counts for each review of a pull request. */
+  isOfReview: boolean;
+  /** It gives bots no points for their reviews. */
+  skipsBots: boolean;
 }
 
 /** The entries' conditions and values. */
@@ -30,19 +34,41 @@ export interface Score {
   score: number;
   /** JSON text of an array of breakdown entries. */
   breakdown: string;
+  /**
+   * JSON text of an array with `reviewer` (login), `member` (`mem_…`), `score` and `breakdown` of each review; null if
+   * there are none, or the ruleset gives reviews no points.
+   */
+  reviewScores: string | null;
 }
 
 /** V8 does not optimise functions of more than 60 KB of bytecode; this much source stays well below. */
 const sourceLimit = 20_000;
 
 /** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
-type ScoreChunk = (facts: Facts, result: Score) => void;
+type ScoreChunk = (facts: Facts, result: Score, review: ReviewFacts | undefined) => void;
 
 /** The same text in the form that V8 compares by reference. */
 const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
 
-/** Collects the constants, facts, variables and statements of one function. */
-function createWriter() {
+/** The same function, which does not repeat the work of its last call. */
+function remembering<Result>(work: (...values: never[]) => Result): typeof work {
+  let last: readonly unknown[] = [];
+  let result: Result;
+  return (...values) => {
+    if (values.length !== last.length || values.some((value, index) => !Object.is(value, last[index]))) {
+      result = work(...values);
+      last = values;
+    }
+    return result;
+  };
+}
+
+/**
+ * Collects the constants, facts, variables and statements of one function.
+ *
+ * @param isForReviews it is called for all reviews of a pull request, whose files and texts stay the same
+ */
+function createWriter(isForReviews = false) {
   const constants: unknown[] = [];
   const constantNames = new Map<unknown, string>();
   const facts = new Map<SourceName, string>();
@@ -108,7 +134,9 @@ function createWriter() {
   function writeCall({ definition, parts, prepared, type }: TypedExpression & { kind: 'call' }): string {
     const { guard, values } = definition.takesAbsent ? { guard: '', values: parts.map(write) } : present(parts);
     if (definition.prepare !== undefined) values.push(constant(prepared));
-    const call = `${constant(definition.implementation)}(${values.join(', ')})`;
+    const { implementation } = definition;
+    const called = isForReviews ? remembering(implementation as (...values: never[]) => unknown) : implementation;
+    const call = `${constant(called)}(${values.join(', ')})`;
     if (guard === '') return call;
     if (type === 'boolean') return `(${guard}${call})`;
     return `(${guard}true ? ${call} : ${type === 'number' ? 'NaN' : 'null'})`;
@@ -144,34 +172,38 @@ function createWriter() {
     }
   }
 
-  function add({ name, logic, condition, value }: CheckedEntry): void {
+  function add({ name, logic, condition, value, skipsBots }: CheckedEntry): void {
     const { expression, effect } = logic;
     const sign = effect.action === 'ADD' ? '+' : '-';
     const before = ['{"name":', JSON.stringify(name), ',"action":"', effect.action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
     // Joined, because V8 keeps a text built with + in pieces, and every breakdown would carry them along.
     const piece = (...parts: (string | number)[]) => constant(parts.join(''));
+    const test = `${skipsBots ? '!review.reviewer_is_bot && ' : ''}${write(condition)}`;
     const fixed = fixedValue(value);
     if (fixed !== undefined) {
       const points = effectOf(fixed);
       if (points === 0) return;
       const json = [...before, points, ...after];
-      statements += `if (${write(condition)}) { score ${sign}= ${constant(points)}; `;
+      statements += `if (${test}) { score ${sign}= ${constant(points)}; `;
       statements += `out += out === '' ? ${piece('[', ...json)} : ${piece(',', ...json)}; }\n`;
       return;
     }
-    statements += `if (${write(condition)}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
+    statements += `if (${test}) { v = ${write(value)}; v = v < 0 ? -round(-v) : round(v); `;
     statements += `if (v !== 0 && v >= ${scoreLimits.minimum} && v <= ${scoreLimits.maximum}) { score ${sign}= v; `;
     statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
   }
 
-  function make(parameters: string, body: string): unknown {
+  /** @param ofReview where facts of a review are: with all others, or apart, since a copy of all takes longer than a score */
+  function make(parameters: string, body: string, ofReview: 'facts' | 'review'): unknown {
     const lines = [
       '"use strict";',
       'const round = Math.round;',
       ...constants.map((_, index) => `const k${index} = k[${index}];`),
       `return function (${parameters}) {`,
-      ...[...facts].map(([name, variable]) => `const ${variable} = facts.${name};`),
+      ...[...facts].map(
+        ([name, variable]) => `const ${variable} = ${factOf(name)?.isOfReview ? ofReview : 'facts'}.${name};`,
+      ),
       ...Array.from({ length: variables }, (_, index) => `let t${index};`),
       `${body} };`,
     ];
@@ -181,10 +213,10 @@ function createWriter() {
   function finish(): ScoreChunk {
     const begin = 'let score = result.score, out = result.breakdown, v = 0;\n';
     const end = 'result.score = score; result.breakdown = out;';
-    return make('facts, result', `${begin}${statements}${end}`) as ScoreChunk;
+    return make('facts, result, review', `${begin}${statements}${end}`, 'review') as ScoreChunk;
   }
 
-  const finishValue = <Result>(code: string) => make('facts', `return ${code};`) as (facts: Facts) => Result;
+  const finishValue = <Result>(code: string) => make('facts', `return ${code};`, 'facts') as (facts: Facts) => Result;
 
   return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
 }
@@ -198,8 +230,8 @@ function fixedValue(tree: TypedExpression): number | undefined {
 }
 
 /** Compiles one expression. An absent number becomes NaN, an absent text or list null. */
-export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
-  const { write, finishValue } = createWriter();
+export function compileExpression(tree: TypedExpression, isForReviews = false): (facts: Facts) => Value | null {
+  const { write, finishValue } = createWriter(isForReviews);
   return finishValue(write(tree));
 }
 
@@ -214,32 +246,79 @@ export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): 
  *
  * @returns a function that never throws, and always gives the same score for the same facts
  */
-export function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
+function compileEntries(
+  entries: readonly CheckedEntry[],
+  { isForReviews = false } = {},
+): (facts: Facts, review?: ReviewFacts) => Score {
   const chunks: ScoreChunk[] = [];
-  let writer = createWriter();
+  let writer = createWriter(isForReviews);
   for (const entry of entries) {
     if (writer.isFull()) {
       chunks.push(writer.finish());
-      writer = createWriter();
+      writer = createWriter(isForReviews);
     }
     writer.add(entry);
   }
   chunks.push(writer.finish());
-  return facts => {
-    const sum = { score: 0, breakdown: '' };
-    for (const add of chunks) add(facts, sum);
+  return (facts, review) => {
+    const sum = { score: 0, breakdown: '', reviewScores: null };
+    for (const add of chunks) add(facts, sum, review);
     const { score, breakdown } = sum;
-    return { score: clampScore(score), breakdown: breakdown === '' ? '[]' : `${breakdown}]` };
+    return { score: clampScore(score), breakdown: breakdown === '' ? '[]' : `${breakdown}]`, reviewScores: null };
+  };
+}
+
+function reviewsIn({ given_reviews: given }: Facts, entries: readonly CheckedEntry[]): ReviewFacts[] {
+  const skipsBots = entries.every(entry => entry.skipsBots);
+  return (given ?? []).filter(({ reviewer_is_bot: isBot }) => !(isBot && skipsBots));
+}
+
+/** The facts of each review of a pull request that rules score, with those of the pull request. */
+export const scoredReviews = (facts: Facts, entries: readonly CheckedEntry[]): (Facts & ReviewFacts)[] =>
+  reviewsIn(facts, entries).map(review => ({ ...facts, ...review }));
+
+function compileReviews(entries: readonly CheckedEntry[]): (facts: Facts) => string | null {
+  const scoreReview = compileEntries(entries, { isForReviews: true });
+  return facts => {
+    let out = '';
+    for (const review of reviewsIn(facts, entries)) {
+      const { score, breakdown } = scoreReview(facts, review);
+      const of = `"reviewer":${JSON.stringify(review.reviewer)},"member":${JSON.stringify(review.member)}`;
+      out += `${out === '' ? '[' : ','}{${of},"score":${score},"breakdown":${breakdown}}`;
+    }
+    return out === '' ? null : `${out}]`;
+  };
+}
+
+/** Compiles what a pull request and its reviews are worth: see {@link compileEntries}. */
+export function compileScore(
+  entries: readonly CheckedEntry[],
+  reviewEntries: readonly CheckedEntry[],
+): (facts: Facts) => Score {
+  const scorePullRequest = compileEntries(entries);
+  if (reviewEntries.length === 0) return scorePullRequest;
+  const scoreReviews = compileReviews(reviewEntries);
+  return facts => {
+    const score = scorePullRequest(facts);
+    score.reviewScores = scoreReviews(facts);
+    return score;
   };
 }
 
 /** What each entry adds to a score, without a breakdown: negative if it subtracts, 0 if it does not count. */
-export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts) => number[] {
-  const compiled = entries.map(({ logic, condition, value }) => ({
+export function compileEffects(
+  entries: readonly CheckedEntry[],
+  { isForReviews = false } = {},
+): (facts: Facts) => number[] {
+  const compiled = entries.map(({ logic, condition, value, skipsBots }) => ({
+    skipsBots,
     sign: logic.effect.action === 'ADD' ? 1 : -1,
-    isMet: compileExpression(condition),
-    valueFor: compileExpression(value),
+    isMet: compileExpression(condition, isForReviews),
+    valueFor: compileExpression(value, isForReviews),
   }));
   return facts =>
-    compiled.map(({ sign, isMet, valueFor }) => (isMet(facts) ? sign * effectOf(Number(valueFor(facts))) : 0));
+    compiled.map(({ sign, skipsBots, isMet, valueFor }) => {
+      const counts = !(skipsBots && facts.reviewer_is_bot) && isMet(facts);
+      return counts ? sign * effectOf(Number(valueFor(facts))) : 0;
+    });
 }

@@ -1,6 +1,14 @@
 /** Checks the names and types of an expression, and turns its text into a typed tree. */
 
-import { type FactType, factNames, factOf, factTable, isFactName, type SourceName } from '../facts.ts';
+import {
+  type FactType,
+  factNames,
+  factOf,
+  factTable,
+  isFactName,
+  pullRequestFactNames,
+  type SourceName,
+} from '../facts.ts';
 import { checkComparison, checkTexts, isComparison, textsOf } from './comparable.ts';
 import { type FunctionDefinition, functions } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
@@ -100,6 +108,7 @@ export function checkExpression(
     const hint =
       hintOfOtherFact(name) ||
       suggestion(name, [...definitions.keys(), ...factNames]) ||
+      suggestion(name, pullRequestFactNames) ||
       hintOfClock(name) ||
       seeList('fact');
     throw new UnknownNameError(`${show(span)} is not a known ${known}${hint}`);

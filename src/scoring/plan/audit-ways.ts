@@ -55,7 +55,7 @@ function someFiles(
   };
 }
 
-const split: Change = facts => {
+export const split: Change = facts => {
   if (facts.size < 2) return undefined;
   const places = [...facts.files.keys()];
   return [Math.ceil, Math.floor].map((round, index) => {
@@ -68,6 +68,8 @@ const split: Change = facts => {
       changed_files: Math.max(1, half(facts.changed_files)),
       commits: Math.max(1, half(facts.commits)),
       comments: half(facts.comments),
+      given_reviews:
+        facts.given_reviews?.map(review => ({ ...review, review_comments: half(review.review_comments) })) ?? null,
     });
   });
 };

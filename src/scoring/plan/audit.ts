@@ -3,46 +3,29 @@
  * gain points. Memory grows with the number of rules only.
  */
 
-import { type Facts, factNames, type SourceName } from '../facts.ts';
-import { compileEffects, treesOf } from '../language/compile.ts';
+import { type Facts, pullRequestFactNames, type SourceName } from '../facts.ts';
+import { type CheckedEntry, compileEffects, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore } from '../language/rounding.ts';
-import { factsRead } from '../language/tree.ts';
-import { checkRules, type Ruleset } from '../ruleset.ts';
-import { type Change, changesOf, type Way, ways } from './audit-ways.ts';
-import { createDistribution, type Distribution } from './distribution.ts';
+import { checkRules, factsReadBy, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { type Change, changesOf, ways } from './audit-ways.ts';
+import { createDistribution } from './distribution.ts';
+import { reviewChangesOf, reviewWays } from './review-ways.ts';
 
 export type Audit = ReturnType<typeof createAudit>;
 export type AuditedWay = ReturnType<Audit['result']>['ways'][number];
+export type ReviewAudit = ReturnType<typeof createReviewAudit>;
 
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);
 
-interface Tally {
-  way: Way;
-  changes: readonly Change[];
-  gains: Distribution;
-  paid: Float64Array;
-  /** The one that gains most. `after` is the sum, if there are several pull requests afterwards. */
-  example: { id: string; before: number; after: number } | undefined;
-}
+/** Adds the points of each rule to `points`. @returns their sum */
+type Score = (facts: Facts, points: Float64Array) => number;
 
-export function createAudit(ruleset: Ruleset) {
-  const entries = checkRules(ruleset).flatMap(rule => rule.entries);
-  const trees = treesOf(entries);
-  const facts = factsRead(trees);
-  for (const name of factNames) if (!largeFacts.has(name)) facts.add(name);
-  const names = [...new Set(entries.map(({ name }) => name))];
+/** @param names of the rules: their places in `points` */
+function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: readonly string[]): Score {
+  const evaluate = compileEffects(entries, { isForReviews: of === 'reviews' });
   const ruleOf = entries.map(({ name }) => names.indexOf(name));
-  const evaluate = compileEffects(entries);
-  const changes = changesOf(trees);
-  const tallies = ways.map((way): Tally => {
-    const paid = new Float64Array(names.length);
-    return { way, changes: changes[way], gains: createDistribution(), paid, example: undefined };
-  });
-  let pullRequests = 0;
-
-  /** Adds the points of each rule to `points`. @returns the score */
-  function score(facts: Facts, points: Float64Array): number {
+  const scoreOne: Score = (facts, points) => {
     let sum = 0;
     for (const [index, effect] of evaluate(facts).entries()) {
       sum += effect;
@@ -50,17 +33,74 @@ export function createAudit(ruleset: Ruleset) {
       points[rule] = (points[rule] ?? 0) + effect;
     }
     return clampScore(sum);
-  }
+  };
+  if (of === 'rules') return scoreOne;
+  return (facts, points) => scoredReviews(facts, entries).reduce((sum, review) => sum + scoreOne(review, points), 0);
+}
 
+type EntriesByKind = Record<RuleKind, readonly CheckedEntry[]>;
+
+const entriesOf = (ruleset: Ruleset, of: RuleKind) => checkRules(ruleset, of).flatMap(rule => rule.entries);
+
+/** How points of pull requests can be gained. */
+export function createAudit(ruleset: Ruleset) {
+  const rules = entriesOf(ruleset, 'rules');
+  const changes = changesOf(treesOf(rules));
+  return search(
+    { rules, reviews: [] },
+    ways.map(way => ({ way, changes: changes[way], of: 'rules' })),
+  );
+}
+
+/** How points of reviews can be gained: by those who review a pull request, all together. */
+export function createReviewAudit(ruleset: Ruleset) {
+  const entries = { rules: entriesOf(ruleset, 'rules'), reviews: entriesOf(ruleset, 'reviews') };
+  const changes = reviewChangesOf(treesOf(entries.reviews));
+  return search(
+    entries,
+    // Two who approve each other gain as authors, too.
+    reviewWays.map(way => {
+      return { way, changes: changes[way], of: way === 'mutual_approval' ? 'both' : 'reviews' };
+    }),
+  );
+}
+
+interface TriedWay<Way> {
+  way: Way;
+  changes: readonly Change[];
+  /** Which points it can gain. */
+  of: RuleKind | 'both';
+}
+
+function search<Way extends string>(entries: EntriesByKind, tried: readonly TriedWay<Way>[]) {
+  const facts = new Set<SourceName>([
+    ...factsReadBy(entries.rules, 'rules'),
+    ...factsReadBy(entries.reviews, 'reviews'),
+    ...pullRequestFactNames.filter(name => !largeFacts.has(name)),
+  ]);
+  const names = [...new Set([...entries.rules, ...entries.reviews].map(({ name }) => name))];
+  const rules = createScore(entries.rules, 'rules', names);
+  const reviews = createScore(entries.reviews, 'reviews', names);
+  const both: Score = (facts, points) => rules(facts, points) + reviews(facts, points);
+  const scores = { rules, reviews, both };
+  const tallies = tried.map(({ of, ...way }) => ({
+    ...way,
+    score: scores[of],
+    gains: createDistribution(),
+    paid: new Float64Array(names.length),
+    /** The one that gains most. `after` is the sum, if there are several pull requests afterwards. */
+    example: undefined as { id: string; before: number; after: number } | undefined,
+  }));
+  let pullRequests = 0;
   const before = new Float64Array(names.length);
 
-  function tryWay(tally: Tally, id: string, original: Facts, from: number): void {
+  function tryWay(tally: (typeof tallies)[number], id: string, original: Facts, from: number): void {
     let best: { after: number; points: Float64Array } | undefined;
     for (const change of tally.changes) {
       const points = new Float64Array(names.length);
       const results = change(original);
       if (results === undefined) continue;
-      const after = [results].flat().reduce((sum, result) => sum + score(result, points), 0);
+      const after = [results].flat().reduce((sum, result) => sum + tally.score(result, points), 0);
       if (after > (best?.after ?? from)) best = { after, points };
     }
     if (best === undefined) return;
@@ -81,9 +121,15 @@ export function createAudit(ruleset: Ruleset) {
     /** Adds a pull request, once. */
     add(id: string, original: Facts): void {
       pullRequests += 1;
-      before.fill(0);
-      const from = score(original, before);
-      for (const tally of tallies) tryWay(tally, id, original, from);
+      let [from, known] = [0, undefined as Score | undefined];
+      for (const tally of tallies) {
+        if (tally.score !== known) {
+          known = tally.score;
+          before.fill(0);
+          from = known(original, before);
+        }
+        tryWay(tally, id, original, from);
+      }
     },
     /** The ways that gain on most pull requests first. */
     result() {

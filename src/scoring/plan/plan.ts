@@ -1,14 +1,14 @@
 /**
- * What other rules would change for the stored pull requests. Both rulesets score each of them; memory grows with the
- * number of rules, members and different scores only.
+ * What other rules would change for the stored pull requests, or for their reviews. Both rulesets score each of them;
+ * memory grows with the number of rules, members and different scores only.
  */
 
 import { rank } from '../../rank.ts';
 import type { Facts } from '../facts.ts';
-import { type CheckedEntry, compileEffects, treesOf } from '../language/compile.ts';
+import { type CheckedEntry, compileEffects, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore } from '../language/rounding.ts';
-import { definitionsUsed, factsRead } from '../language/tree.ts';
-import { type CheckedRule, checkRules, type OnEntry, type Ruleset } from '../ruleset.ts';
+import { definitionsUsed } from '../language/tree.ts';
+import { type CheckedRule, checkRules, factsReadBy, type OnEntry, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { bucketsOf, createDistribution, type Distribution } from './distribution.ts';
 
 export type PlanResult = ReturnType<ReturnType<typeof createPlan>['result']>;
@@ -88,16 +88,19 @@ function talliesOf(rule: number, before: CheckedRule | undefined, after: Checked
   return [...entriesAfter, ...entriesBefore];
 }
 
-/** Compares the rules in force with others. */
-export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
+/**
+ * Compares the rules in force with others. For rules of reviews, `pull_requests` are reviews in all of the result: each
+ * counts by itself, and its member is the reviewer.
+ */
+export function createPlan(before: Ruleset, after: Ruleset, of: RuleKind = 'rules', onEntry?: OnEntry) {
   const checkedByName = (ruleset: Ruleset) =>
-    new Map(checkRules(ruleset, onEntry).map(checked => [checked.rule.name, checked]));
+    new Map(checkRules(ruleset, of, onEntry).map(checked => [checked.rule.name, checked]));
   const rulesBefore = checkedByName(before);
   const rulesAfter = checkedByName(after);
   const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];
   const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
   const entries = tallies.map(({ entry }) => entry);
-  const evaluate = compileEffects(entries);
+  const evaluate = compileEffects(entries, { isForReviews: of === 'reviews' });
 
   // How many pull requests each rule counted for, and the last of them, so that two entries of a rule count once.
   const ruleCounts = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
@@ -116,6 +119,12 @@ export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
 
   /** Adds a pull request, once. @param memberId its author's */
   function add(id: string, memberId: string, facts: Facts): void {
+    if (of === 'rules') addOne(id, memberId, facts);
+    else for (const review of scoredReviews(facts, entries)) addOne(id, review.member, review);
+  }
+
+  /** @param memberId null for nobody: rules pay for the review, and nobody gets it */
+  function addOne(id: string, memberId: string | null, facts: Facts): void {
     count += 1;
     let [from, to, hasSameEntries] = [0, 0, true];
     for (const [index, effect] of evaluate(facts).entries()) {
@@ -137,18 +146,17 @@ export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
     to = clampScore(to);
     scores.before.add(from);
     scores.after.add(to);
+    if (from === to && !hasSameEntries) otherBreakdown += 1;
+    const direction = to > from ? 'raised' : 'lowered';
+    if (from !== to) moved[direction] += 1;
+    if (memberId === null) return;
     const member = members.get(memberId) ?? { pull_requests: 0, changed: 0, before: 0, after: 0 };
     members.set(memberId, member);
     member.pull_requests += 1;
     member.before += from;
     member.after += to;
-    if (from === to) {
-      if (!hasSameEntries) otherBreakdown += 1;
-      return;
-    }
+    if (from === to) return;
     member.changed += 1;
-    const direction = to > from ? 'raised' : 'lowered';
-    moved[direction] += 1;
     addMover(movers[direction], { id, member: memberId, from, to });
   }
 
@@ -181,7 +189,7 @@ export function createPlan(before: Ruleset, after: Ruleset, onEntry?: OnEntry) {
 
   return {
     /** Those that either ruleset reads. */
-    facts: factsRead(treesOf(entries)),
+    facts: factsReadBy(entries, of),
     add,
     result: () => ({
       pullRequests: count,

@@ -5,7 +5,7 @@ import { treesOf } from '../language/compile.ts';
 import { checkDefinitions, type Definition } from '../language/definitions.ts';
 import { type CheckedDefinitions, definitionsUsed } from '../language/tree.ts';
 import type { RuleDefinition } from '../rule.ts';
-import { checkRule, type Ruleset } from '../ruleset.ts';
+import { checkRule, type RuleKind, type Ruleset } from '../ruleset.ts';
 
 export type RuleChanges = ReturnType<typeof compareRules>;
 export type DefinitionChanges = RuleChanges['definitions'];
@@ -33,11 +33,11 @@ function compareDefinitions(before: readonly Definition[], after: readonly Defin
 }
 
 /** Tells whether a definition that a rule uses on both sides differs. A rule that is not valid uses none. */
-function createDefinitionComparison(before: Ruleset, after: Ruleset) {
+function createDefinitionComparison(before: Ruleset, after: Ruleset, of: RuleKind) {
   const { checked: checkedBefore } = checkDefinitions(before.definitions);
   const { checked: checkedAfter } = checkDefinitions(after.definitions);
   const usedBy = (rule: RuleDefinition, checked: CheckedDefinitions) =>
-    definitionsUsed(treesOf(checkRule(rule, checked).entries));
+    definitionsUsed(treesOf(checkRule(rule, checked, of).entries));
   return (known: RuleDefinition, rule: RuleDefinition): boolean => {
     const used = usedBy(rule, checkedAfter);
     return [...usedBy(known, checkedBefore)].some(
@@ -47,11 +47,11 @@ function createDefinitionComparison(before: Ruleset, after: Ruleset) {
 }
 
 /** Identifies rules by name, as `rules apply` does. */
-export function compareRules(before: Ruleset, after: Ruleset) {
+export function compareRules(before: Ruleset, after: Ruleset, of: RuleKind = 'rules') {
   const definitions = compareDefinitions(before.definitions, after.definitions);
-  const usesOther = definitions.changed.length === 0 ? () => false : createDefinitionComparison(before, after);
-  const rulesBefore = new Map(before.rules.map(rule => [rule.name, rule]));
-  const rulesAfter = new Map(after.rules.map(rule => [rule.name, rule]));
+  const usesOther = definitions.changed.length === 0 ? () => false : createDefinitionComparison(before, after, of);
+  const rulesBefore = new Map(before[of].map(rule => [rule.name, rule]));
+  const rulesAfter = new Map(after[of].map(rule => [rule.name, rule]));
   const changed: RuleChange[] = [];
   for (const rule of rulesAfter.values()) {
     const known = rulesBefore.get(rule.name);
@@ -67,8 +67,8 @@ export function compareRules(before: Ruleset, after: Ruleset) {
   const kept = [...rulesBefore.keys()].filter(name => rulesAfter.has(name));
   const keptAfter = [...rulesAfter.keys()].filter(name => rulesBefore.has(name));
   return {
-    added: after.rules.filter(({ name }) => !rulesBefore.has(name)),
-    removed: before.rules.filter(({ name }) => !rulesAfter.has(name)),
+    added: after[of].filter(({ name }) => !rulesBefore.has(name)),
+    removed: before[of].filter(({ name }) => !rulesAfter.has(name)),
     changed,
     unchanged: kept.length - changed.length,
     /** Whether rules that are in both changed their order, which is also that of breakdowns. */

@@ -1,0 +1,72 @@
+/** The reviews in a test: the facts of each, and the score that they must give. */
+import { maxReviewers } from '../../pull-request.ts';
+import { emptyReview, type ReviewFacts, reviewFactNames } from '../facts.ts';
+import { type Report, readList, readMap, readScore } from './keys.ts';
+import { readFact } from './test-facts.ts';
+import type { YamlNode } from './yaml-node.ts';
+
+export interface TestReview {
+  /** In the file, from 1. */
+  line: number;
+  facts: ReviewFacts;
+  /** The expected score. */
+  score: number;
+}
+
+function readTestReview(node: YamlNode, place: string, report: Report): TestReview | undefined {
+  const map = readMap(node, [...reviewFactNames, 'score'], place, report);
+  if (map === undefined) return undefined;
+  const score = readScore(map, place, report);
+  const given: Partial<ReviewFacts> = Object.fromEntries(
+    reviewFactNames.flatMap(name => {
+      const value = map.nodeOf(name);
+      if (value === undefined) return [];
+      const read = readFact(name, value);
+      if (!('problem' in read)) return [[name, read.value]];
+      report(value.line, `${place}, ${name}: ${read.problem}`, { part: name });
+      return [];
+    }),
+  );
+  const { reviewer, reviewer_is_member: isMember, reviewer_is_bot: isBot = false } = given;
+  const contradict = (one: string, other: string, reason: string) => {
+    const message = `${place}: \`${one}\` contradicts \`${other}\`: ${reason}; correct one, or leave it out`;
+    report(map.lineOf(one), message, { part: one });
+  };
+  if (isMember && reviewer === null) contradict('reviewer', 'reviewer_is_member', 'members are known by their login');
+  if (isMember === false && !isBot && typeof reviewer === 'string') {
+    contradict('reviewer', 'reviewer_is_member', 'people who are not members have no name here');
+  }
+  const name = reviewer === undefined && isMember ? '' : (reviewer ?? null);
+  const facts = {
+    ...emptyReview,
+    verdict: 'commented',
+    reviewer: name,
+    reviewer_is_member: name !== null && !isBot,
+    ...given,
+  };
+  return { line: node.line, facts, score };
+}
+
+/** Problems are reported: what is read is then not used. */
+export function readTestReviews(node: YamlNode | undefined, place: string, report: Report): TestReview[] {
+  const nodes = readList(node, `${place}, reviews`, report);
+  const extra = nodes[maxReviewers];
+  if (extra !== undefined) report(extra.line, `${place} has ${nodes.length} reviews, more than ${maxReviewers}`);
+  const reviews = nodes
+    .slice(0, maxReviewers)
+    .map((each, index) => readTestReview(each, `${place}, review ${index + 1}`, report))
+    .filter(review => review !== undefined);
+  const taken = new Set<string>();
+  for (const { line, facts } of reviews) {
+    const { reviewer } = facts;
+    if (reviewer === null || reviewer === '') continue;
+    if (taken.has(reviewer)) {
+      const shown = JSON.stringify(reviewer.slice(0, 80));
+      report(line, `${place} has two reviews by ${shown}; all that one person says is one review`, {
+        part: 'reviewer',
+      });
+    }
+    taken.add(reviewer);
+  }
+  return reviews;
+}

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { applyRuleset } from '../../src/database/rules.ts';
+import { createRulesets } from '../../src/scorer/rulesets.ts';
+import type { Work } from '../../src/scorer/work.ts';
+import { factsWith } from '../scoring/support.ts';
+import { startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
+
+const world = await startWorld();
+
+test('with care, each entry is named before it is evaluated, also those of reviews', async () => {
+  const { database, log } = world.service;
+  const { organisation } = world;
+  await database.transaction(executor =>
+    applyRuleset(executor, organisation.id, {
+      definitions: [],
+      rules: [rule('1', 'true', 'Size')],
+      reviews: [rule('2', 'true', 'Review')],
+      source: '',
+    }),
+  );
+  const named: unknown[] = [];
+  const rulesets = createRulesets();
+  const work: Work = {
+    ...{ database, log, rulesets, isCareful: true, signal: new AbortController().signal },
+    turn: () => undefined,
+    progress: () => undefined,
+    alive: entry => entry === undefined || named.push(entry.rule),
+  };
+  const { score } = await rulesets.load(work, organisation.id, 1);
+  named.length = 0;
+  const review = { reviewer: 'ada', member: null, reviewer_is_bot: false } as never;
+  expect(score({ ...factsWith({}), given_reviews: [review] })).toMatchObject({
+    score: 1,
+    reviewScores: expect.stringContaining('"score":2'),
+  });
+  expect(named.slice(0, 2)).toEqual(['Size', 'Review']);
+});
