@@ -66,7 +66,7 @@ export const bytesOf = (json: string): Buffer => Buffer.from(json, 'latin1');
 export function sendList(
   reply: FastifyReply,
   pieces: Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
-  meta?: object,
+  others: object = {},
 ): Readable {
   reply.type('application/json; charset=utf-8');
   const text = async function* () {
@@ -80,7 +80,9 @@ export function sendList(
       // A fast client would take all pieces in one round of the event loop.
       await setImmediate();
     }
-    yield meta === undefined ? ']}' : `],"meta":${JSON.stringify(meta)}}`;
+    yield `]${Object.entries(others)
+      .map(([name, value]) => `,"${name}":${JSON.stringify(value)}`)
+      .join('')}}`;
   };
   return Readable.from(text(), { objectMode: false });
 }

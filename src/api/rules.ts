@@ -7,8 +7,8 @@ import { bytesOf } from './pagination.ts';
 import { RuleEffectAction } from './pull-requests.ts';
 import { closedObject, namedObject } from './validation.ts';
 
-export const Rule = namedObject('Rule', {
-  id: Type.String({ description: 'Identifier' }),
+/** Of rules of both kinds. */
+export const ruleFields = {
   name: Type.String({ description: 'Name' }),
   description: Type.String({ description: 'Description' }),
   is_enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
@@ -21,6 +21,11 @@ export const Rule = namedObject('Rule', {
       }),
     }),
   ),
+};
+
+export const Rule = namedObject('Rule', {
+  id: Type.String({ description: 'Identifier' }),
+  ...ruleFields,
   created_at: Type.Integer({ description: 'Creation time, Unix seconds' }),
 });
 

@@ -6,6 +6,8 @@ import { formatId } from '../ids.ts';
 import type { ResultOf } from '../scorer/jobs.ts';
 import { maxAudited } from '../scorer/plan.ts';
 import type { AuditedWay } from '../scoring/plan/audit.ts';
+import type { Way } from '../scoring/plan/audit-ways.ts';
+import type { ReviewWay } from '../scoring/plan/review-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { ReportOptions } from './standings.ts';
 
@@ -17,38 +19,54 @@ export type AuditDocument = Awaited<ReturnType<typeof readAudit>>;
 export async function readAudit(
   { database, scorer }: Pick<Deps, 'database' | 'scorer'>,
   organisationId: string,
-  { definitions, rules }: Ruleset,
+  { definitions, rules, reviews }: Ruleset,
   { signal, onProgress }: ReportOptions = {},
 ) {
   const { executor } = database;
   const total = Math.min(await countPullRequests(executor, organisationId), maxAudited);
-  const { stored, pullRequests, ways } = await scorer.run(
+  const {
+    stored,
+    pullRequests,
+    ways,
+    reviews: ofReviews,
+  } = await scorer.run(
     'audit',
-    { organisationId, ruleset: { definitions, rules } },
+    { organisationId, ruleset: { definitions, rules, reviews } },
     { signal, onProgress: done => onProgress?.(done, total) },
   );
-  const examples = ways.flatMap(({ example }) => example?.id ?? []);
+  const examples = [...ways, ...(ofReviews?.ways ?? [])].flatMap(({ example }) => example?.id ?? []);
   const details = await describePullRequests(executor, organisationId, examples);
+  const represent = <Found extends Pick<AuditedWay, 'example'>>({ example, ...way }: Found) => ({
+    ...way,
+    example:
+      example === undefined
+        ? null
+        : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
+  });
   return {
     organisation: (await getOrganisation(executor, organisationId)).login,
     // Those that were audited.
     pull_requests: pullRequests,
     stored_pull_requests: stored,
-    ways: ways.map(({ example, ...way }) => ({
-      ...way,
-      example:
-        example === undefined
-          ? null
-          : { ...example, id: formatId('pr', example.id), url: details.get(example.id)?.url ?? '' },
-    })),
+    ways: ways.map(represent),
+    // Null if no rules are for them.
+    reviews: ofReviews && { ways: ofReviews.ways.map(represent) },
   };
+}
+
+type Audited = Pick<NonNullable<ResultOf<'plan'>['audits']>['after'], 'pullRequests'> & { ways: AnyWay[] };
+type AnyWay = Omit<AuditedWay, 'way'> & { way: Way | ReviewWay };
+interface Compared {
+  stored: number;
+  before: Audited;
+  after: Audited;
 }
 
 export type AuditComparison = ReturnType<typeof compareAudits>;
 export type ComparedWay = AuditComparison['ways'][number];
 
 /** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
-export const compareAudits = ({ stored, before, after }: NonNullable<ResultOf<'plan'>['audits']>) => ({
+export const compareAudits = ({ stored, before, after }: Compared) => ({
   pull_requests: after.pullRequests,
   stored_pull_requests: stored,
   ways: after.ways.map(latter => {
@@ -57,10 +75,10 @@ export const compareAudits = ({ stored, before, after }: NonNullable<ResultOf<'p
   }),
 });
 
-const figuresOf = ({ way: _, example: __, ...figures }: AuditedWay) => figures;
+const figuresOf = ({ way: _, example: __, ...figures }: AnyWay) => figures;
 
 /** By the share of the pull requests that gain; if that is the same, by the median gain. */
-function statusOf(before: AuditedWay, after: AuditedWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
+function statusOf(before: AnyWay, after: AnyWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
   if (after.share === 0) return before.share === 0 ? 'none' : 'gone';
   if (before.share === 0) return 'new';
   const change = after.share - before.share || after.median_gain - before.median_gain;

@@ -11,7 +11,13 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
-import { type ExplainedRule, type Explanation, explainScore, listWaiting } from '../scoring/explain/explain.ts';
+import {
+  type ExplainedRule,
+  type ExplainedRules,
+  type Explanation,
+  explainScore,
+  listWaiting,
+} from '../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../scoring/explain/parts.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -114,7 +120,8 @@ export async function readExplanation(
       changes: await listScoreChanges(executor, organisationId, id),
     };
   });
-  const { pullRequest, repository, repositoryLeftAt, organisation, isOutdated, changes } = stored;
+  const { pullRequest, repository, repositoryLeftAt, repositoryIgnoredBecause, organisation, isOutdated, changes } =
+    stored;
   const facts = factsOf(recordOf(pullRequest, repository));
   async function explain(version: number): Promise<Explanation> {
     const input = { organisationId: organisation.id, version, facts: [facts] };
@@ -131,7 +138,8 @@ export async function readExplanation(
     url: pullRequest.url,
     organisation: organisation.login,
     repository,
-    repository_left_at: unixSeconds(repositoryLeftAt),
+    repository_left_at: unixSeconds(repositoryIgnoredBecause === null ? repositoryLeftAt : null),
+    repository_ignored_because: repositoryIgnoredBecause,
     number: pullRequest.number,
     title: pullRequest.title,
     author: pullRequest.author,
@@ -144,6 +152,7 @@ export async function readExplanation(
     explained_score: explanation.score,
     sum: explanation.sum,
     rules: representRules(explanation),
+    reviews: explanation.reviews.map(review => ({ ...review, rules: representRules(review) })),
     would_change: (pullRequest.state === 'open' || pullRequest.state === 'draft' ? listWaiting(explanation) : []).map(
       ({ rule, entry, potential, missing }) => ({
         rule,
@@ -168,7 +177,7 @@ export const representChange = (change: Awaited<ReturnType<typeof listScoreChang
 });
 
 /** For JSON. */
-export const representRules = ({ rules }: Explanation): ExplainedRule[] =>
+export const representRules = ({ rules }: Pick<ExplainedRules, 'rules'>): ExplainedRule[] =>
   rules.map(rule => ({
     ...rule,
     entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({

@@ -4,6 +4,7 @@ import { getOrganisation } from '../database/organisations.ts';
 import { countPullRequests, describePullRequests, type PullRequestDetails } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
+import type { ResultOf } from '../scorer/jobs.ts';
 import type { Mover, PlanResult, RuleResult } from '../scoring/plan/plan.ts';
 import { hasChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -25,6 +26,8 @@ function planRule({ name, ...result }: RuleResult, changes: RuleChanges) {
   return { name, status, changes: parts, ...result };
 }
 
+const nobody = { login: '', name: '' };
+
 interface PlanDetails {
   organisation: string;
   file: string;
@@ -34,8 +37,10 @@ interface PlanDetails {
   outdated: number;
   /** By id, at least those of the movers. */
   pullRequests: ReadonlyMap<string, PullRequestDetails>;
-  /** By id. */
+  /** By public id. */
   members: ReadonlyMap<string, { login: string; name: string }>;
+  /** Null if neither side has rules for them. */
+  reviews: ResultOf<'plan'>['reviews'];
   /** Null if it was not asked for. */
   audit: AuditComparison | null;
 }
@@ -48,54 +53,47 @@ interface PlanDetails {
 export async function readPlan(
   { database, scorer }: Pick<Deps, 'database' | 'scorer'>,
   organisationId: string,
-  { name, ruleset: { definitions, rules } }: { name: string; ruleset: Ruleset },
+  { name, ruleset: { definitions, rules, reviews } }: { name: string; ruleset: Ruleset },
   { withAudit, signal, onProgress }: ReportOptions & { withAudit: boolean },
 ): Promise<PlanDocument> {
   const { executor } = database;
   const total = await countPullRequests(executor, organisationId);
-  const { version, outdated, changes, result, audits } = await scorer.run(
+  const {
+    version,
+    outdated,
+    changes,
+    result,
+    audits,
+    reviews: ofReviews,
+  } = await scorer.run(
     'plan',
-    { organisationId, ruleset: { definitions, rules }, withAudit },
+    { organisationId, ruleset: { definitions, rules, reviews }, withAudit },
     { signal, onProgress: done => onProgress?.(done, total) },
   );
   const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
   const members = await listMembers(executor, organisationId, true);
   return planDocument(result, changes, {
+    reviews: ofReviews,
     organisation: (await getOrganisation(executor, organisationId)).login,
     file: name,
     version,
     outdated,
     pullRequests: await describePullRequests(executor, organisationId, movers),
     audit: audits === null ? null : compareAudits(audits),
-    members: new Map(members.map(({ id, login, name }) => [id, { login, name }])),
+    members: new Map(members.map(({ id, login, name }) => [formatId('mem', id), { login, name }])),
   });
 }
 
-export function planDocument(result: PlanResult, changes: RuleChanges, details: PlanDetails) {
+/** What a plan says of pull requests, and of reviews. In the latter, `pull_requests` are reviews. */
+function describeResult(result: PlanResult, changes: RuleChanges, { outdated, members }: PlanDetails) {
   const { pullRequests: total, raised, lowered } = result;
-  const memberOf = (id: string) => details.members.get(id) ?? { login: '', name: '' };
-  const move = ({ id, member, from, to }: Mover) => {
-    const known = details.pullRequests.get(id) ?? { repository: '', number: 0, title: '', url: '' };
-    const { repository, number, title, url } = known;
-    return { id: formatId('pr', id), repository, number, title, url, member: memberOf(member).login, from, to };
-  };
   return {
-    organisation: details.organisation,
-    file: details.file,
-    ruleset_version: details.version,
-    // Whether the file would change a rule, and so perhaps scores.
-    changes: hasChanges(changes),
     rule_changes: {
       added: changes.added.length,
       removed: changes.removed.length,
       changed: changes.changed.length,
       unchanged: changes.unchanged,
       reordered: changes.reordered,
-    },
-    definition_changes: {
-      added: changes.definitions.added.length,
-      removed: changes.definitions.removed.length,
-      changed: changes.definitions.changed.length,
     },
     pull_requests: {
       total,
@@ -104,13 +102,54 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
       lowered,
       // These keep their score, with another breakdown.
       breakdown_only: result.otherBreakdown,
-      outdated: details.outdated,
+      outdated,
     },
     scores: { before: result.before, after: result.after },
     histogram: result.buckets,
     rules: result.rules.map(rule => planRule(rule, changes)),
-    members: result.members.map(({ id, ...totals }) => ({ id: formatId('mem', id), ...memberOf(id), ...totals })),
+    // Reviewers are named by their public ids.
+    members: result.members.map(({ id: known, ...totals }) => {
+      const id = known.startsWith('mem_') ? known : formatId('mem', known);
+      return { id, ...(members.get(id) ?? nobody), ...totals };
+    }),
+  };
+}
+
+export function planDocument(result: PlanResult, changes: RuleChanges, details: PlanDetails) {
+  const { reviews } = details;
+  const { rule_changes: ruleChanges, ...ofPullRequests } = describeResult(result, changes, details);
+  const move = ({ id, member, from, to }: Mover) => {
+    const known = details.pullRequests.get(id) ?? { repository: '', number: 0, title: '', url: '' };
+    const { repository, number, title, url } = known;
+    return {
+      id: formatId('pr', id),
+      repository,
+      number,
+      title,
+      url,
+      member: (details.members.get(formatId('mem', member)) ?? nobody).login,
+      from,
+      to,
+    };
+  };
+  return {
+    organisation: details.organisation,
+    file: details.file,
+    ruleset_version: details.version,
+    // Whether the file would change a rule, and so perhaps scores.
+    changes: hasChanges(changes) || (reviews !== null && hasChanges(reviews.changes)),
+    rule_changes: ruleChanges,
+    definition_changes: {
+      added: changes.definitions.added.length,
+      removed: changes.definitions.removed.length,
+      changed: changes.definitions.changed.length,
+    },
+    ...ofPullRequests,
     movers: { raised: result.movers.raised.map(move), lowered: result.movers.lowered.map(move) },
     audit: details.audit,
+    reviews: reviews && {
+      ...describeResult(reviews.result, reviews.changes, details),
+      audit: reviews.audits && compareAudits(reviews.audits),
+    },
   };
 }

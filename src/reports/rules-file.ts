@@ -1,7 +1,7 @@
 /** Rules files: what is wrong with one. */
 import { badRequest } from '../errors.ts';
 import type { Scorer } from '../scorer/jobs.ts';
-import type { ExplainedEntry, ExplainedRule, Explanation } from '../scoring/explain/explain.ts';
+import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../scoring/explain/explain.ts';
 import type { CheckedFile } from '../scoring/file/check-rules-file.ts';
 import type { FileProblem } from '../scoring/file/yaml-node.ts';
 import { formatInteger, signed } from '../text/number-formats.ts';
@@ -12,7 +12,7 @@ export const maxFileBytes = 2_000_000;
 
 /** The first tests that fail have an explanation of their score. */
 export type Problem = FileProblem & {
-  explanation?: Explanation | undefined;
+  explanation?: ExplainedRules | undefined;
   relevant?: ReadonlySet<ExplainedEntry> | undefined;
 };
 
@@ -30,7 +30,7 @@ export function problemsOf({ problems, results }: CheckedFile): Problem[] {
 /**
  * Checks a file where it can disturb nobody.
  *
- * @throws ServiceError `bad_request` with its first problem
+ * @throws ServiceError `bad_request` that says the first problem, and has all
  */
 export async function checkFile(
   scorer: Scorer,
@@ -45,6 +45,7 @@ export async function checkFile(
   throw badRequest(
     `Line ${first.line}: ${first.message.replace(/[^.?]$/, '$&.')}`,
     problems.length > 1 ? `The file has ${problems.length} problems.` : undefined,
+    { problems: problems.map(({ line, message }) => ({ line, message })) },
   );
 }
 
@@ -56,7 +57,7 @@ export const points = ({ action, effect }: ExplainedEntry) => signed(action === 
 const maxCounted = 10;
 
 /** The entries that counted, on one line. */
-function showCounted({ rules }: Explanation): string {
+function showCounted({ rules }: ExplainedRules): string {
   const all = rules.flatMap(rule =>
     rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
   );

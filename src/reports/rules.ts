@@ -10,8 +10,8 @@ export type RulesDocument = Awaited<ReturnType<typeof readRules>>;
 /** The rules in force, as the file that was applied. @param version another one that was applied */
 export async function readRules({ executor }: Database, organisationId: string, version?: number) {
   const number = version ?? (await getOrganisation(executor, organisationId)).rulesetVersion;
-  const { definitions, rules, source } = await getRuleset(executor, organisationId, number);
-  return { ...defineKey(definitions), rules, source, version: number };
+  const { definitions, rules, reviews, source } = await getRuleset(executor, organisationId, number);
+  return { ...defineKey(definitions), rules, reviews, source, version: number };
 }
 
 export type AppliedDocument = Awaited<ReturnType<typeof applyRules>>;
@@ -37,13 +37,14 @@ export async function applyRules(
     }
     return applied;
   });
-  const { outdated } = changed ? await countOutdated(database.executor, organisationId) : { outdated: 0 };
+  const outdated = changed ? await countOutdated(database.executor, organisationId) : 0;
   const { login } = await getOrganisation(database.executor, organisationId);
   return {
     organisation: login,
     version,
     changed,
     rules: ruleset.rules.length,
+    reviews: ruleset.reviews.length,
     source_changed: sourceChanged,
     outdated,
   };

@@ -1,22 +1,26 @@
-import type { Database } from '../database/client.ts';
+import type { Database, Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
+import { scoresReviews } from '../database/rules.ts';
 import { readFacts, readSnapshot } from '../database/snapshot.ts';
-import { isCounted, listPointsByRule, listTotals, type Period } from '../database/standings.ts';
-import { badRequest } from '../errors.ts';
-import { formatId } from '../ids.ts';
+import {
+  isCounted,
+  listPointsByRule,
+  listReviewPoints,
+  listTotals,
+  listWeeks,
+  type Period,
+  type Total,
+} from '../database/standings.ts';
+import { formatId, parseId } from '../ids.ts';
 import { rank } from '../rank.ts';
 import type { RuleAction } from '../scoring/rule.ts';
 import { compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
-import { startOfDay } from '../text/times.ts';
+import { type PeriodQuery, parsePeriod } from './period.ts';
 
-export interface StandingsQuery {
-  by: Period['by'];
+export interface StandingsQuery extends PeriodQuery {
   of: 'members' | 'repositories';
-  /** Days, UTC, such as 2026-01-31; both count. */
-  since?: string | undefined;
-  until?: string | undefined;
 }
 
 export interface ReportOptions {
@@ -28,126 +32,198 @@ export interface ReportOptions {
 
 export type StandingsDocument = Awaited<ReturnType<typeof readStandings>>;
 
-function parseDay(parameter: 'since' | 'until', text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const moment = startOfDay(text);
-  if (moment === undefined) throw badRequest(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.', { parameter });
-  return moment;
-}
-
-/** @throws ServiceError `bad_request` if a day is not valid, or they are in the wrong order */
-export function parsePeriod({ by, since, until }: Omit<StandingsQuery, 'of'>): Period {
-  const [from, last] = [parseDay('since', since), parseDay('until', until)];
-  if (from !== undefined && last !== undefined && from > last) {
-    throw badRequest(`The period begins after it ends: since ${since} until ${until}.`, undefined, {
-      parameter: 'since',
-    });
-  }
-  return { by, from, until: last === undefined ? undefined : last + 86_400 };
-}
-
 const sumOf = <Key extends string>(rows: readonly Record<Key, number>[], key: Key): number =>
   rows.reduce((sum, row) => sum + row[key], 0);
 
 export const roundToHundredths = (value: number): number => Math.round(value * 100) / 100;
 
-export const meanOf = (score: number, count: number): number => roundToHundredths(score / count);
+/** 0 of nothing. */
+export const meanOf = (score: number, count: number): number => roundToHundredths(score / (count || 1));
 
-/** Points of one member or repository, by the names of rules. */
-type Points = Map<string, number>;
+type BreakdownEntry = { name: string; action: RuleAction; effect: number };
+type ReviewScore = { member: string | null; score: number; breakdown: BreakdownEntry[] };
+
+/** What a member or repository has; `points` by the names of rules. */
+type Row = Total & { reviews: number; reviewScore: number; points: Map<string, number> };
+
+interface Scope {
+  executor: Executor;
+  organisationId: string;
+  of: StandingsQuery['of'];
+  period: Period;
+  /** By id. */
+  rows: ReadonlyMap<string, Row>;
+  /** Whether to find what each rule gave and took. */
+  withRules: boolean;
+}
+
+function addPoints({ rows }: Scope, id: string, rule: string, score: number): void {
+  const points = rows.get(id)?.points;
+  points?.set(rule, (points.get(rule) ?? 0) + score);
+}
+
+function addBreakdown(scope: Scope, id: string, breakdown: readonly BreakdownEntry[]): void {
+  for (const { name, action, effect } of breakdown) addPoints(scope, id, name, action === 'ADD' ? effect : -effect);
+}
+
+function addReviews({ rows }: Scope, id: string, reviews: number, score: number): void {
+  const row = rows.get(id);
+  if (row === undefined) return;
+  row.reviews += reviews;
+  row.reviewScore += score;
+}
+
+/** The totals have the stored scores of pull requests already. @param only the only member whose points are wanted */
+async function addStored(scope: Scope, hasReviews: boolean, only: string | undefined): Promise<void> {
+  const { executor, organisationId, of, period, withRules } = scope;
+  const byRule = withRules ? await listPointsByRule(executor, organisationId, of, period, only) : [];
+  for (const { id, name, score } of byRule) addPoints(scope, id, name, score);
+  const ofReviews = hasReviews ? await listReviewPoints(executor, organisationId, of, period, { withRules }) : [];
+  for (const { id, rule, reviews, score } of ofReviews) {
+    if (rule === null) addReviews(scope, id, reviews, score);
+    else addPoints(scope, id, rule, score);
+  }
+}
+
+/** Scores the stored pull requests in this process, instead. @param onBatch gets how many are done */
+async function addScoredBy(
+  ruleset: Ruleset,
+  scope: Scope,
+  signal: AbortSignal | undefined,
+  onBatch: (done: number) => void,
+): Promise<void> {
+  const { executor, organisationId, of, period, rows, withRules } = scope;
+  for (const row of rows.values()) row.score = 0;
+  const { facts: names, score } = compileRuleset(ruleset);
+  const reader = createFactsReader(names);
+  let done = 0;
+  for await (const batch of readFacts(executor, organisationId, reader, isCounted(organisationId, period))) {
+    signal?.throwIfAborted();
+    for (const { memberId, repositoryId, facts } of batch) {
+      done += 1;
+      const id = of === 'members' ? memberId : repositoryId;
+      const row = rows.get(id);
+      const { score: sum, breakdown, reviewScores } = score(facts);
+      if (row !== undefined) row.score += sum;
+      if (withRules) addBreakdown(scope, id, JSON.parse(breakdown));
+      const reviews: ReviewScore[] = reviewScores === null ? [] : JSON.parse(reviewScores);
+      for (const { member, score, breakdown } of reviews) {
+        if (member === null) continue;
+        const reviewed = of === 'members' ? (parseId('mem', member) ?? '') : id;
+        addReviews(scope, reviewed, 1, score);
+        if (withRules) addBreakdown(scope, reviewed, breakdown);
+      }
+    }
+    onBatch(done);
+  }
+}
+
+/** Those with a pull request or a review that counts, highest total first. */
+function rankRows(rows: Iterable<Row>) {
+  // Stable: equal totals stay in the order of names.
+  const ranked = [...rows]
+    .filter(({ pullRequests, reviews }) => pullRequests + reviews > 0)
+    .map(row => ({ ...row, total: row.score + row.reviewScore }))
+    .sort((one, two) => two.total - one.total);
+  const ranks = rank(ranked.map(({ total }) => total));
+  return ranked.map((row, index) => ({ ...row, rank: ranks[index] ?? 0 }));
+}
 
 /** The rules that gave or took most come first. A share is of all points that rules gave and took. */
-function sharesOf(points: Points) {
+function sharesOf(points: Row['points']) {
   const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
   return [...points]
     .map(([name, score]) => ({ name, score, share: all === 0 ? 0 : score / all }))
     .sort((one, two) => Math.abs(two.score) - Math.abs(one.score) || one.name.localeCompare(two.name, 'und'));
 }
 
-/**
- * Totals of members or repositories, highest first.
- *
- * @param options `rules`: a file to score by, instead of the stored scores, in this process; `withRules`: also what each
- * rule gave and took, which takes some time for the breakdowns of a million pull requests
- */
+const representRow = (row: ReturnType<typeof rankRows>[number], { of, withRules }: Scope) => ({
+  rank: row.rank,
+  id: formatId(of === 'members' ? 'mem' : 'repo', row.id),
+  name: row.name,
+  ...(row.login !== undefined && { login: row.login, left: row.leftAt !== null }),
+  pull_requests: row.pullRequests,
+  score: row.score,
+  mean: meanOf(row.score, row.pullRequests),
+  reviews: row.reviews,
+  review_score: row.reviewScore,
+  total: row.total,
+  ...(withRules && { rules: sharesOf(row.points) }),
+});
+
+interface StandingsOptions extends ReportOptions {
+  /** A file to score by, instead of the stored scores, in this process. */
+  rules?: { name: string; ruleset: Ruleset } | undefined;
+  /** Also what each rule gave and took, which takes some time for the breakdowns of a million pull requests. */
+  withRules: boolean;
+  /** The id of the only member whose row is wanted. */
+  only?: string | undefined;
+}
+
+/** Totals of members or repositories, highest first. */
 export async function readStandings(
   database: Database,
   organisationId: string,
   query: StandingsQuery,
-  {
-    rules,
-    withRules,
-    signal,
-    onProgress,
-  }: ReportOptions & { rules?: { name: string; ruleset: Ruleset } | undefined; withRules: boolean },
+  { rules, withRules, only, signal, onProgress }: StandingsOptions,
 ) {
   const { by, of, since, until } = query;
   const period = parsePeriod(query);
   // All as of one moment. And a snapshot has time for a million pull requests.
-  return readSnapshot(database, async executor => {
-    const { login: name, rulesetVersion } = await getOrganisation(executor, organisationId);
-    const totals = await listTotals(executor, organisationId, of, period);
-    const count = sumOf(totals, 'pullRequests');
-    const points = new Map<string, Points>(totals.map(({ id }) => [id, new Map()]));
-    const addPoints = (id: string, rule: string, score: number) => {
-      const ofOwner = points.get(id);
-      ofOwner?.set(rule, (ofOwner.get(rule) ?? 0) + score);
-    };
-    if (rules !== undefined) {
-      const { facts: names, score } = compileRuleset(rules.ruleset);
-      const sums = new Map<string, number>();
-      let done = 0;
-      for await (const batch of readFacts(
-        executor,
-        organisationId,
-        createFactsReader(names),
-        isCounted(organisationId, period),
-      )) {
-        signal?.throwIfAborted();
-        for (const { memberId, repositoryId, facts } of batch) {
-          done += 1;
-          const id = of === 'members' ? memberId : repositoryId;
-          const { score: sum, breakdown } = score(facts);
-          sums.set(id, (sums.get(id) ?? 0) + sum);
-          if (!withRules) continue;
-          const entries: { name: string; action: RuleAction; effect: number }[] = JSON.parse(breakdown);
-          for (const { name, action, effect } of entries) addPoints(id, name, action === 'ADD' ? effect : -effect);
-        }
-        onProgress?.(done, count);
-      }
-      for (const each of totals) each.score = sums.get(each.id) ?? 0;
-    } else if (withRules) {
-      for (const { id, name, score } of await listPointsByRule(executor, organisationId, of, period)) {
-        addPoints(id, name, score);
-      }
-    }
-    // Stable: equal totals stay in the order of names.
-    totals.sort((one, two) => two.score - one.score);
-    const ranks = rank(totals.map(({ score }) => score));
-    // How many of all stored scores, whatever the period.
-    const outdated = rules === undefined ? (await countOutdated(executor, organisationId)).outdated : 0;
-    return {
-      organisation: name,
-      of,
-      by,
-      since: since ?? null,
-      until: until ?? null,
-      ruleset_version: rules === undefined ? rulesetVersion : null,
-      outdated,
-      pull_requests: count,
-      score: sumOf(totals, 'score'),
-      standings: totals.map(({ id, name, login, leftAt, pullRequests, score }, index) => ({
-        rank: ranks[index] ?? 0,
-        id: formatId(of === 'members' ? 'mem' : 'repo', id),
-        name,
-        ...(login !== undefined && { login, left: leftAt !== null }),
-        pull_requests: pullRequests,
-        score,
-        mean: meanOf(score, pullRequests),
-        ...(withRules && { rules: sharesOf(points.get(id) ?? new Map()) }),
-      })),
-      // The name of the rules file by which they are scored.
-      file: rules?.name ?? null,
-    };
-  });
+  return readSnapshot(
+    database,
+    async executor => {
+      const { login, rulesetVersion } = await getOrganisation(executor, organisationId);
+      const hasReviews = rules
+        ? rules.ruleset.reviews.length > 0
+        : await scoresReviews(executor, organisationId, rulesetVersion);
+      const totals = await listTotals(executor, organisationId, of, period, { withIdle: hasReviews });
+      const count = sumOf(totals, 'pullRequests');
+      const rows = new Map(
+        totals.map(total => [total.id, { ...total, reviews: 0, reviewScore: 0, points: new Map<string, number>() }]),
+      );
+      const scope = { executor, organisationId, of, period, rows, withRules };
+      if (rules) await addScoredBy(rules.ruleset, scope, signal, done => onProgress?.(done, count));
+      else await addStored(scope, hasReviews, only);
+      const ranked = rankRows(rows.values());
+      return {
+        organisation: login,
+        of,
+        by,
+        since: since ?? null,
+        until: until ?? null,
+        ruleset_version: rules ? null : rulesetVersion,
+        // How many of all stored scores, whatever the period.
+        outdated: rules ? 0 : await countOutdated(executor, organisationId),
+        pull_requests: count,
+        score: sumOf(ranked, 'score'),
+        reviews: sumOf(ranked, 'reviews'),
+        review_score: sumOf(ranked, 'reviewScore'),
+        total: sumOf(ranked, 'total'),
+        ranked: ranked.length,
+        standings: ranked.filter(({ id }) => only === undefined || id === only).map(row => representRow(row, scope)),
+        // The name of the rules file by which they are scored.
+        file: rules?.name ?? null,
+      };
+    },
+    signal,
+  );
 }
+
+/** A member's totals by week, the first week first; those without a pull request or review that counts are left out. */
+export const readWeeks = (
+  database: Database,
+  organisationId: string,
+  memberId: string,
+  period: Period,
+  signal: AbortSignal,
+) =>
+  readSnapshot(
+    database,
+    async executor => {
+      const { rulesetVersion } = await getOrganisation(executor, organisationId);
+      const withReviews = await scoresReviews(executor, organisationId, rulesetVersion);
+      return listWeeks(executor, organisationId, memberId, period, { withReviews });
+    },
+    signal,
+  );

@@ -28,7 +28,7 @@ const list = async (token = world.token) => {
 };
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
   service.database.transaction(executor =>
-    applyRuleset(executor, world.organisation.id, { definitions, rules, source: '' }),
+    applyRuleset(executor, world.organisation.id, { definitions, rules, reviews: [], source: '' }),
   );
 const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
   name,

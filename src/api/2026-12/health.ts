@@ -56,7 +56,7 @@ export const healthRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller: { organisationId: id } }) => {
       const organisation = await getOrganisation(executor, id);
-      const [{ suspension }, requests, failing, { outdated }, [latest]] = await Promise.all([
+      const [{ suspension }, requests, failing, outdated, [latest]] = await Promise.all([
         getRuleset(executor, id, organisation.rulesetVersion),
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailures),

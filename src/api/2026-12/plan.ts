@@ -1,11 +1,13 @@
-import { Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { ways } from '../../scoring/plan/audit-ways.ts';
+import { reviewWays } from '../../scoring/plan/review-ways.ts';
 import { RuleEffectAction } from '../pull-requests.ts';
 import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
 
 const Count = (description: string) => Type.Integer({ description });
 
 const Way = stringEnum([...ways], { description: 'A cheap way to change a pull request' });
+const ReviewWay = stringEnum([...reviewWays], { description: 'A cheap way to review, or to be reviewed' });
 
 const Figures = {
   share: Type.Number({ description: 'Of the pull requests, how many gain points, from 0 to 1' }),
@@ -25,13 +27,10 @@ const Audited = {
   stored_pull_requests: Count('How many pull requests are stored'),
 };
 
-/** What `readAudit` gives. */
-export const Audit = namedObject('Audit', {
-  organisation: Type.String({ description: "The organisation's login" }),
-  ...Audited,
-  ways: Type.Array(
+const AuditedWays = (way: TSchema) =>
+  Type.Array(
     closedObject({
-      way: Way,
+      way,
       ...Figures,
       example: Nullable(
         closedObject({
@@ -44,6 +43,16 @@ export const Audit = namedObject('Audit', {
       ),
     }),
     { description: 'The ways that gain on most pull requests first' },
+  );
+
+/** What `readAudit` gives. */
+export const Audit = namedObject('Audit', {
+  organisation: Type.String({ description: "The organisation's login" }),
+  ...Audited,
+  ways: AuditedWays(Way),
+  reviews: Nullable(
+    closedObject({ ways: AuditedWays(ReviewWay) }),
+    'How points for reviews can be gained; null if no rules are for them',
   ),
 });
 
@@ -81,22 +90,14 @@ const PlannedMoves = Type.Array(
   { description: 'The largest changes first, up to 25' },
 );
 
-/** What `readPlan` gives; on each side, `before` is by the rules in force and `after` by the file. */
-export const Plan = namedObject('Plan', {
-  organisation: Type.String({ description: "The organisation's login" }),
-  ruleset_version: Count('The version in force; 0 before any rules were applied'),
-  changes: Type.Boolean({ description: 'Whether the file would change a rule' }),
+/** Of pull requests, or of reviews. */
+const Compared = {
   rule_changes: closedObject({
     added: Count('Rules that are new'),
     removed: Count('Rules that go'),
     changed: Count('Rules that differ'),
     unchanged: Count('Rules that stay as they are'),
     reordered: Type.Boolean({ description: 'Whether rules that stay change their order' }),
-  }),
-  definition_changes: closedObject({
-    added: Count('Definitions that are new'),
-    removed: Count('Definitions that go'),
-    changed: Count('Definitions that differ'),
   }),
   pull_requests: closedObject({
     total: Count('All that are stored'),
@@ -150,13 +151,15 @@ export const Plan = namedObject('Plan', {
     }),
     { description: 'Highest new sum first' },
   ),
-  movers: closedObject({ raised: PlannedMoves, lowered: PlannedMoves }),
-  audit: Nullable(
+};
+
+const AuditComparison = (way: TSchema) =>
+  Nullable(
     closedObject({
       ...Audited,
       ways: Type.Array(
         closedObject({
-          way: Way,
+          way,
           status: stringEnum(['none', 'new', 'gone', 'worse', 'better', 'same'], {
             description: 'How the file differs: `none` if nobody gains on either side',
           }),
@@ -167,5 +170,23 @@ export const Plan = namedObject('Plan', {
       ),
     }),
     'How both can be gamed; null without `audit`',
+  );
+
+/** What `readPlan` gives; on each side, `before` is by the rules in force and `after` by the file. */
+export const Plan = namedObject('Plan', {
+  organisation: Type.String({ description: "The organisation's login" }),
+  ruleset_version: Count('The version in force; 0 before any rules were applied'),
+  changes: Type.Boolean({ description: 'Whether the file would change a rule' }),
+  definition_changes: closedObject({
+    added: Count('Definitions that are new'),
+    removed: Count('Definitions that go'),
+    changed: Count('Definitions that differ'),
+  }),
+  ...Compared,
+  movers: closedObject({ raised: PlannedMoves, lowered: PlannedMoves }),
+  audit: AuditComparison(Way),
+  reviews: Nullable(
+    closedObject({ ...Compared, audit: AuditComparison(ReviewWay) }),
+    'The same of reviews, where `pull_requests` are reviews; null if neither side has rules for them',
   ),
 });

@@ -11,6 +11,20 @@ import { closedObject, Nullable, namedObject } from '../validation.ts';
 
 const Link = (description: string) => Type.String({ format: 'uri', description });
 
+/** Bots have a login, but are no members. */
+export const reviewerFields = {
+  reviewer: Nullable(Type.String(), 'Login of the reviewer; null if it is nobody we know'),
+  member: Nullable(Type.String(), 'Identifier of the reviewer; null if they are no member, present or former'),
+};
+
+export const ReviewScore = namedObject('ReviewScore', {
+  ...reviewerFields,
+  score: Type.Integer({ description: 'What the review is worth to the reviewer' }),
+  breakdown: Type.Array(Type.Ref('PullRequestScore'), {
+    description: 'Breakdown of this score, one entry per rule contribution',
+  }),
+});
+
 export const PullRequest = namedObject('PullRequest', {
   ...pullRequestFields,
   repository: Type.String({ description: 'The repository, `owner/name`' }),
@@ -21,6 +35,9 @@ export const PullRequest = namedObject('PullRequest', {
   merged_at: Nullable(Type.Integer(), 'When it was merged, Unix seconds; null if it is not'),
   closed_at: Nullable(Type.Integer(), 'When it was closed or merged, Unix seconds; null if it is not'),
   ruleset_version: Type.Integer({ description: 'The version of the rules that gave the score' }),
+  reviews: Type.Array(Type.Ref('ReviewScore'), {
+    description: 'Reviews that rules give points, one per reviewer; empty if no rules for reviews are in force',
+  }),
   links: closedObject({
     self: Link('Reference to the pull request'),
     member: MemberLink,
@@ -29,13 +46,13 @@ export const PullRequest = namedObject('PullRequest', {
   }),
 });
 
-/** Labels are JSON already. */
+/** Labels and reviews are JSON already. */
 export const representPullRequest: RepresentPullRequest = (row, base) => {
   const self = `${base}/pull-requests/${formatId('pr', row.id)}`;
   return (
     `{${representFields(row)},"repository":${JSON.stringify(row.repository)},"author":${JSON.stringify(row.author)},` +
     `"labels":${row.labels},"base":${JSON.stringify(row.base)},"updated_at":${row.updatedAt},"merged_at":${row.mergedAt},` +
-    `"closed_at":${row.closedAt},"ruleset_version":${row.rulesetVersion},"links":{"self":"${self}",` +
-    `${representMemberLink(row, base)},"explanation":"${self}/explanation","scores":"${self}/scores"}}`
+    `"closed_at":${row.closedAt},"ruleset_version":${row.rulesetVersion},"reviews":${row.reviewScores ?? '[]'},` +
+    `"links":{"self":"${self}",${representMemberLink(row, base)},"explanation":"${self}/explanation","scores":"${self}/scores"}}`
   );
 };

@@ -2,10 +2,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { listScoreChanges } from '../../database/explanations.ts';
 import { findPullRequestReferences } from '../../database/pull-requests.ts';
-import { listWeeks } from '../../database/standings.ts';
+import { badRequest } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
-import { parsePeriod, readStandings } from '../../reports/standings.ts';
+import { parsePeriod } from '../../reports/period.ts';
+import { readStandings, readWeeks } from '../../reports/standings.ts';
 import { errorResponses } from '../error-replies.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
@@ -13,6 +14,7 @@ import { dataOf } from '../pagination.ts';
 import { createPlaces } from '../places.ts';
 import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
 import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
+import { reviewerFields } from './pull-request.ts';
 import { report, whileConnected } from './report.ts';
 
 /** Each has a connection of its own. Standings of a million pull requests take seconds. */
@@ -21,6 +23,12 @@ const maxSnapshots = 4;
 const Total = {
   pull_requests: Type.Integer({ description: 'How many pull requests count' }),
   score: Type.Integer({ description: 'The sum of their scores' }),
+};
+
+const ReviewTotal = {
+  reviews: Type.Integer({ description: 'How many reviews by members count' }),
+  review_score: Type.Integer({ description: 'What these reviews are worth' }),
+  total: Type.Integer({ description: '`score` and `review_score`' }),
 };
 
 const Standings = namedObject('Standings', {
@@ -32,15 +40,18 @@ const Standings = namedObject('Standings', {
   ruleset_version: Type.Integer({ description: 'The version of the rules in force' }),
   outdated: Type.Integer({ description: 'How many stored scores have yet to be recalculated' }),
   ...Total,
+  ...ReviewTotal,
+  ranked: Type.Integer({ description: 'How many members or repositories have a rank' }),
   standings: Type.Array(
     closedObject({
-      rank: Type.Integer({ description: 'From 1; equal scores have the same' }),
+      rank: Type.Integer({ description: 'From 1; equal totals have the same' }),
       id: Type.String({ description: 'Identifier of the member or repository' }),
       name: Type.String({ description: 'Name' }),
       login: Type.Optional(Type.String({ description: "A member's login" })),
       left: Type.Optional(Type.Boolean({ description: 'Whether a member has left' })),
       ...Total,
-      mean: Type.Number({ description: 'Score per pull request, in hundredths' }),
+      mean: Type.Number({ description: 'Score per pull request, in hundredths; 0 without one' }),
+      ...ReviewTotal,
       rules: Type.Optional(
         Type.Array(
           closedObject({
@@ -72,12 +83,34 @@ const ExplainedPart = Type.Object(
   { $id: 'ExplainedPart', additionalProperties: false },
 );
 
+const ExplainedRules = Type.Array(
+  closedObject({
+    name: Type.String({ description: 'Name of the rule' }),
+    enabled: Type.Boolean({ description: 'Whether it is enabled' }),
+    problems: Type.Array(Type.String(), { description: 'Why it does not count, if it is no longer valid' }),
+    entries: Type.Array(
+      closedObject({
+        entry: Type.Integer({ description: 'Its place in the rule, from 1' }),
+        action: Type.Ref('RuleEffectAction'),
+        expression: Type.String({ description: 'The whole condition' }),
+        value: Type.String({ description: 'Expression for how much to add or subtract' }),
+        outcome: Type.String({ description: '`counted`, or why it did not count' }),
+        effect: Type.Integer({ description: 'What is added or subtracted; 0 if it did not count' }),
+        reason: Type.String({ description: 'Why, in words' }),
+        condition: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
+        amount: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
+      }),
+    ),
+  }),
+);
+
 const Explanation = namedObject('Explanation', {
   id: Type.String({ description: 'Identifier of the pull request' }),
   url: Type.String({ description: 'Its page' }),
   organisation: Type.String({ description: "The organisation's login" }),
   repository: Type.String({ description: 'Its repository, `owner/name`' }),
   repository_left_at: Nullable(Type.Integer(), 'When the repository was seen to have left, Unix seconds'),
+  repository_ignored_because: Nullable(Type.String(), 'Why the organisation ignores the repository'),
   number: Type.Integer({ description: 'Pull-request number' }),
   title: Type.String({ description: 'Title' }),
   author: Type.String({ description: "The author's login" }),
@@ -89,25 +122,15 @@ const Explanation = namedObject('Explanation', {
   score_in_force: Type.Integer({ description: 'The score that the version in force gives' }),
   explained_score: Type.Integer({ description: 'The score that the rules below give' }),
   sum: Type.Integer({ description: 'The sum of all effects; the score is limited to 32 bits' }),
-  rules: Type.Array(
+  rules: ExplainedRules,
+  reviews: Type.Array(
     closedObject({
-      name: Type.String({ description: 'Name of the rule' }),
-      enabled: Type.Boolean({ description: 'Whether it is enabled' }),
-      problems: Type.Array(Type.String(), { description: 'Why it does not count, if it is no longer valid' }),
-      entries: Type.Array(
-        closedObject({
-          entry: Type.Integer({ description: 'Its place in the rule, from 1' }),
-          action: Type.Ref('RuleEffectAction'),
-          expression: Type.String({ description: 'The whole condition' }),
-          value: Type.String({ description: 'Expression for how much to add or subtract' }),
-          outcome: Type.String({ description: '`counted`, or why it did not count' }),
-          effect: Type.Integer({ description: 'What is added or subtracted; 0 if it did not count' }),
-          reason: Type.String({ description: 'Why, in words' }),
-          condition: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
-          amount: Type.Union([Type.Ref('ExplainedPart'), Type.Null()]),
-        }),
-      ),
+      ...reviewerFields,
+      score: Type.Integer({ description: 'What the rules below give the reviewer' }),
+      sum: Type.Integer({ description: 'The sum of all effects; the score is limited to 32 bits' }),
+      rules: ExplainedRules,
     }),
+    { description: 'The first 50 reviews that rules score' },
   ),
   would_change: Type.Array(
     closedObject({
@@ -134,6 +157,7 @@ const ScoreChange = namedObject('ScoreChange', {
 const Week = namedObject('Week', {
   week: Type.String({ description: 'Its Monday, such as 2026-11-23; weeks are UTC' }),
   ...Total,
+  ...ReviewTotal,
 });
 
 export const reportSchemas = [Standings, Week, ExplainedPart, Explanation, ScoreChange];
@@ -160,7 +184,9 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         operationId: 'standings.show',
         summary: 'Total the scores of members or repositories',
-        description: 'Pull requests of repositories that have left do not count; those of members who have left do.',
+        description:
+          'Pull requests of repositories that have left do not count; those of members who have left do. A review counts ' +
+          'for the member who gave it, or for the repository, if its pull request does.',
         tags: ['Standings'],
         querystring: closedObject({
           ...Period,
@@ -168,17 +194,26 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
             stringEnum(['members', 'repositories'], { default: 'members', description: 'Whose totals to give' }),
           ),
           by_rule: Type.Optional(Type.Boolean({ description: 'Whether to show what each rule gave and took, too' })),
+          member: Type.Optional(
+            Type.String({ description: 'Only the row of the member with this id. Its rank is the one among all' }),
+          ),
         }),
         response: {
           200: dataOf(Type.Unsafe<object>(Type.Ref('Standings')), 'The standings'),
-          ...errorResponses('bad_request'),
+          ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
         },
       },
     },
     async ({ caller: { organisationId }, query }, reply) => {
-      const { by = 'created', of = 'members', by_rule: withRules = false, ...days } = query;
-      const { file: _, ...data } = await inPlace(organisationId, whileConnected(reply), () =>
-        readStandings(database, organisationId, { by, of, ...days }, { withRules }),
+      const { by = 'created', of = 'members', by_rule: withRules = false, member, ...days } = query;
+      const parameter = 'member';
+      if (member !== undefined && of !== 'members') {
+        throw badRequest('member is for standings of members.', undefined, { parameter });
+      }
+      const row = member === undefined ? undefined : await getMember(database, organisationId, member, { parameter });
+      const signal = whileConnected(reply);
+      const { file: _, ...data } = await inPlace(organisationId, signal, () =>
+        readStandings(database, organisationId, { by, of, ...days }, { withRules, only: row?.id, signal }),
       );
       return { data };
     },
@@ -187,10 +222,12 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/members/:member/weeks',
     {
+      ...report,
       schema: {
         operationId: 'members.weeks.index',
         summary: "Total a member's scores by week",
-        description: 'The first week first; weeks without a pull request that counts are left out.',
+        description:
+          'The first week first. A review is in the week of its pull request. Weeks in which nothing counts are left out.',
         tags: ['Members'],
         params: MemberParams,
         querystring: closedObject(Period),
@@ -206,7 +243,8 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
       const { by = 'created', ...days } = request.query;
       const period = parsePeriod({ by, ...days });
       const { id } = await getMember(database, organisationId, request.params.member);
-      const data = await listWeeks(database.executor, organisationId, id, period);
+      const signal = whileConnected(reply);
+      const data = await inPlace(organisationId, signal, () => readWeeks(database, organisationId, id, period, signal));
       return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
   );

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
 import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
 import { getOrganisation } from '../../database/organisations.ts';
-import { findApplication, getRuleset, listApplications } from '../../database/rules.ts';
+import { findApplication, getRuleset, listApplications, listReviewRules } from '../../database/rules.ts';
 import { findUserRow } from '../../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../../errors.ts';
 import { version as release } from '../../package.ts';
@@ -12,11 +12,13 @@ import { readAudit } from '../../reports/audit.ts';
 import { readPlan } from '../../reports/plan.ts';
 import { applyRules } from '../../reports/rules.ts';
 import { checkFile, maxFileBytes } from '../../reports/rules-file.ts';
+import { evaluatedLogic } from '../../scoring/ruleset.ts';
 import { unixSeconds } from '../../text/times.ts';
 import { invalidToken } from '../authentication.ts';
 import { errorResponses } from '../error-replies.ts';
 import { isUnchanged, notModified, sendTagged } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
+import { ruleFields } from '../rules.ts';
 import { closedObject, Nullable } from '../validation.ts';
 import { Audit, Plan } from './plan.ts';
 import { report, whileConnected } from './report.ts';
@@ -40,7 +42,8 @@ const AppliedRules = closedObject({
   organisation: Type.String({ description: "The organisation's login" }),
   version: Type.Integer({ description: 'The version that is now in force' }),
   changed: Type.Boolean({ description: 'False if the rules were in force already' }),
-  rules: Type.Integer({ description: 'How many rules the file has' }),
+  rules: Type.Integer({ description: 'How many rules the file has for pull requests' }),
+  reviews: Type.Integer({ description: 'How many rules it has for reviews' }),
   source_changed: Type.Boolean({ description: 'Whether its text differs, comments and tests included' }),
   outdated: Type.Integer({ description: 'How many stored scores have yet to be recalculated' }),
 });
@@ -58,7 +61,14 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         tags: ['Rules'],
         response: {
           200: Type.Unsafe<Readable>(
-            closedObject({ data: Type.Array(Type.Ref('Rule')), meta: RulesMeta }, { description: 'The rules' }),
+            closedObject(
+              {
+                data: Type.Array(Type.Ref('Rule')),
+                reviews: Type.Array(closedObject(ruleFields), { description: 'The rules for reviews, in their order' }),
+                meta: RulesMeta,
+              },
+              { description: 'The rules' },
+            ),
           ),
           ...notModified,
           ...errorResponses(),
@@ -76,7 +86,16 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         applied_at: applied === undefined ? null : Math.floor(applied.appliedAt.getTime() / 1000),
         applied_by: applied?.appliedBy ?? null,
       };
-      return sendList(reply, rules, meta);
+      const reviews = await listReviewRules(database.executor, organisationId, version);
+      return sendList(reply, rules, {
+        reviews: reviews.map(rule => ({
+          name: rule.name,
+          description: rule.description,
+          is_enabled: rule.is_enabled,
+          logic: evaluatedLogic(rule),
+        })),
+        meta,
+      });
     },
   );
 
@@ -141,8 +160,11 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
   const options = { parseAs: 'buffer', bodyLimit: maxFileBytes } as const;
   app.addContentTypeParser('application/yaml', options, async ({ headers }: FastifyRequest, body: Buffer) => {
     const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(headers['content-type'] ?? '') ?? [];
-    if (/^utf-?8$/i.test(charset)) return body;
-    throw unsupportedMediaType('A rules file must be in UTF-8.');
+    if (!/^utf-?8$/i.test(charset)) throw unsupportedMediaType('A rules file must be in UTF-8.');
+    if (!/^identity$/i.test(headers['content-encoding'] ?? 'identity')) {
+      throw unsupportedMediaType('A rules file must not be compressed.');
+    }
+    return body;
   });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
     throw unsupportedMediaType('The content type must be application/yaml.');

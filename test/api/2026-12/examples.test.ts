@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { version202612 } from '../../../src/api/2026-12/version.ts';
 import { type ErrorCode, errorStatuses } from '../../../src/errors.ts';
 import { formatId } from '../../../src/ids.ts';
+import { syncMembers } from '../../../src/sync/sync-members.ts';
 import { createSchemaCheck, readDocument } from '../../support/openapi.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken } from '../../support/tenants.ts';
@@ -34,6 +35,12 @@ rules:
     logic:
       - expression: body == ""
         effect: { action: SUBTRACT, value: "2" }
+reviews:
+  - name: Reviewed within a day
+    description: A point for every 40 lines, up to 5.
+    logic:
+      - expression: hours_to_review <= 24
+        effect: { action: ADD, value: "min(5, per(reviewable, 40))" }
 `;
 const plannedFile = rulesFile.replace('per(reviewable, 10)', 'per(reviewable, 8)');
 
@@ -95,6 +102,8 @@ beforeAll(async () => {
   const send = (payload: string) => ({ payload, headers: { 'content-type': 'application/yaml', 'if-match': '*' } });
 
   await record('rules.file.apply', 'PUT' as 'GET', 'rules/file', send(rulesFile));
+  // As the service does: reviewers are members that it knows.
+  await syncMembers(service, world.organisation);
   await world.import();
   await waitUntilSettled(service.database);
   const { body: known } = await world.client.get<Changes>('/2026-12/changes', token);

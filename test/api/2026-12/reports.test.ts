@@ -3,9 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { requestListed } from '../../../src/database/background-requests.ts';
 import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
+import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreBatch } from '../../../src/sync/rescore.ts';
 import { createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
+import { lockWaits } from '../../sync/support.ts';
 
 const file = (value: string) => `# kept: ü
 rules:
@@ -170,6 +172,38 @@ describe('standings', () => {
     });
   });
 
+  test('show the row of one member, with the rank among all', async () => {
+    const home = await world.newTenant();
+    const repository = home.acme.repository('web');
+    for (const [login, count] of Object.entries({ bob: 1, cyd: 2 })) {
+      const author = home.acme.member(`${login}-of-two`);
+      for (let title = 0; title < count; title += 1) repository.addPullRequest({ author, title: String(title) });
+    }
+    await importPullRequests(service, home.organisation);
+    const headers = { ...yaml, 'if-match': '*' };
+    const writer = await createToken(service, home.user, ['read', 'rules:write']);
+    await client.put('/2026-12/rules/file', writer, { payload: file('5'), headers });
+    while ((await rescoreBatch(service, home.organisation.id)) > 0);
+    interface Body {
+      data: { standings: { id: string }[] };
+    }
+    const all = await client.get<Body>('/2026-12/standings?by_rule=true', writer);
+    const [first, second] = all.body.data.standings;
+    expect(all.body.data).toMatchObject({
+      ranked: 2,
+      standings: [
+        { rank: 1, login: 'cyd-of-two', score: 10, rules: [{ name: 'Base', score: 10, share: 1 }] },
+        { rank: 2, login: 'bob-of-two', score: 5, rules: [{ name: 'Base', score: 5, share: 1 }] },
+      ],
+    });
+    const only = await client.get<Body>(`/2026-12/standings?by_rule=true&member=${second?.id}`, writer);
+    expect(only.body.data).toEqual({ ...all.body.data, standings: [second] });
+    const ask = (query: string, by = writer) => client.get(`/2026-12/standings?member=${query}`, by);
+    expect(await ask('mem_unknown')).toMatchObject({ status: 404, body: { parameter: 'member' } });
+    expect(await ask(`${first?.id}`, reader)).toMatchObject({ status: 403, body: { parameter: 'member' } });
+    expect(await ask(`${first?.id}&of=repositories`)).toMatchObject({ status: 400, body: { parameter: 'member' } });
+  });
+
   test.each([
     ['since=yesterday', 'since'],
     ['since=2026-02-30', 'since'],
@@ -237,6 +271,27 @@ test('the account says what its token allows and when it ends, also one that is 
   expect(await endsAt(reader)).toMatchObject({ data: { scopes: ['read'], expires_at: firstOf2100 } });
 });
 
+test.each(['standings?by_rule=true', 'members/ID/weeks'])(
+  '%s ends in PostgreSQL when its client leaves',
+  async path => {
+    const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', token);
+    const { app } = await world.replica();
+    const address = await app.listen({ port: 0, host: '127.0.0.1' });
+    const gone = new AbortController();
+    await service.database.transaction(async executor => {
+      await executor.execute(sql`lock table pull_requests in access exclusive mode`);
+      const reading = fetch(`${address}/2026-12/${path.replace('ID', body.data[0]?.id ?? '')}`, {
+        headers: { authorization: `Bearer ${token}` },
+        signal: gone.signal,
+      });
+      await expect.poll(() => lockWaits(service)).toBe(1);
+      gone.abort();
+      await expect(reading).rejects.toThrow();
+      await expect.poll(() => lockWaits(service)).toBe(0);
+    });
+  },
+);
+
 test('the weeks of a member are UTC and begin on Monday', async () => {
   const tenant = await world.newTenant();
   const times = ['2026-11-15T23:59:59Z', '2026-11-16T00:00:00Z', '2026-11-22T23:59:59Z', '2026-11-23T00:00:00Z'];
@@ -250,10 +305,11 @@ test('the weeks of a member are UTC and begin on Monday', async () => {
     const path = `/2026-12/members/${body.data[0]?.id}/weeks${query}`;
     return (await client.get(path, tenant.token)).body;
   };
+  const zeros = { score: 0, reviews: 0, review_score: 0, total: 0 };
   const [first, second, third] = [
-    { week: '2026-11-09', pull_requests: 1, score: 0 },
-    { week: '2026-11-16', pull_requests: 2, score: 0 },
-    { week: '2026-11-23', pull_requests: 1, score: 0 },
+    { week: '2026-11-09', pull_requests: 1, ...zeros },
+    { week: '2026-11-16', pull_requests: 2, ...zeros },
+    { week: '2026-11-23', pull_requests: 1, ...zeros },
   ];
   expect(await weeks('')).toEqual({ data: [first, second, third] });
   expect(await weeks('?since=2026-11-16&until=2026-11-22')).toEqual({ data: [second] });

@@ -52,7 +52,7 @@ test('the ETag of the rules file is the version of the text beside it, even if o
     await executor.execute(sql`lock table rulesets in access exclusive mode`);
     const asking = send('rules/file');
     await waitUntil(async () => (await lockWaits(world.service)) === 1);
-    const rules = { definitions: [], rules: [], source: '# applied meanwhile' };
+    const rules = { definitions: [], reviews: [], rules: [], source: '# applied meanwhile' };
     await applyRuleset(executor, world.organisation.id, rules);
     return { asked: asking };
   });
@@ -71,6 +71,7 @@ const hostile: [string, string | Buffer, number, Record<string, string>?][] = [
   ['has more than 2 MB', `# ${'x'.repeat(2_000_000)}`, 413],
   ['is sent as JSON', '{}', 415, { 'content-type': 'application/json' }],
   ['is in another charset', file('1'), 415, { 'content-type': 'application/yaml; charset=iso-8859-1' }],
+  ['is compressed', file('1'), 415, { ...yaml, 'content-encoding': 'gzip' }],
 ];
 test.each(hostile)('a file that %s is refused and changes nothing', async (_what, body, status, headers = yaml) => {
   const before = await inForce();
@@ -189,15 +190,20 @@ test('processes of the scorer give the same documents as this one', async () => 
   }
 });
 
-test('a rules file with mistakes is refused with its first one and its line', async () => {
-  const messageOf = async (body: string) => {
+test('a rules file with mistakes is refused with the first one, its line, and a list of all', async () => {
+  const problemsOf = async (body: string) => {
     const reply = await send('rules/plan', { method: 'POST', body, headers: yaml });
-    return ((await reply.json()) as { message: string }).message;
+    return (await reply.json()) as { message: string; problems?: { line: number; message: string }[] };
   };
+  const messageOf = async (body: string) => (await problemsOf(body)).message;
   expect(await messageOf(file('siez'))).toBe(
     'Line 5: Rule "Base", entry 1, value: `siez` is not a known fact; did you mean `size`?',
   );
   expect(await messageOf(`${file('siez')}  - nothing`)).toMatch(/^Line 5: .* The file has 2 problems\.$/);
+  expect((await problemsOf(`${file('siez')}  - nothing`)).problems).toEqual([
+    { line: 5, message: expect.stringContaining('`siez` is not a known fact') },
+    { line: 6, message: expect.stringMatching(/^Rule 2 must be a map/) },
+  ]);
   const test = 'tests:\n  - { name: ten, pull_request: {}, score: 10 }\n';
   expect(await messageOf(`${file('5')}${test}`)).toBe(
     'Line 7: test "ten" expected 10, but the score is 5 (+5 Base); correct the rules or the test.',

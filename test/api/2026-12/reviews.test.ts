@@ -1,0 +1,214 @@
+import { sql } from 'drizzle-orm';
+import { beforeAll, expect, test } from 'vitest';
+import { syncMembers } from '../../../src/sync/sync-members.ts';
+import type { PageBody } from '../../support/client.ts';
+import { waitUntilSettled } from '../../support/settled.ts';
+import { createToken, insertPullRequests } from '../../support/tenants.ts';
+import { startWorld } from '../../support/world.ts';
+
+const rulesFile = `rules:
+  - name: Opened
+    logic: [{ expression: 'true', effect: { action: ADD, value: '10' } }]
+reviews:
+  - name: A verdict
+    when: state == "open"
+    logic: [{ expression: verdict == "approved", effect: { action: ADD, value: '3' } }]
+  - name: 'Comments "ü"'
+    logic: [{ expression: review_comments > 0, effect: { action: ADD, value: review_comments } }]
+`;
+
+const world = await startWorld();
+const { service, client, acme, web, organisation } = world;
+const [ada, bob, cleo] = [acme.member('ada'), acme.member('bob'), acme.member('cleo')];
+const outsider = world.github.account('outsider');
+let token = '';
+/** Of the members. */
+const ids = new Map<string, string>();
+
+interface Review {
+  reviewer: string | null;
+  member: string | null;
+  score: number;
+  breakdown: object[];
+}
+interface PullRequest {
+  id: string;
+  number: number;
+  score: number;
+  reviews: Review[];
+}
+
+const get = async <Data>(path: string, version = '2026-12') => {
+  const { status, body } = await client.get<{ data: Data }>(`/${version}/${path}`, token);
+  expect([path, status, body]).toMatchObject([path, 200, {}]);
+  return body.data;
+};
+const apply = async (payload: string) => {
+  const headers = { 'content-type': 'application/yaml', 'if-match': '*' };
+  const { status } = await client.put('/2026-12/rules/file', token, { payload, headers });
+  expect(status).toBe(200);
+};
+
+beforeAll(async () => {
+  token = await createToken(service, world.user, ['read', 'sync', 'rules:read', 'rules:write']);
+  await apply(rulesFile);
+  await syncMembers(service, organisation);
+  const first = web.addPullRequest({ author: ada, number: 1 });
+  first.review(bob, 'APPROVED', { comments: 2 });
+  first.review(cleo, 'APPROVED');
+  first.review(outsider, 'APPROVED');
+  first.review(ada, 'COMMENTED', { comments: 9 });
+  web.addPullRequest({ author: ada, number: 2 });
+  await world.import();
+  await waitUntilSettled(service.database);
+  // She keeps what she earned.
+  acme.leave(cleo);
+  await syncMembers(service, organisation);
+  for (const { login, id } of await get<{ login: string; id: string }[]>('members')) ids.set(login, id);
+  expect([...ids.keys()].toSorted()).toEqual(['ada', 'bob']);
+  const [former] = await get<{ id: string }[]>('members?login=cleo');
+  ids.set('cleo', former?.id ?? '');
+});
+
+const entry = (name: string, effect: number, expression: string) => ({ name, action: 'ADD', effect, expression });
+const approved = entry('A verdict', 3, '(state == "open") && (verdict == "approved")');
+const reviewsOfFirst = () => [
+  {
+    reviewer: 'bob',
+    member: ids.get('bob'),
+    score: 5,
+    breakdown: [approved, entry('Comments "ü"', 2, 'review_comments > 0')],
+  },
+  { reviewer: 'cleo', member: ids.get('cleo'), score: 3, breakdown: [approved] },
+  { reviewer: null, member: null, score: 3, breakdown: [approved] },
+];
+const find = (all: readonly PullRequest[], number: number) => all.find(each => each.number === number);
+
+test('a pull request has what its reviews are worth, wherever it is shown, but not in 2025-04', async () => {
+  const listed = await get<PullRequest[]>('pull-requests');
+  const first = find(listed, 1);
+  expect(first).toMatchObject({ score: 10, reviews: reviewsOfFirst() });
+  expect(find(listed, 2)).toMatchObject({ score: 10, reviews: [] });
+  expect(await get(`pull-requests/${first?.id}`)).toEqual(first);
+  const changes = await get<{ pull_request: PullRequest }[]>('changes');
+  expect(changes.map(change => change.pull_request)).toContainEqual(first);
+  const synced = await client.put<{ data: PullRequest }>(`/2026-12/pull-requests/${first?.id}/sync`, token);
+  expect(synced).toMatchObject({ status: 200, body: { data: { reviews: reviewsOfFirst() } } });
+  const ofFormerVersion = find(await get<PullRequest[]>('pull-requests', '2025-04'), 1);
+  expect(ofFormerVersion).toMatchObject({ id: first?.id, score: 10 });
+  expect(JSON.stringify(ofFormerVersion)).not.toMatch(/reviews|verdict/);
+});
+
+test('an explanation has the rules of each review, with its values', async () => {
+  const first = find(await get<PullRequest[]>('pull-requests'), 1);
+  const explanation = await get<{ reviews: object[] }>(`pull-requests/${first?.id}/explanation`);
+  expect(explanation).toMatchObject({ score: 10, rules: [{ name: 'Opened' }] });
+  expect(explanation.reviews).toMatchObject([
+    {
+      ...{ reviewer: 'bob', member: ids.get('bob'), sum: 5, score: 5 },
+      rules: [
+        { name: 'A verdict', entries: [{ outcome: 'counted', effect: 3, condition: { value: true } }] },
+        { name: 'Comments "ü"', entries: [{ outcome: 'counted', effect: 2, amount: { value: 2 } }] },
+      ],
+    },
+    { reviewer: 'cleo', score: 3, rules: [{}, { entries: [{ outcome: 'condition_false' }] }] },
+    { reviewer: null, member: null, score: 3 },
+  ]);
+});
+
+test("a member's weeks have points for pull requests and for reviews", async () => {
+  const weeksOf = async (login: string) => get<object[]>(`members/${ids.get(login)}/weeks`);
+  const ofReviews = { pull_requests: 0, score: 0, reviews: 1 };
+  expect(await weeksOf('bob')).toMatchObject([{ ...ofReviews, review_score: 5, total: 5 }]);
+  expect(await weeksOf('cleo')).toMatchObject([{ ...ofReviews, review_score: 3, total: 3 }]);
+  expect(await weeksOf('ada')).toMatchObject([{ pull_requests: 2, score: 20, reviews: 0, review_score: 0, total: 20 }]);
+});
+
+test('pages of long reviews end below a megabyte, or have one pull request, and those of 2025-04 do not', async () => {
+  const tenant = await world.newTenant();
+  const count = 40;
+  await insertPullRequests(
+    service,
+    tenant,
+    Array.from({ length: count }, (_, index) => 1_700_000_000 + index),
+  );
+  // A long one compresses well; some are just too long together with their breakdown; one has 3 MB.
+  await service.database.executor.execute(sql`
+    update pull_requests set score_breakdown = json_build_array(json_build_object('name', repeat('n', 2000),
+      'action', 'ADD', 'effect', 1, 'expression', 'true')),
+      review_scores = case when number % 2 = 0 then json_build_array(json_build_object('reviewer', null, 'member', null,
+        'score', 1, 'breakdown', json_build_array(json_build_object('name', repeat('r', case number
+          when 30 then 3000000 when 20 then 2000 else 100000 end), 'action', 'ADD', 'effect', 1, 'expression', 'true')))) end
+    where organisation_id = ${tenant.organisation.id}`);
+  const read = async (path: string) => {
+    const { status, body } = await client.get<PageBody<PullRequest>>(path, tenant.token);
+    expect(status).toBe(200);
+    return body;
+  };
+  for (const [perPage, query] of [
+    [100, ''],
+    [20, ''],
+    [100, '&state=open&sort=updated'],
+  ] as const) {
+    const found: PullRequest[] = [];
+    let next: string | null = `/2026-12/pull-requests?per_page=${perPage}${query}`;
+    while (next !== null) {
+      const page: PageBody<PullRequest> = await read(next);
+      found.push(...page.data);
+      expect(JSON.stringify(page).length < 1_000_000 || page.data.length === 1).toBe(true);
+      next = page.links.next;
+    }
+    expect(found.map(({ number }) => number)).toEqual(Array.from({ length: count }, (_, index) => count - index));
+    for (const { number, reviews } of found) {
+      const [review] = reviews;
+      expect([number, review?.breakdown ?? []]).toMatchObject([
+        number,
+        number % 2 === 0 ? [{ name: expect.stringMatching(/^r+$/) }] : [],
+      ]);
+    }
+  }
+  const former = await read('/2025-04/pull-requests?per_page=100');
+  expect([former.data.length, former.links.next]).toEqual([count, null]);
+});
+
+test('standings rank members by both kinds of points, and count no review by nobody', async () => {
+  interface Standings {
+    standings: Record<string, unknown>[];
+  }
+  const { standings, ...document } = await get<Standings>('standings?by_rule=true');
+  expect(document).toMatchObject({ pull_requests: 2, score: 20, reviews: 2, review_score: 8, total: 28, ranked: 3 });
+  expect(standings).toMatchObject([
+    { rank: 1, login: 'ada', score: 20, reviews: 0, review_score: 0, total: 20 },
+    {
+      ...{ rank: 2, login: 'bob', pull_requests: 0, score: 0, mean: 0, reviews: 1, review_score: 5, total: 5 },
+      rules: [
+        { name: 'A verdict', score: 3, share: 0.6 },
+        { name: 'Comments "ü"', score: 2, share: 0.4 },
+      ],
+    },
+    { rank: 3, login: 'cleo', left: true, reviews: 1, review_score: 3, total: 3 },
+  ]);
+  const ofBob = await get<Standings>(`standings?by_rule=true&member=${ids.get('bob')}`);
+  expect(ofBob).toMatchObject({ ranked: 3, standings: [standings[1]] });
+  const ofRepositories = await get<Standings>('standings?of=repositories');
+  expect(ofRepositories.standings).toMatchObject([{ name: 'acme/web', reviews: 2, review_score: 8, total: 28 }]);
+});
+
+test('the rules in force are listed with those for reviews, as they are evaluated, but not in 2025-04', async () => {
+  const path = '/2026-12/rules';
+  const { body } = await client.get<{ data: object[]; reviews: object[] }>(path, token);
+  expect(body.data).toMatchObject([{ name: 'Opened' }]);
+  const logic = (expression: string, value: string) => [{ expression, effect: { action: 'ADD', value } }];
+  expect(body.reviews).toEqual([
+    {
+      name: 'A verdict',
+      description: '',
+      is_enabled: true,
+      logic: logic('(state == "open") && (verdict == "approved")', '3'),
+    },
+    { name: 'Comments "ü"', description: '', is_enabled: true, logic: logic('review_comments > 0', 'review_comments') },
+  ]);
+  const former = await client.get<object>('/2025-04/rules', token);
+  expect(Object.keys(former.body)).toEqual(['data']);
+  expect(JSON.stringify(former.body)).not.toContain('verdict');
+});
