@@ -1,15 +1,18 @@
 import { listAuditEvents } from '../database/audit-log.ts';
+import { parseDay } from '../reports/period.ts';
 import { table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, parseDay, parseLimit, showTime, withDeps } from './context.ts';
+import { CommandError, type Context, checkUsage, parseLimit, showTime, withDeps } from './context.ts';
 
 export function auditLogCommand(program: PullscoreCommand, context: Context): void {
   program
     .command('audit-log')
     .description('show changes and their actors: syncs, imports, deletions, tokens, users, rules and settings')
     .option('--organisation <login>', 'only organisations that have this login or had it, removed ones included')
-    .option('--since <day>', 'only from this day on, such as 2026-01-31', parseDay)
+    .option('--since <day>', 'only from this day on, such as 2026-01-31', day =>
+      checkUsage(() => parseDay('since', day)),
+    )
     .option('--limit <number>', 'only the latest ones, as many as this', parseLimit)
     .examples('audit-log --organisation acme --since 2026-01-31')
     .answer<{ organisation?: string; since?: number; limit?: number }>(({ organisation: login, since, limit }) =>

@@ -7,7 +7,6 @@ import { findOrganisation, getOrganisation, type Organisation } from '../databas
 import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { parseId } from '../ids.ts';
-import { startOfDay } from '../text/times.ts';
 
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {
@@ -160,18 +159,6 @@ export function checkUsage<Result>(check: () => Result): Result {
       throw new UsageError(error.message, error.action);
     throw error;
   }
-}
-
-/**
- * The first second, UTC, of the day that an option names, as a Unix time; undefined without the option.
- *
- * @throws UsageError if it is not a valid day
- */
-export function parseDay(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const moment = startOfDay(text);
-  if (moment === undefined) throw new UsageError(`"${text}" is not a valid day.`, 'Write it as 2026-01-31.');
-  return moment;
 }
 
 /** @throws UsageError if an option's text is not a number of rows */

@@ -1,11 +1,13 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
+import { parseDay } from '../reports/period.ts';
+import { fullName } from '../sync/choose-repositories.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/estimate-import.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, operator, parseDay, showTime } from './context.ts';
+import { CommandError, type Context, checkUsage, operator, showTime } from './context.ts';
 import { startProgress } from './progress.ts';
 
 /** How many repositories the table lists. The others share a line. */
@@ -33,7 +35,7 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
     .addHelpText('after', '\nIf the import is interrupted, run the same command again: it continues where it stopped.')
     .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
     .answerFor<ImportOptions>(({ repository: repositories, since: day, restoreDeleted, dryRun }) => {
-      const scope = { repositories, since: parseDay(day), restoresDeleted: restoreDeleted };
+      const scope = { repositories, since: checkUsage(() => parseDay('since', day)), restoresDeleted: restoreDeleted };
       // An interrupted import says how to continue; an estimate just ends.
       const signal = dryRun ? undefined : context.interrupted;
       return async (deps, organisation) => {
@@ -68,7 +70,20 @@ function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgr
   return `${repository === '' ? '' : `${repository}: `}waiting until ${until} UTC: ${waitingReason}`;
 }
 
-function describeResult({ failedRepositories, ...result }: ImportResult): Answer {
+/** For JSON. */
+const representIgnored = (ignored: ImportResult['ignored']) =>
+  ignored.map(each => ({ repository: fullName(each), reason: each.ignoredBecause }));
+
+/** A note that counts the repositories that are left out, by reason. */
+function describeIgnored(ignored: ImportResult['ignored']): string[] {
+  if (ignored.length === 0) return [];
+  const reasons = new Map<string, number>();
+  for (const { ignoredBecause } of ignored) reasons.set(ignoredBecause, (reasons.get(ignoredBecause) ?? 0) + 1);
+  const counts = [...reasons].map(([reason, count]) => `${formatInteger(count)} because ${reason}`);
+  return [`Left out ${counted(ignored.length, 'ignored repository', 'ignored repositories')}: ${counts.join(', ')}.`];
+}
+
+function describeResult({ failedRepositories, ignored, ...result }: ImportResult): Answer {
   const { repositories: read, seen, saved, untracked, deleted, failed, requests } = result;
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
@@ -78,8 +93,8 @@ function describeResult({ failedRepositories, ...result }: ImportResult): Answer
     `${failed === 0 ? '' : `, ${formatInteger(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
   return {
-    json: { ...result, failed_repositories: failedRepositories },
-    text: [text, ...failures].join('\n'),
+    json: { ...result, failed_repositories: failedRepositories, ignored_repositories: representIgnored(ignored) },
+    text: [text, ...describeIgnored(ignored), ...failures].join('\n'),
     failure:
       failures.length === 0
         ? undefined
@@ -100,7 +115,7 @@ function summarise({ total, budget }: ImportEstimate): string {
 
 /** @param day the value of `--since` */
 function describeEstimate(estimate: ImportEstimate, day: string | undefined): Answer {
-  const { repositories, failedRepositories, total, finished, asked, budget } = estimate;
+  const { repositories, failedRepositories, ignored, total, finished, asked, budget } = estimate;
   const effort = ({ pullRequests, requests, points, seconds, atMost }: Effort) => ({
     pull_requests: pullRequests,
     requests,
@@ -112,22 +127,22 @@ function describeEstimate(estimate: ImportEstimate, day: string | undefined): An
     repositories: repositories.map(each => ({ repository: each.repository, ...effort(each) })),
     total: effort(total),
     finished_repositories: finished,
+    ignored_repositories: representIgnored(ignored),
     requests_for_this_estimate: asked,
     rate_limit:
       budget === undefined ? null : { limit: budget.limit, remaining: budget.remaining, reset_at: budget.resetAt },
   };
 
-  const notes = failedRepositories.map(({ repository, reason }) => `Not in this estimate: ${repository}. ${reason}`);
-  if (finished > 0) {
-    notes.push(
+  const notes = [
+    ...describeIgnored(ignored),
+    ...failedRepositories.map(({ repository, reason }) => `Not in this estimate: ${repository}. ${reason}`),
+    finished > 0 &&
       `This continues an interrupted import, which has finished ${counted(finished, 'repository', 'repositories')}.`,
-    );
-  }
-  if (day !== undefined && total.atMost) {
-    notes.push(`≤ is an upper bound: GitHub does not say how many of them changed since ${day}.`);
-  } else if (total.atMost) {
-    notes.push('≤ is an upper bound: the interrupted import has already imported some of these.');
-  }
+    total.atMost &&
+      (day === undefined
+        ? '≤ is an upper bound: the interrupted import has already imported some of these.'
+        : `≤ is an upper bound: GitHub does not say how many of them changed since ${day}.`),
+  ].filter(note => note !== false);
   if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
   notes.push(
     describeBudget(estimate),

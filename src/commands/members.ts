@@ -79,7 +79,8 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .addHelpText(
       'after',
       `
-Deletes the profile, the pull requests with their scores, and the assignments; what the person merged shows "ghost".
+Deletes the profile, the pull requests and reviews with their scores, and the assignments; what the person merged shows
+"ghost".
 From then on nothing about them is stored, whatever GitHub says: their id is kept as a hash. If the command is
 interrupted, the service goes on with it, or run it again. Titles, descriptions and comments of others stay as they are.
 The audit log keeps for three years that this login was erased, with the time and the operator: it is the evidence that
@@ -91,7 +92,7 @@ you did it.`,
       if (allow) return allowMember(deps, organisation, login);
       const people = await requirePeople(database.executor, organisation, login);
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-      const { pullRequests, assignments } = await eraseMembers(database, organisation.id, people, executor =>
+      const { pullRequests, assignments, reviews } = await eraseMembers(database, organisation.id, people, executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
       );
       return {
@@ -100,9 +101,10 @@ you did it.`,
           login,
           pull_requests: pullRequests,
           assignments,
+          reviews,
           had_left: people.every(({ leftAt }) => leftAt !== null),
         },
-        text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')} and ${counted(assignments, 'assignment')}. Nothing about them is stored any more.`,
+        text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')}, ${counted(assignments, 'assignment')} and ${counted(reviews, 'review')}. Nothing about them is stored any more.`,
       };
     });
 }
@@ -116,6 +118,7 @@ const prefixes: Readonly<Record<string, IdPrefix>> = {
   pull_requests: 'pr',
   assigned_to: 'pr',
   merged: 'pr',
+  reviewed: 'pr',
 };
 
 /** Rows with ids and times as everywhere else. */

@@ -28,6 +28,7 @@ import {
   UsageError,
   withDeps,
 } from './context.ts';
+import { representIgnored, settingsCommand } from './organisation-settings.ts';
 import { startProgress } from './progress.ts';
 
 const nameOf = ({ name, login }: Organisation) => name || login;
@@ -40,6 +41,7 @@ const represent = (organisation: Organisation) => ({
   name: nameOf(organisation),
   photo_url: organisation.photoUrl,
   webhooks_enabled: organisation.webhooksEnabled,
+  ignore: representIgnored(organisation),
   ruleset_version: organisation.rulesetVersion,
   created_at: unixSeconds(organisation.createdAt),
   removal_began_at: unixSeconds(organisation.removedAt),
@@ -140,6 +142,8 @@ export function organisationCommands(program: PullscoreCommand, context: Context
         };
       }),
     );
+
+  settingsCommand(group, context);
 
   group
     .command('remove')

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Executor } from '../database/client.ts';
+import { countPullRequests } from '../database/pull-requests.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
 import { rescoreBatch } from '../sync/rescore.ts';
 import { counted, formatInteger } from '../text/number-formats.ts';
@@ -33,8 +34,9 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
     .examples('rescore --organisation acme')
     .answerFor(() => async (deps, { id }) => {
       const { interrupted } = context;
-      const count = () => countOutdated(deps.database.executor, id);
-      const { outdated, total } = await count();
+      const { executor } = deps.database;
+      const outdated = await countOutdated(executor, id);
+      const total = await countPullRequests(executor, id);
       const progress = startProgress(context, 'scores');
       try {
         let left = outdated;
@@ -49,7 +51,7 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
           const scored = await rescoreBatch(deps, id);
           // The service may be working on the last ones.
           if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
-          left = scored === 0 || scored >= left ? (await count()).outdated : left - scored;
+          left = scored === 0 || scored >= left ? await countOutdated(executor, id) : left - scored;
         }
       } finally {
         progress.stop();

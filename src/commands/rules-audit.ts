@@ -1,6 +1,6 @@
 import { type AuditDocument, readAudit, rounding } from '../reports/audit.ts';
 import { maxAudited } from '../scorer/plan.ts';
-import type { Way } from '../scoring/plan/audit-ways.ts';
+import { wayDescriptions } from '../scoring/plan/way-descriptions.ts';
 import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../text/number-formats.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
@@ -8,44 +8,40 @@ import { type Context, UsageError } from './context.ts';
 import { withProgress } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 
-export const descriptions: Record<Way, string> = {
-  split: 'split into two of half the size',
-  pad: 'padded with lock, generated or docs files',
-  commits: 'ten more commits',
-  body: 'a longer description, with a linked issue',
-  title: 'another prefix of the title',
-  label: 'a label that the rules look for',
-  reopen: 'closed and opened again',
-  self_merge: 'merged by its author',
-  bot_approval: 'approved by a bot',
-  files: 'one file split into ten',
-};
-
 /** How many of the rules that pay for a way are named. */
 const maxPaying = 3;
 
 function auditText(
-  { organisation, pull_requests: audited, stored_pull_requests: stored, ways }: AuditDocument,
+  { organisation, pull_requests: audited, stored_pull_requests: stored, ways, reviews }: AuditDocument,
   width: number,
 ): string {
   const scope =
     audited < stored
       ? `a sample of ${formatInteger(audited)} of ${formatInteger(stored)}`
       : `all ${formatInteger(stored)}`;
-  const gaining = ways.filter(({ share }) => share > 0);
-  const others = ways.filter(({ share }) => share === 0);
   const lines = [
     `How these rules can be gamed: ${scope} pull requests of ${organisation}, changed and scored again`,
     '',
+    ...waysText(ways, audited, width),
+    ...(reviews ? ['', 'By reviews:', '', ...waysText(reviews.ways, audited, width)] : []),
   ];
+  return lines.join('\n').trimEnd();
+}
+
+type AuditedWay = AuditDocument['ways'][number] | NonNullable<AuditDocument['reviews']>['ways'][number];
+
+function waysText(ways: readonly AuditedWay[], audited: number, width: number): string[] {
+  const gaining = ways.filter(({ share }) => share > 0);
+  const others = ways.filter(({ share }) => share === 0);
+  const lines: string[] = [];
   if (gaining.length > 0) {
     const rows = gaining.map(({ way, share, median_gain: median, largest_gain: largest }) => [
-      descriptions[way],
+      wayDescriptions[way],
       fixedPercent(share * audited, audited),
       signed(median, twoDecimals),
       signed(largest),
     ]);
-    const paidBy = ({ rules }: (typeof ways)[number]) =>
+    const paidBy = ({ rules }: AuditedWay) =>
       rules
         .slice(0, maxPaying)
         .map(rule => `${plain(rule.name)} ${percent(rule.share, 1)}`)
@@ -53,7 +49,7 @@ function auditText(
     const examples = gaining.flatMap(({ way, example }) =>
       example === null
         ? []
-        : [[descriptions[way], `${formatInteger(example.before)} → ${formatInteger(example.after)}`, example.url]],
+        : [[wayDescriptions[way], `${formatInteger(example.before)} → ${formatInteger(example.after)}`, example.url]],
     );
     const [heading = '', ...found] = grid(['WAY', right('GAINS ON'), right('MEDIAN'), right('LARGEST')], rows);
     const payers = gaining.map(way => labelled('  paid by ', paidBy(way), width));
@@ -61,9 +57,9 @@ function auditText(
     lines.push(...grid(['EXAMPLE', right('SCORE'), 'ADDRESS'], examples), '');
   }
   if (others.length > 0) {
-    lines.push(...labelled('No gain from: ', `${others.map(({ way }) => descriptions[way]).join('; ')}.`, width));
+    lines.push(...labelled('No gain from: ', `${others.map(({ way }) => wayDescriptions[way]).join('; ')}.`, width));
   }
-  return lines.join('\n').trimEnd();
+  return lines;
 }
 
 /** @returns percent */
@@ -96,8 +92,9 @@ much, and which rule pays. More than ${formatInteger(maxAudited)} pull requests 
           withProgress(context, 'pull requests', options => readAudit(deps, id, ruleset, options)),
         ask: service => service.ask({ method: 'POST', path: 'rules/audit', rules: ruleset.source }),
         show(document) {
-          const over = document.ways.filter(({ share }) => share * 100 > limit + rounding);
-          const names = over.map(({ way, share }) => `${descriptions[way]} (${percent(share, 1)})`);
+          const ways = [...document.ways, ...(document.reviews?.ways ?? [])];
+          const over = ways.filter(({ share }) => share * 100 > limit + rounding);
+          const names = over.map(({ way, share }) => `${wayDescriptions[way]} (${percent(share, 1)})`);
           return {
             text: auditText(document, context.columns),
             failure:

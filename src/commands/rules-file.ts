@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { representRules } from '../reports/explanation.ts';
 import { type Problem as FoundProblem, maxFileBytes, problemsOf } from '../reports/rules-file.ts';
 import { checkRulesFile } from '../scoring/file/check-rules-file.ts';
+import { counted } from '../text/number-formats.ts';
 import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
 
@@ -44,6 +45,12 @@ export const invalid = (problems: readonly Problem[], message: string, action?: 
       explanation: explanation && representRules(explanation),
     })),
   });
+
+/** `2 rules, 1 rule for reviews` */
+export const countRules = (rules: number, reviews: number): string =>
+  [counted(rules, 'rule'), ...(reviews > 0 ? [counted(reviews, 'rule for reviews', 'rules for reviews')] : [])].join(
+    ', ',
+  );
 
 /** Shows what is valid and probably not meant. */
 export function showWarnings({ stderr }: Context, warnings: readonly Problem[]): void {

@@ -10,7 +10,7 @@ import { showExplanation } from './explain/text.ts';
 import { planCommand } from './plan/plan.ts';
 import { describeRescoring } from './rescore.ts';
 import { auditCommand } from './rules-audit.ts';
-import { invalid, loadRules, readRules as readFile, showWarnings, textOf } from './rules-file.ts';
+import { countRules, invalid, loadRules, readRules as readFile, showWarnings, textOf } from './rules-file.ts';
 import { parseVersion, requireVersion, rulesetHistoryCommands } from './ruleset-history.ts';
 
 export function ruleCommands(program: PullscoreCommand, context: Context): void {
@@ -43,16 +43,16 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
         throw invalid(problems, `${name} has ${problems.length} problems.`, 'Fix them and check it again.');
       }
       if (first !== undefined) throw invalid(problems, textOf(first));
-      const { definitions, rules, tests } = file;
+      const { definitions, rules, reviews, tests } = file;
       const defined = definitions.length === 0 ? '' : `${counted(definitions.length, 'definition')}, `;
       const tested = tests.length === 0 ? 'no tests' : `${counted(tests.length, 'test')} passed`;
       const warned = warnings.length === 0 ? '' : ` It has ${counted(warnings.length, 'warning')}.`;
       return {
-        json: { valid: true, rules: rules.length, tests: tests.length, warnings },
+        json: { valid: true, rules: rules.length, reviews: reviews.length, tests: tests.length, warnings },
         text:
-          rules.length === 0
+          rules.length + reviews.length === 0
             ? `${name} is valid, but has no rules: every score would be 0.${warned}`
-            : `${name} is valid: ${defined}${counted(rules.length, 'rule')}; ${tested}.${warned}`,
+            : `${name} is valid: ${defined}${countRules(rules.length, reviews.length)}; ${tested}.${warned}`,
       };
     });
 
@@ -79,9 +79,11 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       const expected = ifVersion === undefined ? undefined : parseVersion(ifVersion);
       const given = path === undefined ? undefined : await loadRules(context, path);
       showWarnings(context, given?.warnings ?? []);
-      const confirmEmpty = async ({ rules }: Pick<Ruleset, 'rules'>, name: string) => {
-        if (rules.length === 0)
-          await confirm(context, `Apply no rules to ${name}?`, name, yes, 'Every score becomes 0.');
+      const confirmEmpty = async ({ rules, reviews }: Pick<Ruleset, 'rules' | 'reviews'>, name: string) => {
+        if (rules.length > 0) return;
+        const [what, whose] =
+          reviews.length === 0 ? ['no rules', ''] : ['rules for reviews alone', ' of a pull request'];
+        await confirm(context, `Apply ${what} to ${name}?`, name, yes, `Every score${whose} becomes 0.`);
       };
       if (server !== undefined && given !== undefined) await confirmEmpty(given.ruleset, new URL(server).host);
       return {
@@ -101,13 +103,13 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
             headers: { 'if-match': expected === undefined ? '*' : `"${expected}"` },
           }),
         actions: { precondition_failed: 'Plan the file again.' },
-        async show({ organisation, version, changed, rules, source_changed: sourceChanged, outdated }, executor) {
+        async show({ organisation, version, changed, rules, reviews = 0, outdated, ...applied }, executor) {
           const rescoring = outdated === 0 ? '' : ` ${await describeRescoring(context, executor, organisation)}`;
-          const unchanged = sourceChanged
+          const unchanged = applied.source_changed
             ? `Version ${version} is in force, with the same rules: only comments and tests have changed.`
             : `Nothing to do: version ${version}, in force, is this file.`;
           return {
-            text: changed ? `Version ${version} is in force: ${counted(rules, 'rule')}.${rescoring}` : unchanged,
+            text: changed ? `Version ${version} is in force: ${countRules(rules, reviews)}.${rescoring}` : unchanged,
           };
         },
       };
@@ -133,11 +135,11 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           ),
         async ask(service) {
           const { source, version } = await service.readRulesFile();
-          const { definitions, rules, problems } = parseRulesFile(source);
+          const { definitions, rules, reviews, problems } = parseRulesFile(source);
           if (json && problems.length > 0) {
             throw new CommandError("This release can't read the rules in force.", 'Export them without --json.');
           }
-          return { ...defineKey(definitions), rules, source, version };
+          return { ...defineKey(definitions), rules, reviews, source, version };
         },
         show({ source }) {
           return { text: source.replace(/\n$/, '') };

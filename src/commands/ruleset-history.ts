@@ -7,6 +7,7 @@ import { plain, right, shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, showTime, UsageError } from './context.ts';
+import { listChanges } from './plan/wording.ts';
 
 /** @throws UsageError if the text is not a number */
 export function parseVersion(text: string): number {
@@ -42,10 +43,10 @@ const namesOf = ({ added, changed, removed }: RuleChanges | DefinitionChanges) =
 });
 
 /** `1 added, 2 changed`; `-` without changes. */
-const describeDefinitions = ({ added, changed, removed }: DefinitionChanges): string =>
-  Object.entries({ added, changed, removed })
-    .flatMap(([kind, { length }]) => (length === 0 ? [] : [`${length} ${kind}`]))
-    .join(', ') || '-';
+const describeChanges = ({ added, changed, removed }: RuleChanges | DefinitionChanges): string =>
+  listChanges({ added: added.length, changed: changed.length, removed: removed.length }).join(', ') || '-';
+
+const noRules = { definitions: [], rules: [], reviews: [] };
 
 export function rulesetHistoryCommands(group: PullscoreCommand, context: Context): void {
   group
@@ -56,26 +57,32 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
       const isWide = context.columns >= 100;
       const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
         ...ruleset,
-        changes: compareRules(all[index + 1] ?? { definitions: [], rules: [] }, ruleset),
+        changes: compareRules(all[index + 1] ?? noRules, ruleset),
+        reviewChanges: compareRules(all[index + 1] ?? noRules, ruleset, 'reviews'),
       }));
+      const ofReviews = <Cell>(cell: Cell) => (versions.some(({ reviews }) => reviews.length > 0) ? [cell] : []);
       return {
-        json: versions.map(({ version, appliedAt, appliedBy, suspendedAt, suspension, rules, changes }) => ({
-          version,
-          applied_at: unixSeconds(appliedAt),
-          applied_by: appliedBy,
-          suspended_at: unixSeconds(suspendedAt),
-          suspension,
-          rules: rules.length,
-          ...namesOf(changes),
-          definitions: namesOf(changes.definitions),
-        })),
+        json: versions.map(
+          ({ version, appliedAt, appliedBy, suspendedAt, suspension, rules, changes, reviewChanges }) => ({
+            version,
+            applied_at: unixSeconds(appliedAt),
+            applied_by: appliedBy,
+            suspended_at: unixSeconds(suspendedAt),
+            suspension,
+            rules: rules.length,
+            ...namesOf(changes),
+            definitions: namesOf(changes.definitions),
+            reviews: namesOf(reviewChanges),
+          }),
+        ),
         text: table(
           [
             ...['VERSION', 'APPLIED (UTC)', shrinking('BY')],
             ...(isWide ? [right('RULES')] : []),
             ...[right('ADDED'), right('CHANGED'), right('REMOVED'), shrinking('DEFINITIONS')],
+            ...ofReviews(shrinking('REVIEWS')),
           ],
-          versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes }) => [
+          versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes, reviewChanges }) => [
             `${version}${version === rulesetVersion ? ' (in force)' : ''}${suspendedAt === null ? '' : ' (suspended)'}`,
             showTime(appliedAt),
             appliedBy,
@@ -83,7 +90,8 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
             String(changes.added.length),
             String(changes.changed.length),
             String(changes.removed.length),
-            describeDefinitions(changes.definitions),
+            describeChanges(changes.definitions),
+            ...ofReviews(describeChanges(reviewChanges)),
           ]),
           `No rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${login}`,
           { width: context.columns },
@@ -101,14 +109,15 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
       const [first, second] = [from, to].map(text => requireVersion(context, organisation, text, 0));
       const before = await getRuleset(executor, organisation.id, first ?? 0);
       const after = await getRuleset(executor, organisation.id, second ?? 0);
-      const { added, changed, removed, reordered, definitions } = compareRules(before, after);
+      const { unchanged: _, ...changes } = compareRules(before, after);
+      const { definitions: __, unchanged: ___, ...reviews } = compareRules(before, after, 'reviews');
       const lines = createPatch('rules', formatRulesFile(before), formatRulesFile(after), from, to)
         .trimEnd()
         .split('\n')
         .slice(2)
         .map(plain);
       return {
-        json: { from: Number(from), to: Number(to), added, changed, removed, reordered, definitions },
+        json: { from: Number(from), to: Number(to), ...changes, reviews },
         text: lines.length < 3 ? `Versions ${from} and ${to} have the same rules.` : lines.join('\n'),
       };
     });

@@ -1,8 +1,8 @@
 import { Option } from 'commander';
 import type { Executor } from '../database/client.ts';
+import { parsePeriod } from '../reports/period.ts';
 import {
   meanOf,
-  parsePeriod,
   type ReportOptions,
   readStandings,
   roundToHundredths,
@@ -50,17 +50,18 @@ function standingsText(document: StandingsDocument, { byRule = false }: Standing
   const scoredBy =
     version === 0 ? '' : `, scored by ${file === null ? `version ${version} of the rules` : plain(file)}`;
   const logins = <Cell>(cell: Cell): Cell[] => (of === 'members' ? [cell] : []);
-  const row = (
-    place: string,
-    name: string,
-    login: string,
-    { pull_requests: count, score }: typeof document | (typeof standings)[number],
-  ) => [place, name, ...logins(login), formatInteger(count), formatInteger(score), twoDecimals(meanOf(score, count))];
+  // A service of an earlier release does not count them.
+  const ofReviews = <Cell>(...cells: Cell[]): Cell[] => (document.reviews > 0 ? cells : []);
+  const row = (place: string, name: string, login: string, each: typeof document | (typeof standings)[number]) => {
+    const { pull_requests: count, score, reviews, review_score: reviewScore, total } = each;
+    const own = [place, name, ...logins(login), formatInteger(count), formatInteger(score)];
+    return [...own, twoDecimals(meanOf(score, count)), ...ofReviews(reviews, reviewScore, total).map(formatInteger)];
+  };
   const rows = standings.flatMap(each => {
     const { rank: place, name, login = '', left, rules = [] } = each;
     const shares = rules.map(({ name, score, share }) => [
       ...['', `  ${name}`, ...logins('')],
-      ...['', formatInteger(score), fixedPercent(share, 1)],
+      ...['', formatInteger(score), fixedPercent(share, 1), ...ofReviews('', '', '')],
     ]);
     const own = row(formatInteger(place), name || login, left ? `${login} (left)` : login, each);
     return byRule ? [own, ...shares] : [own];
@@ -70,7 +71,8 @@ function standingsText(document: StandingsDocument, { byRule = false }: Standing
     right('RANK'),
     owner,
     ...logins('LOGIN'),
-    ...['PULL REQUESTS', 'TOTAL', byRule ? 'MEAN OR SHARE' : 'MEAN'].map(right),
+    ...['PULL REQUESTS', ofReviews('SCORE')[0] ?? 'TOTAL', byRule ? 'MEAN OR SHARE' : 'MEAN'].map(right),
+    ...ofReviews('REVIEWS', 'REVIEW SCORE', 'TOTAL').map(right),
   ];
   const lines =
     rows.length === 0
@@ -92,13 +94,16 @@ const csvCell = (value: string | number | boolean | undefined): string =>
 function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: StandingsOptions): string {
   const membership = of === 'members' ? (['login', 'left'] as const) : [];
   const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'score', 'mean'] as const;
+  // Later than the others: programs may know the others by their place.
+  const laterColumns = ['reviews', 'review_score', 'total'] as const;
   const rows = standings.flatMap(({ rules = [], ...row }) => {
     const cells = columns.map(column => csvCell(row[column]));
-    return byRule
-      ? rules.map(rule => [...cells, ...[rule.name, rule.score, roundToHundredths(rule.share)].map(csvCell)])
-      : [cells];
+    const laterCells = laterColumns.map(column => csvCell(row[column] ?? ''));
+    const ofRule = ({ name, score, share }: (typeof rules)[number]) =>
+      [name, score, roundToHundredths(share)].map(csvCell);
+    return byRule ? rules.map(rule => [...cells, ...ofRule(rule), ...laterCells]) : [[...cells, ...laterCells]];
   });
-  const headings = byRule ? [...columns, 'rule', 'rule_score', 'rule_share'] : columns;
+  const headings = [...columns, ...(byRule ? ['rule', 'rule_score', 'rule_share'] : []), ...laterColumns];
   return [headings, ...rows].map(cells => cells.join(',')).join('\n');
 }
 
@@ -125,7 +130,7 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
       'after',
       `
 With --by merged only merged pull requests count. Those of repositories that have left the organisation do not count;
-those of members who have left do.`,
+those of members who have left do. If the rules give points for reviews, members are ranked by both kinds together.`,
     )
     .examples(
       'standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged',

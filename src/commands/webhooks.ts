@@ -105,22 +105,16 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         },
         text: [
           `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
-          ...(isSecretSet
-            ? []
-            : [
-                hasService
-                  ? 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.'
-                  : 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.',
-              ]),
-          ...(suspension === null ? [] : [describeSuspension(suspension)]),
+          !isSecretSet &&
+            (hasService
+              ? 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.'
+              : 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'),
+          suspension !== null && describeSuspension(suspension),
           describeComparison(organisation),
-          ...describeLastFailure(organisation),
+          describeLastFailure(organisation),
           ...describeWaiting(requests),
-          ...(gone === 0
-            ? []
-            : [
-                `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed. What to do: ${context.program} doctor --organisation ${login}`,
-              ]),
+          gone > 0 &&
+            `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed. What to do: ${context.program} doctor --organisation ${login}`,
           ...describeFailing(context, login, requests.failed, failing),
           ...describeChecks(context, organisation, checkRuns, failingChecks),
           '',
@@ -131,10 +125,11 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
               .map(each => [showTime(each.receivedAt), each.event, each.action, each.state, each.guid]),
             `No delivery has arrived yet, except perhaps a ping. GitHub's webhook must go to ${webhookUrl(context.config, login)}, with content type application/json.`,
           ),
-          ...(deliveries.some(({ state }) => state === 'gone')
-            ? ['gone: GitHub did not show the pull request for 13 minutes.']
-            : []),
-        ].join('\n'),
+          deliveries.some(({ state }) => state === 'gone') &&
+            'gone: GitHub did not show the pull request for 13 minutes.',
+        ]
+          .filter(line => line !== false)
+          .join('\n'),
       };
     });
 
@@ -164,28 +159,20 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     });
 }
 
-function describeLastFailure(organisation: Organisation): string[] {
+function describeLastFailure(organisation: Organisation): string | false {
   const failure = lastFailure(organisation);
-  if (failure === undefined) return [];
-  return [brief(failure.isOver ? `Before that: ${failure.text}` : failure.text, maxFailureWidth)];
+  return (
+    failure !== undefined && brief(failure.isOver ? `Before that: ${failure.text}` : failure.text, maxFailureWidth)
+  );
 }
 
-function describeWaiting({ total, behind, failed, parked }: SyncRequestCounts): string[] {
-  const lines = [
-    `${counted(total, 'pull request waits', 'pull requests wait')} to be synced, ${failed} of them after a failure.`,
-  ];
-  if (parked > 0) {
-    lines.push(
-      `Of these, ${counted(parked, 'is parked: it is', 'are parked: they are')} tried again within a minute of the next change, or by a retry.`,
-    );
-  }
-  if (behind > 0) {
-    lines.push(
-      `Of the others, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
-    );
-  }
-  return lines;
-}
+const describeWaiting = ({ total, behind, failed, parked }: SyncRequestCounts): (string | false)[] => [
+  `${counted(total, 'pull request waits', 'pull requests wait')} to be synced, ${failed} of them after a failure.`,
+  parked > 0 &&
+    `Of these, ${counted(parked, 'is parked: it is', 'are parked: they are')} tried again within a minute of the next change, or by a retry.`,
+  behind > 0 &&
+    `Of the others, ${counted(behind, 'waits', 'wait')} until GitHub shows what a webhook announced. This is normal and usually takes seconds.`,
+];
 
 function describeChecks(
   context: Context,

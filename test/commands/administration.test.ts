@@ -8,6 +8,7 @@ import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
 import {
   accessTokens,
   githubLimits,
@@ -197,13 +198,14 @@ describe('member export', () => {
       untracked_pull_requests: 1,
       assigned_to: 1,
       merged: 1,
+      reviewed: 0,
       audit_events: 1,
     });
     const [profile] = data.members ?? [];
     expect(profile).toMatchObject({ login: 'ada', github_id: ada.id });
     const columns = await executor.execute<{ name: string }>(sql`
       select column_name as name from information_schema.columns
-      where table_name = 'pull_requests' and column_name <> 'organisation_id'`);
+      where table_name = 'pull_requests' and column_name not in ('organisation_id', 'reviewers', 'review_scores')`);
     expect(Object.keys(data.pull_requests?.[0] ?? {}).sort()).toEqual(columns.rows.map(({ name }) => name).sort());
     expect(data.pull_requests?.map(({ member_id: member }) => member)).toEqual([profile?.id, profile?.id]);
     const { id, repository_id: repository, created_at: createdAt } = data.pull_requests?.[0] ?? {};
@@ -221,6 +223,44 @@ describe('member export', () => {
       login: 'ada',
       audit_events: ['Ada', 'ada'].map(subject => expect.objectContaining({ action: 'member.export', subject })),
     });
+  });
+
+  test('lists the reviews that the person gave with their points, and not those of others', async () => {
+    const { organisation, github, ada, bert } = await newTenant('reviewing');
+    const logic = [{ expression: 'true', effect: { action: 'ADD' as const, value: '4' } }];
+    const reviews = [{ name: 'Review', description: '', is_enabled: true, logic }];
+    await world.service.database.transaction(executor =>
+      applyRuleset(executor, organisation.id, { definitions: [], rules: [], reviews, source: '' }),
+    );
+    const carl = github.member('carl');
+    for (const pullRequest of github.repository('web').pullRequests) {
+      for (const reviewer of [ada, bert, carl]) pullRequest.review(reviewer, 'APPROVED', { comments: 2 });
+    }
+    for (const command of ['members sync', 'import']) {
+      await runJson(environment, ...command.split(' '), '--organisation', 'reviewing');
+    }
+    const given = async (login: string) => {
+      const printed = await runJson(environment, 'member', 'export', login, '--organisation', 'reviewing');
+      return printed as unknown as Record<'members' | 'pull_requests' | 'reviewed', Record<string, unknown>[]>;
+    };
+    const { members, pull_requests: own, reviewed } = await given('ada');
+    // One of bert's: those of the stranger are not stored.
+    expect(reviewed).toEqual([
+      {
+        id: expect.stringMatching(/^pr_/),
+        url: expect.stringContaining('/reviewing/web/pull/3'),
+        review: expect.objectContaining({ member: members[0]?.id, login: 'ada', verdict: 'approved', comments: 2 }),
+        points: expect.objectContaining({ member: members[0]?.id, reviewer: 'ada', score: 4 }),
+      },
+    ]);
+    expect(JSON.stringify([own, reviewed])).not.toContain('carl');
+    expect((await given('carl')).reviewed).toHaveLength(3);
+    expect(await runJson(environment, 'member', 'erase', 'carl', '--organisation', 'reviewing', '--yes')).toMatchObject(
+      {
+        reviews: 3,
+      },
+    );
+    expect(JSON.stringify(await tablesOf(organisation.id))).not.toMatch(new RegExp(`carl|${carl.id}`));
   });
 });
 
@@ -243,6 +283,7 @@ describe('member erase', () => {
       login: 'ADA',
       pull_requests: 2,
       assignments: 1,
+      reviews: 0,
       had_left: false,
     });
     const after = await countRows(organisation.id);

@@ -70,6 +70,7 @@ test('an organisation is added once, with its login and name on GitHub', async (
     name: 'Acme Corporation',
     photo_url: github.organisation('acme').avatarUrl,
     webhooks_enabled: true,
+    ignore: { globs: [], archived: false, forks: false },
     ruleset_version: 0,
     created_at: seconds,
     removal_began_at: null,
@@ -222,6 +223,7 @@ test('an import can be estimated with --dry-run', async () => {
     repositories: [{ repository: 'Acme/web', pull_requests: 60, requests: 3, points: 7, minutes: 0.2, at_most: false }],
     total: { pull_requests: 60, requests: 3, points: 7, minutes: 0.2, at_most: false },
     finished_repositories: 0,
+    ignored_repositories: [],
     requests_for_this_estimate: 1,
     rate_limit: { limit: 5_000, remaining: expect.any(Number), reset_at: expect.any(Number) },
   });
@@ -251,6 +253,7 @@ test('members and pull requests are imported from GitHub', async () => {
     failed: 0,
     requests: 4,
     failed_repositories: [],
+    ignored_repositories: [],
   });
   const members = await runHere(environment, 'members', 'sync', ...acme);
   // Not at once: imports of an organisation share its requests.
@@ -281,6 +284,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     repositories: 1,
     saved: 60,
     failed_repositories: [{ repository: 'Acme/api', reason }],
+    ignored_repositories: [],
   });
   expect(code).toBe(1);
   expect(stderr).toMatch(
@@ -310,6 +314,7 @@ test('an import says that GitHub failed to list a repository, and ends with 1; a
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
     failed_repositories: [{ repository: 'a repository of Acme', reason }],
+    ignored_repositories: [],
   });
   expect(code).toBe(1);
 });
@@ -387,7 +392,7 @@ test('what an import saved after a new version of the rules counts as up to date
 test('rules without any scores to update are just in force', async () => {
   await addAcme();
   const { stdout } = await runHere(environment, 'rules', 'apply', 'rules.example.yaml', ...acme);
-  expect(stdout).toMatch(/^Version 1 is in force: \d+ rules\.\n$/);
+  expect(stdout).toMatch(/^Version 1 is in force: \d+ rules, 1 rule for reviews\.\n$/);
 });
 
 test('an empty list of rules is applied only if that is confirmed', async () => {
@@ -402,6 +407,11 @@ test('an empty list of rules is applied only if that is confirmed', async () => 
     ]);
   }
   expect(await runJson(environment, 'rules', 'apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
+  const ofReviews = '{ name: Review, logic: [{ expression: "true", effect: { action: ADD, value: "1" } }] }';
+  writeFileSync(path, `rules: []\nreviews: [${ofReviews}]\n`);
+  expect((await runHere(environment, 'rules', 'apply', path, ...acme)).stderr).toBe(
+    'pullscore: Apply rules for reviews alone to Acme? Every score of a pull request becomes 0. Add --yes to go on.\n',
+  );
 });
 
 test('rescore brings all scores up to date', async () => {

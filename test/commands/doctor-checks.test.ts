@@ -221,7 +221,12 @@ test('doctor names a rule that this release refuses', () => {
   const rule = { name: 'Old', description: '', is_enabled: true };
   const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
   expect(
-    linesOf(rules.judge({ definitions: [], rules: [{ ...rule, logic }], suspension: null, source: '' }, scopeWith())),
+    linesOf(
+      rules.judge(
+        { definitions: [], reviews: [], rules: [{ ...rule, logic }], suspension: null, source: '' },
+        scopeWith(),
+      ),
+    ),
   ).toEqual([
     expect.stringMatching(
       /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
@@ -317,7 +322,7 @@ test('an organisation without repositories is a warning, and one without pull re
   const lines = (repositories: number) =>
     linesOf(remote.pullRequests.judge({ repositories, latest: undefined }, scopeWith()));
   expect(lines(0)).toEqual([expect.stringMatching(/^warning: GitHub shows no repositories\. → /)]);
-  expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None has a pull request yet.']);
+  expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None that is tracked has a pull request yet.']);
 });
 
 test('doctor names three lost repositories, and says that more may be lost', () => {

@@ -60,6 +60,7 @@ beforeAll(async () => {
   await service.database.transaction(executor =>
     applyRuleset(executor, tenant.organisation.id, {
       definitions: [],
+      reviews: [],
       rules: [{ ...rule, description: '', is_enabled: true }],
       source: '',
     }),

@@ -12,7 +12,7 @@ import {
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { readPermissions } from '../../src/github/permissions.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
@@ -21,9 +21,7 @@ import { createLatch } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing, type Service, startService } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
-
-beforeAll(requireBuild);
+import { complaintOf, type Environment, runHere, runJson, startHere } from './support.ts';
 
 interface Setting {
   github: GithubStandIn;
@@ -50,8 +48,11 @@ async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise
   return { github, service, folder, output: join(folder, '.env'), environment };
 }
 
-const connect = ({ environment, output }: Setting, ...options: string[]) =>
-  startForTest(environment, 'github', 'connect', '--organisation', 'acme', '--output', output, ...options);
+function connect({ environment, output }: Setting, ...options: string[]) {
+  const running = startHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', output, ...options);
+  onTestFinished(running.interrupt);
+  return running;
+}
 
 async function addressOf(running: ReturnType<typeof connect>): Promise<string> {
   return (await running.shows(/Open this page .*: (http\S+)/))[1] ?? '';
@@ -76,17 +77,19 @@ async function createApp(github: GithubStandIn, address: string) {
 
 const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
 
+const { privateKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+});
+
 /** What GitHub answers to a code. */
 const appReply = ({ apiUrl }: GithubStandIn) => ({
   id: 7,
   name: 'pullscore',
   owner: { login: 'acme' },
   html_url: `${new URL(apiUrl).origin}/apps/pullscore`,
-  pem: generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-  }).privateKey,
+  pem: privateKey,
   webhook_secret: 'a-secret-of-twenty-characters',
 });
 
@@ -239,7 +242,7 @@ describe('github connect', () => {
     const { github, environment, output } = setting;
     const running = connect(setting);
     const { redirect } = await createApp(github, await addressOf(running));
-    running.child.kill('SIGINT');
+    running.interrupt();
     const interrupted = await running.ended;
     expect(interrupted.code).toBe(1);
     expect(interrupted.stderr).toContain('It was interrupted. Nothing was written. Run the command again.');
@@ -343,10 +346,10 @@ describe('github connect', () => {
     const foreign = await runHere(environment, ...command);
     expect(complaintOf(foreign)).toContain('The App belongs to other [2J, not to acme.');
     github.fault({ kind: 'reply', status: 201, body: { ...body, owner: { login: 'acme' } } }, { when: isConversion });
-    const running = startForTest(environment, ...command);
+    const running = startHere(environment, ...command);
     await running.shows(/Wrote the credentials of the App pull \[2Jscore to/);
     await running.shows(/Now install it/);
-    running.child.kill('SIGINT');
+    running.interrupt();
     expect((await running.ended).stderr).not.toContain('\u001b');
   });
 

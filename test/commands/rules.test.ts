@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
-import { runHere, runJson } from './support.ts';
+import { requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 let environment: { DATABASE_URL: string };
 let folder: string;
@@ -50,8 +50,17 @@ test('rules check needs neither a database nor a configuration', async () => {
     runJson(broken, 'rules', 'check', path),
     runHere(broken, 'rules', 'check', path),
   ]);
-  expect(json).toEqual({ valid: true, rules: 1, tests: 1, warnings: [] });
+  expect(json).toEqual({ valid: true, rules: 1, reviews: 0, tests: 1, warnings: [] });
   expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
+});
+
+test('rules check refuses slow rules in a new process, too, in which no code is compiled yet', async () => {
+  requireBuild();
+  const entry = "  - { expression: 'lower(body) == title', effect: { action: ADD, value: 1 } }\n";
+  const rules = Array.from({ length: 10 }, (_, index) => `- name: R${index}\n  logic:\n${entry.repeat(50)}`);
+  const { code, stderr } = await startForTest({}, 'rules', 'check', file('slow.yaml', `rules:\n${rules.join('')}`))
+    .ended;
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/The rules take too long to score one pull request/)]);
 });
 
 test('rules are applied, exported, and applied again without a change', async () => {
@@ -64,6 +73,7 @@ test('rules are applied, exported, and applied again without a change', async ()
     outdated: 0,
     changed: true,
     rules: 1,
+    reviews: 0,
   });
   const exported = await runHere(environment, 'rules', 'export', ...acme);
   expect(exported).toMatchObject({ stdout: good, stderr: '' });
@@ -81,6 +91,7 @@ test('rules are applied, exported, and applied again without a change', async ()
         logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
       },
     ],
+    reviews: [],
     source: good,
     version: 1,
   });
@@ -248,7 +259,7 @@ test('rules check and rules apply show warnings, and only check --strict fails f
     stdout: `${path} is valid: 1 rule; 1 test passed. It has 2 warnings.\n`,
     stderr: lines,
   });
-  expect([json.code, JSON.parse(json.stdout)]).toEqual([0, { valid: true, rules: 1, tests: 1, warnings }]);
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([0, { valid: true, rules: 1, reviews: 0, tests: 1, warnings }]);
   expect([strict.code, strict.stdout]).toEqual([1, '']);
   expect(strict.stderr).toBe(
     `${lines.replaceAll(' warning:', '')}pullscore: ${path} has 2 problems. Fix them and check it again.\n`,

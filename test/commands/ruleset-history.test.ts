@@ -46,6 +46,7 @@ test('the history of rules shows the time, author and changes of each version', 
       changed: ['Merged'],
       removed: ['Old'],
       definitions: { added: [], changed: [], removed: [] },
+      reviews: { added: [], changed: [], removed: [] },
     },
     {
       version: 1,
@@ -58,6 +59,7 @@ test('the history of rules shows the time, author and changes of each version', 
       changed: [],
       removed: [],
       definitions: { added: [], changed: [], removed: [] },
+      reviews: { added: [], changed: [], removed: [] },
     },
   ]);
   const { stdout } = await runHere(environment, 'rules', 'history', ...acme);

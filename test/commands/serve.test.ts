@@ -9,7 +9,16 @@ import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, createDatabase, startReplica, webhookSecret } from '../support/service.ts';
 import { createTenant, type Tenant } from '../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, runHere, runJson, startForTest, typeForTest } from './support.ts';
+import {
+  complaintOf,
+  type Environment,
+  requireBuild,
+  runHere,
+  runJson,
+  startForTest,
+  startHere,
+  typeForTest,
+} from './support.ts';
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -71,9 +80,9 @@ describe('an import', () => {
       { times: 3, when: ({ operation }) => operation === 'PullRequestList' },
     );
     const before = github.count('PullRequestList');
-    const running = startForTest(environment, 'import', '--organisation', 'apex');
+    const running = startHere(environment, 'import', '--organisation', 'apex');
     while (github.count('PullRequestList') === before) await delay(5);
-    running.child.kill('SIGINT');
+    running.interrupt();
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { members, pullRequests, repositories } from '../../src/database/schema.ts';
-import { newId } from '../../src/ids.ts';
+import { formatId, newId } from '../../src/ids.ts';
+import type { Reviewer } from '../../src/pull-request.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -20,6 +21,7 @@ interface Standings {
   outdated: number;
   pull_requests: number;
   score: number;
+  total: number;
   standings: { rank: number; name: string; login?: string; pull_requests: number; score: number }[];
 }
 
@@ -141,6 +143,9 @@ describe('standings of members', () => {
       pull_requests: count,
       score,
       mean,
+      reviews: 0,
+      review_score: 0,
+      total: score,
       rules: [{ name: 'Pays', score, share: Math.sign(score) }],
     });
     expect(await standingsJson(acme.login)).toEqual({
@@ -154,6 +159,10 @@ describe('standings of members', () => {
       outdated: 0,
       pull_requests: 8,
       score: 1_246,
+      reviews: 0,
+      review_score: 0,
+      total: 1_246,
+      ranked: 5,
       standings: [
         row(1, 'ada', 'Ada Lovelace', 3, 1_234, 411.33),
         row(2, 'zola', 'Émile Zola', 1, 5, 5),
@@ -181,12 +190,14 @@ RANK  MEMBER        LOGIN         PULL REQUESTS  TOTAL    MEAN
 
   test('--csv has a header line and plain numbers', async () => {
     const { stdout, stderr } = await standings(acme.login, '--csv');
-    expect(stdout.replace(/mem_\w{26}/g, 'ID')).toBe(`rank,id,name,login,left,pull_requests,score,mean
-1,"ID","Ada Lovelace","ada",false,3,1234,411.33
-2,"ID","Émile Zola","zola",false,1,5,5
-2,"ID","eva","eva",false,1,5,5
-2,"ID","","zoe",false,2,5,2.5
-5,"ID","Grace Hopper","grace",true,1,-3,-3
+    expect(
+      stdout.replace(/mem_\w{26}/g, 'ID'),
+    ).toBe(`rank,id,name,login,left,pull_requests,score,mean,reviews,review_score,total
+1,"ID","Ada Lovelace","ada",false,3,1234,411.33,0,0,1234
+2,"ID","Émile Zola","zola",false,1,5,5,0,0,5
+2,"ID","eva","eva",false,1,5,5,0,0,5
+2,"ID","","zoe",false,2,5,2.5,0,0,5
+5,"ID","Grace Hopper","grace",true,1,-3,-3,0,0,-3
 `);
     expect(stderr).toBe('');
   });
@@ -218,7 +229,7 @@ test('standings --csv quotes every text, and no name becomes a formula, whatever
     Object.keys(people).map((by, index) => ({ by, lines: 100 - index })),
   );
   const lines = (await standings(login, '--csv')).stdout.trimEnd().split('\n').slice(1);
-  expect(lines.map(line => /^\d+,"mem_\w{26}",(.*),"m\d+",false,1,\d+,\d+$/.exec(line)?.[1])).toEqual(
+  expect(lines.map(line => /^\d+,"mem_\w{26}",(.*),"m\d+",false,1,\d+,\d+,0,0,\d+$/.exec(line)?.[1])).toEqual(
     names.map(([, cell]) => cell),
   );
 });
@@ -267,7 +278,7 @@ describe('a period', () => {
     const empty = ['--since', '2024-01-01', '--until', '2024-12-31'];
     expect(await standingsJson(login, ...empty)).toMatchObject({ pull_requests: 0, score: 0, standings: [] });
     expect((await standings(login, ...empty, '--csv')).stdout).toBe(
-      'rank,id,name,login,left,pull_requests,score,mean\n',
+      'rank,id,name,login,left,pull_requests,score,mean,reviews,review_score,total\n',
     );
     expect((await standings(login, ...empty, '--rules', lineRules)).stdout).toBe(
       `${login}: pull requests created from 2024-01-01 to 2024-12-31 (UTC), scored by ${lineRules}\n\nNo pull requests in this period.\n`,
@@ -303,6 +314,9 @@ describe('standings of repositories', () => {
       pull_requests: 1,
       score: 30,
       mean: 30,
+      reviews: 0,
+      review_score: 0,
+      total: 30,
       rules: [{ name: 'Pays', score: 30, share: 1 }],
     });
     expect(document.standings.map(({ rank, name }) => [rank, name])).toEqual([
@@ -318,7 +332,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
       total                   4     67  16.75
 `);
     expect((await standings(login, '--of', 'repositories', '--csv')).stdout).toMatch(
-      /^rank,id,name,pull_requests,score,mean\n1,"repo_\w{26}","acme\/API",1,30,30\n/,
+      /^rank,id,name,pull_requests,score,mean,reviews,review_score,total\n1,"repo_\w{26}","acme\/API",1,30,30,0,0,30\n/,
     );
   });
 
@@ -368,9 +382,9 @@ RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
     const { stdout } = await standings(login, '--by-rule', '--csv');
     expect(
       stdout.replace(/mem_\w{26}/g, 'ID'),
-    ).toBe(`rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share
-1,"ID","Ada","ada",false,2,7,3.5,"Lines",10,0.77
-1,"ID","Ada","ada",false,2,7,3.5,"'=Large",-3,-0.23
+    ).toBe(`rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share,reviews,review_score,total
+1,"ID","Ada","ada",false,2,7,3.5,"Lines",10,0.77,0,0,7
+1,"ID","Ada","ada",false,2,7,3.5,"'=Large",-3,-0.23,0,0,7
 `);
   });
 });
@@ -399,6 +413,130 @@ describe('--rules', () => {
     const refused = await runHere({}, 'standings', '--organisation', 'acme', '--rules', file, '--json');
     expect(refused).toEqual(checked);
     expect([refused.code, JSON.parse(refused.stdout).error.code]).toEqual([1, 'rules_invalid']);
+  });
+});
+
+describe('points for reviews', () => {
+  const entry = (value: string) => [{ expression: 'true', effect: { action: 'ADD', value } }];
+  const rulesWith = (name: string, reviews: object[], value = '5') => {
+    const path = join(folder, name);
+    writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic: entry(value) }], reviews }));
+    return path;
+  };
+  const review = [{ name: '=Comments', logic: entry('review_comments') }];
+  let acme: Tenant & { login: string };
+  let file: string;
+
+  beforeAll(async () => {
+    file = rulesWith('reviews.yaml', review);
+    // Cleo only reviews; Dan does neither.
+    const people = { ada: 'Ada', bob: '=Bob', 'cleo;=1': '', dan: 'Dan' };
+    const added = [
+      { by: 'ada', lines: 1, in: 'acme/web' },
+      { by: 'ada', lines: 1, in: 'acme/api', created: '2026-02-01T00:00:00Z' },
+      { by: 'bob', lines: 1, in: 'acme/api' },
+    ];
+    acme = await newOrganisation(people, added, { rules: '' });
+    const { executor } = service.database;
+    const { id } = acme.organisation;
+    const all = await executor.select().from(members).where(eq(members.organisationId, id));
+    const by = (login: string | null, comments: number): Reviewer => {
+      const member = all.find(each => each.login === login);
+      const rest = { verdict: 'commented', firstReviewAt: 1, requestedAt: null, mayWrite: true } as const;
+      return { member: member ? formatId('mem', member.id) : null, login, isBot: false, comments, ...rest };
+    };
+    const reviewersOf = [
+      [by('bob', 4), by(null, 99)],
+      [by('bob', 1), by('cleo;=1', 30)],
+      [by('ada', 2), by('cleo;=1', 3)],
+    ];
+    const rows = await executor
+      .select({ id: pullRequests.id })
+      .from(pullRequests)
+      .where(eq(pullRequests.organisationId, id))
+      .orderBy(pullRequests.githubId);
+    for (const [index, { id }] of rows.entries()) {
+      const reviewers = reviewersOf[index] ?? [];
+      await executor.update(pullRequests).set({ reviewers, factsVersion: 3 }).where(eq(pullRequests.id, id));
+    }
+    await executor.update(members).set({ leftAt: new Date() }).where(eq(members.login, 'bob'));
+    await applyAndScore(acme.login, id, file);
+  });
+
+  test('count in the total by which members are ranked, also of those who only review or have left', async () => {
+    const { standings: rows, ...document } = await standingsJson(acme.login);
+    expect(document).toMatchObject({ pull_requests: 3, score: 15, reviews: 5, review_score: 40, total: 55, ranked: 3 });
+    const row = (rank: number, login: string, [count, score, reviews, points]: [number, number, number, number]) => ({
+      ...{ rank, login, pull_requests: count, score, mean: count && 5 },
+      ...{ reviews, review_score: points, total: score + points },
+    });
+    expect(rows).toMatchObject([
+      row(1, 'cleo;=1', [0, 0, 2, 33]),
+      row(2, 'ada', [2, 10, 1, 2]),
+      row(3, 'bob', [1, 5, 2, 5]),
+    ]);
+    expect(rows).toMatchObject([
+      { rules: [{ name: '=Comments', score: 33, share: 1 }] },
+      {
+        rules: [
+          { name: 'Pays', score: 10 },
+          { name: '=Comments', score: 2 },
+        ],
+      },
+      {
+        rules: [
+          { name: '=Comments', score: 5 },
+          { name: 'Pays', score: 5 },
+        ],
+      },
+    ]);
+  });
+
+  test('count for a repository, and only with the pull requests of a period', async () => {
+    const ofRepositories = await standingsJson(acme.login, '--of', 'repositories');
+    expect(ofRepositories).toMatchObject({ reviews: 5, review_score: 40, total: 55 });
+    expect(ofRepositories.standings).toMatchObject([
+      { name: 'acme/api', pull_requests: 2, reviews: 4, review_score: 36, total: 46 },
+      { name: 'acme/web', pull_requests: 1, reviews: 1, review_score: 4, total: 9 },
+    ]);
+    const ofJanuary = await standingsJson(acme.login, '--until', '2026-01-31');
+    expect(ofJanuary).toMatchObject({ pull_requests: 2, reviews: 3, review_score: 9, total: 19 });
+  });
+
+  test('of a file are those that applying it gives', async () => {
+    for (const options of [[], ['--of', 'repositories'], ['--since', '2026-02-01']]) {
+      const stored = await standingsJson(acme.login, ...options);
+      const planned = await standingsJson(acme.login, ...options, '--rules', file);
+      expect(planned).toEqual({ ...stored, file, ruleset_version: null });
+    }
+  });
+
+  test('are columns of the table and of --csv, in which no login becomes a formula', async () => {
+    expect((await standings(acme.login)).stdout).toContain(`
+RANK  MEMBER   LOGIN       PULL REQUESTS  SCORE  MEAN  REVIEWS  REVIEW SCORE  TOTAL
+   1  cleo;=1  cleo;=1                 0      0  0.00        2            33     33
+   2  Ada      ada                     2     10  5.00        1             2     12
+   3  =Bob     bob (left)              1      5  5.00        2             5     10
+      total                            3     15  5.00        5            40     55
+`);
+    const { stdout } = await standings(acme.login, '--by-rule', '--csv');
+    expect(stdout.replace(/mem_\w{26}/g, 'ID').split('\n')).toEqual([
+      'rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share,reviews,review_score,total',
+      `1,"ID","","cleo;'=1",false,0,0,0,"'=Comments",33,1,2,33,33`,
+      `2,"ID","Ada","ada",false,2,10,5,"Pays",10,0.83,1,2,12`,
+      `2,"ID","Ada","ada",false,2,10,5,"'=Comments",2,0.17,1,2,12`,
+      `3,"ID","'=Bob","bob",true,1,5,5,"'=Comments",5,0.5,2,5,10`,
+      `3,"ID","'=Bob","bob",true,1,5,5,"Pays",5,0.5,2,5,10`,
+      '',
+    ]);
+  });
+
+  test('that the rules in force no longer give do not count, even if they are still stored', async () => {
+    const organisation = ['--organisation', acme.login];
+    await runJson(environment, 'rules', 'apply', rulesWith('none.yaml', []), ...organisation);
+    const without = await standingsJson(acme.login);
+    expect(without).toMatchObject({ outdated: 3, score: 15, reviews: 0, review_score: 0, total: 15, ranked: 2 });
+    expect((await standings(acme.login)).stdout).not.toContain('REVIEW');
   });
 });
 

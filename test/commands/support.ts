@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { text } from 'node:stream/consumers';
+import { PassThrough, type Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
@@ -94,32 +94,38 @@ function startProcess(
     ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', text => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', text => {
-    stderr += text;
-  });
+  const output = read(child.stdout, child.stderr);
   const ended = once(child, 'close').then(([code]) => ({
     code,
-    stdout,
-    stderr,
+    ...output,
     milliseconds: performance.now() - begin,
   }));
   return {
     child,
     ended,
-    async shows(pattern) {
-      for (;;) {
-        const found = pattern.exec(stdout) ?? pattern.exec(stderr);
-        if (found !== null) return found;
-        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${stderr}`);
-        await delay(10);
-      }
-    },
+    shows: pattern => show(output, pattern, () => child.exitCode),
   };
+}
+
+/** What a command has written so far. */
+function read(stdout: Readable, stderr: Readable) {
+  const output = { stdout: '', stderr: '' };
+  stdout.setEncoding('utf8').on('data', text => {
+    output.stdout += text;
+  });
+  stderr.setEncoding('utf8').on('data', text => {
+    output.stderr += text;
+  });
+  return output;
+}
+
+async function show(output: ReturnType<typeof read>, pattern: RegExp, exitCode: () => number | null) {
+  for (;;) {
+    const found = pattern.exec(output.stdout) ?? pattern.exec(output.stderr);
+    if (found !== null) return found;
+    if (exitCode() !== null) throw new Error(`ended with ${exitCode()}: ${output.stderr}`);
+    await delay(10);
+  }
 }
 
 /** Like {@link start}, but killed when the test ends. */
@@ -150,9 +156,11 @@ export function typeForTest(environment: Environment, line: string): Running {
   return running;
 }
 
-/** Runs a command in this process. Its configuration is `environment`, but `pg` also reads the tests' `PG…` variables. */
-export async function runHere(environment: Settings, ...operands: string[]) {
+/** Starts a command in this process. Its configuration is `environment`, but `pg` also reads the tests' `PG…` variables. */
+export function startHere(environment: Settings, ...operands: string[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const output = read(stdout, stderr);
+  const interruption = new AbortController();
   const context: Context = {
     get config() {
       return loadConfig(settingsOf(environment).env);
@@ -161,14 +169,27 @@ export async function runHere(environment: Settings, ...operands: string[]) {
       return createLog(this.config, stderr);
     },
     program: 'pullscore',
-    interrupted: new AbortController().signal,
+    interrupted: interruption.signal,
     stdout,
     columns: lineWidth({}, environment.COLUMNS),
     stderr,
   };
-  const code = await runProgram(context, operands);
-  return { code, stdout: await text(stdout.end()), stderr: await text(stderr.end()) };
+  let exitCode: number | null = null;
+  const ended = runProgram(context, operands).then(async code => {
+    exitCode = code;
+    await Promise.all([stdout, stderr].map(stream => finished(stream.end())));
+    return { code, ...output };
+  });
+  return {
+    ended,
+    shows: (pattern: RegExp) => show(output, pattern, () => exitCode),
+    /** As a signal does. */
+    interrupt: () => interruption.abort(),
+  };
 }
+
+/** Runs a command in this process. */
+export const runHere = (environment: Settings, ...operands: string[]) => startHere(environment, ...operands).ended;
 
 /** Runs a command that must succeed in this process, and parses its JSON document. */
 export async function runJson<Answer = Record<string, unknown>>(

@@ -180,6 +180,7 @@ describe('options', () => {
     for (const option of [['--organization', 'acme'], ['--organization=acme']]) {
       expect(await runJson(environment, 'rules', 'export', ...option)).toEqual({
         rules: [],
+        reviews: [],
         source: '# No rules have been applied yet.\nrules: []\n',
         version: 0,
       });

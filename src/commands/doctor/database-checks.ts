@@ -4,9 +4,10 @@ import type { Executor } from '../../database/client.ts';
 import { addressOf, connectToServer } from '../../database/connection.ts';
 import { inspectSchema, migrationLock } from '../../database/migrations.ts';
 import { requireUsable } from '../../database/server-requirements.ts';
+import { oneRow } from '../../database/statement.ts';
 import { counted } from '../../text/number-formats.ts';
 import { defineCheck, ok, problem, warning } from './findings.ts';
-import { countWorkers, oneRow } from './inspection.ts';
+import { countWorkers } from './inspection.ts';
 import { logs, type Scope } from './scope.ts';
 
 interface Measurements {

@@ -93,6 +93,7 @@ async function checkDatabase(
     const own = { ...scope, database, organisation, inspecting };
     await Promise.all([
       report.check(stored.rules, own),
+      report.check(stored.ignored, own),
       report.check(stored.people, own),
       report.check(stored.scores, own),
       report.check(stored.deliveries, own),

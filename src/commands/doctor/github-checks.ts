@@ -5,6 +5,7 @@ import type { IdentifiedOrganisation, Organisation } from '../../database/organi
 import { type Github, maxPageSize } from '../../github/github.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/rest.ts';
+import { sortOut } from '../../sync/ignore-repositories.ts';
 import { credentialOf } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
@@ -185,8 +186,8 @@ export async function tryPullRequests(call: Call, organisation: IdentifiedOrgani
   const { items, totalCount } = await call(github =>
     github.pageRepositories(organisation, { after: null, pageSize: maxPageSize }),
   );
-  const [latest] = items
-    .filter(({ pullRequests }) => pullRequests > 0)
+  const [latest] = sortOut(organisation, items)
+    .tracked.filter(({ pullRequests }) => pullRequests > 0)
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
   if (latest === undefined) return { repositories: totalCount, latest };
   const page = await call(github =>
@@ -205,7 +206,7 @@ export const pullRequests = defineCheck('github', 'pull_requests', allow(pullReq
   judge(facts) {
     const { latest, repositories } = facts;
     if (latest !== undefined) return ok(`GitHub shows pull requests, such as those of ${latest.owner}/${latest.name}.`);
-    if (repositories > 0) return ok('GitHub shows the repositories. None has a pull request yet.');
+    if (repositories > 0) return ok('GitHub shows the repositories. None that is tracked has a pull request yet.');
     return warning('GitHub shows no repositories.', 'Give the credentials access to the repositories to score.');
   },
 });

@@ -3,18 +3,13 @@ import { isValidToken } from '../../database/access-tokens.ts';
 import type { Executor } from '../../database/client.ts';
 import { isInPresentRepository } from '../../database/pull-requests.ts';
 import { pullRequests, repositories } from '../../database/schema.ts';
-import { isOneOf } from '../../database/statement.ts';
+import { isOneOf, oneRow } from '../../database/statement.ts';
 
 /** How many processes keep pull requests and scores up to date: each has one connection for notifications. */
 export async function countWorkers(executor: Executor): Promise<number> {
   const { rows } = await executor.execute<{ workers: number }>(sql`select count(*)::int as workers from pg_stat_activity
     where datname = current_database() and application_name = 'pullscore listener'`);
   return oneRow(rows).workers;
-}
-
-export function oneRow<Row>([row]: readonly Row[]): Row {
-  if (row === undefined) throw new Error('a select without a table gave no row');
-  return row;
 }
 
 export type OrganisationInspection = {
@@ -84,7 +79,7 @@ export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRep
  * longest ago: each comparison moves the tickets of all that it lists.
  */
 export async function findUnconfirmedRepositories(executor: Executor, organisationId: string, limit: number) {
-  const { id, name, nodeId, leftAt, fetchTicket } = repositories;
+  const { id, name, nodeId, leftAt, ignoredBecause, fetchTicket } = repositories;
   const stored = await executor
     .select({ id: pullRequests.repositoryId, count: count() })
     .from(pullRequests)
@@ -94,7 +89,10 @@ export async function findUnconfirmedRepositories(executor: Executor, organisati
   const rows = await executor
     .select({ id, nodeId, name })
     .from(repositories)
-    .where(and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()])))
+    // Ignored ones are there, unless a comparison has said that they have left.
+    .where(
+      and(eq(repositories.organisationId, organisationId), isOneOf(id, [...counts.keys()]), isNull(ignoredBecause)),
+    )
     .orderBy(isNull(leftAt), fetchTicket, id)
     .limit(limit);
   return rows.map(({ id, nodeId, name }) => ({ nodeId, name, pullRequests: counts.get(id) ?? 0 }));

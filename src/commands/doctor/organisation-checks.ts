@@ -6,16 +6,20 @@ import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
+import { countPullRequests } from '../../database/pull-requests.ts';
+import { listIgnoredRepositories } from '../../database/repositories.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
 import { maxRefetchesPerHour } from '../../sync/compare.ts';
+import { reasonOfGlob } from '../../sync/ignore-repositories.ts';
 import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
+import { describeIgnored } from '../organisation-settings.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
 import { command, logs, type OrganisationScope, type Scope, type StoredScope } from './scope.ts';
 
@@ -81,6 +85,29 @@ export const rules = defineCheck('organisations', 'rules', logs, {
   },
 });
 
+export const ignored = defineCheck('organisations', 'ignored', logs, {
+  ask: ({ database, organisation }: StoredScope) => listIgnoredRepositories(database.executor, organisation.id),
+  judge(repositories, { program, organisation }) {
+    const setting = describeIgnored(organisation);
+    const settings = `${program} organisation settings ${organisation.login}`;
+    const reasons = new Set(repositories.map(({ ignoredBecause }) => ignoredBecause));
+    const unused = organisation.ignoredGlobs.filter(glob => !reasons.has(reasonOfGlob(glob)));
+    return [
+      (setting !== '' || repositories.length > 0) &&
+        ok(
+          `Ignored: ${setting || 'nothing'}; ${counted(repositories.length, 'repository', 'repositories')} so far. To see them: ${settings}`,
+        ),
+      // Otherwise the setting may be newer than the comparison.
+      ...(organisation.comparisonRequested ? [] : unused).map(glob =>
+        warning(
+          `The glob ${glob} ignores no repository that is not ignored anyway.`,
+          `If it is wrong, take it back: ${settings} --unignore '${glob}'`,
+        ),
+      ),
+    ];
+  },
+});
+
 export const people = defineCheck('organisations', 'people', logs, {
   ask: async ({ database, organisation, inspecting }: StoredScope) => ({
     ...(await inspecting),
@@ -115,9 +142,11 @@ export const people = defineCheck('organisations', 'people', logs, {
 });
 
 export const scores = defineCheck('organisations', 'scores', logs, {
-  ask: ({ database, organisation }: StoredScope) => countOutdated(database.executor, organisation.id),
-  judge(facts, scope) {
-    const { outdated, total } = facts;
+  ask: async ({ database: { executor }, organisation: { id } }: StoredScope) => ({
+    outdated: await countOutdated(executor, id),
+    total: await countPullRequests(executor, id),
+  }),
+  judge({ outdated, total }, scope) {
     if (total === 0) return warning('No pull requests are stored yet.', `Import them: ${command(scope, 'import')}`);
     if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
     const found = `${formatInteger(outdated)} of ${formatInteger(total)} scores are not up to date with the rules in force.`;

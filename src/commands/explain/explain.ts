@@ -8,6 +8,7 @@ import {
   readExplanation,
   type Target,
 } from '../../reports/explanation.ts';
+import type { ExplainedRules } from '../../scoring/explain/explain.ts';
 import { keptChanges } from '../../sync/prune.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
@@ -54,6 +55,9 @@ function describeEarlier(earlier: readonly Change[]): string {
 
 const timeOf = (unixSeconds: number | null) => showTime(unixSeconds === null ? null : new Date(unixSeconds * 1000));
 
+const showIgnored = (because: string) =>
+  `The organisation ignores the repository, because ${because}: the pull request does not count, and stays as it was last fetched.`;
+
 const showDeparture = (leftAt: number) =>
   `The repository has left the organisation, as seen on ${timeOf(leftAt)} UTC: the pull request stays as it was last fetched.`;
 
@@ -63,22 +67,30 @@ function wrapLine(line: string, columns: number): string[] {
   return line.length > columns ? labelled(start, line.slice(start.length), columns) : [line];
 }
 
+const nameOf = ({ reviewer }: ExplanationDocument['reviews'][number]) =>
+  reviewer === null ? 'somebody who is not a member' : brief(reviewer);
+
 async function show(context: Context, document: ExplanationDocument, executor?: Executor): Promise<string> {
-  const { repository, number, title, author, state, url, id, history, rules, sum } = document;
-  const { repository_left_at: leftAt, explained_score: score } = document;
+  const { repository, number, title, author, state, url, id, history, rules, sum, reviews = [] } = document;
+  const { repository_left_at: leftAt, repository_ignored_because: because, explained_score: score } = document;
   const latest = history.slice(-keptChanges);
   const earlier = history.slice(0, -keptChanges);
+  const linesOf = (explained: ExplainedRules) =>
+    showExplanation(explained)
+      .split('\n')
+      .flatMap(line => wrapLine(line, context.columns));
   return [
     `${repository}#${number}  ${brief(title)}`,
     `${state}, by ${brief(author)}  ${url}  ${id}`,
     ...(leftAt === null ? [] : ['', showDeparture(leftAt)]),
+    // A service of an earlier release does not say it.
+    ...(because ? ['', showIgnored(because)] : []),
     '',
     await showStanding(context, document, executor),
     '',
-    ...showExplanation({ rules, sum, score })
-      .split('\n')
-      .flatMap(line => wrapLine(line, context.columns)),
+    ...linesOf({ rules, sum, score }),
     '',
+    ...reviews.flatMap(review => [`Review by ${nameOf(review)}:`, '', ...linesOf(review), '']),
     table(
       ['CHANGED (UTC)', right('FROM'), right('TO'), 'CAUSE'],
       latest.map(change => [

@@ -1,7 +1,7 @@
 /** Writes an explanation, for people as text and for programs as JSON. */
 
 import { placeOf, points } from '../../reports/rules-file.ts';
-import type { ExplainedEntry, ExplainedRule, Explanation } from '../../scoring/explain/explain.ts';
+import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief } from '../../text/terminal.ts';
@@ -80,7 +80,7 @@ function showRule(rule: ExplainedRule, isShown: (entry: ExplainedEntry) => boole
 }
 
 /** The entries with their parts, then the total. @param relevant the entries to show; all if it is left out */
-export function showExplanation({ rules, sum, score }: Explanation, relevant?: ReadonlySet<ExplainedEntry>): string {
+export function showExplanation({ rules, sum, score }: ExplainedRules, relevant?: ReadonlySet<ExplainedEntry>): string {
   if (rules.length === 0) return 'There are no rules.';
   const total = inMargin(
     formatInteger(score),

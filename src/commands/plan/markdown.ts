@@ -2,7 +2,7 @@
 
 import type { PlanDocument } from '../../reports/plan.ts';
 import { code, markdownTable as table } from '../../text/markdown.ts';
-import { details, type Layout, moveCells, scores, summary } from './text.ts';
+import { details, type Layout, moveCells, opening } from './text.ts';
 import { comparedWith, isFirst } from './wording.ts';
 
 /** @param apply the command that puts the file in force */
@@ -11,6 +11,8 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
     width: Number.POSITIVE_INFINITY,
     indent: '',
     first: isFirst(plan),
+    of: 'pull requests',
+    labels: said => said.map(([label, text]) => (label === '' ? `- ${text}` : `- **${label}:** ${text}`)),
     table,
     movers(heading, moves) {
       const columns = [heading, ...(layout.first ? [] : ['SCORE']), 'PULL REQUEST', 'TITLE', 'MEMBER'];
@@ -26,9 +28,7 @@ export function planMarkdown(plan: PlanDocument, apply: string): string {
   return [
     `### ${code(plan.organisation)}: ${code(plan.file)}, ${comparedWith(plan)}`,
     '',
-    ...summary(plan, layout).map(([label, text]) => (label === '' ? `- ${text}` : `- **${label}:** ${text}`)),
-    ...(plan.pull_requests.total > 0 ? scores(plan, layout) : []),
-    '',
+    ...opening(plan, layout),
     ...details(plan, layout, code(apply)),
   ]
     .join('\n')

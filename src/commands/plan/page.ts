@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import type { ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from '../../reports/plan.ts';
 import type { EntryResult, Share } from '../../scoring/plan/plan.ts';
+import { wayDescriptions } from '../../scoring/plan/way-descriptions.ts';
 import { Html, html, nothing, webAddress } from '../../text/html.ts';
 import { counted, decimal, fixedPercent, formatInteger, percent, signed } from '../../text/number-formats.ts';
-import { descriptions } from '../rules-audit.ts';
 import { differenceBar, distributionChart, pairBars, rankChart, shareBar } from './charts.ts';
 import { planStyle } from './style.ts';
 import { auditMarks, medianOf, rankChange, waysThatGain } from './text.ts';
@@ -22,6 +22,7 @@ import {
   enabledSides,
   isFirst,
   noWayFound,
+  reviewsOf,
   ruleNotes,
   writers,
 } from './wording.ts';
@@ -145,20 +146,62 @@ ${shareCells(enabledSides(rule), total)}</tr>
 ${rule.entries.map((entry, index) => entryRow(entry, index === rule.entries.length - 1, total))}`;
 }
 
-function rules(plan: PlanDocument): Html {
+/** How a page speaks of pull requests, or of reviews. */
+interface Words {
+  /** Of the ids of headings. */
+  prefix: string;
+  one: string;
+  counts: string;
+  rules: string;
+  members: string;
+  sum: string;
+  audit: string;
+}
+
+const ofPullRequests: Words = {
+  prefix: '',
+  one: 'pull request',
+  counts: 'Pull requests',
+  rules: 'How often each rule counts',
+  members: 'Totals by member',
+  sum: 'The sum of the scores of their pull requests.',
+  audit: 'Ways to game these rules',
+};
+
+const ofReviews: Words = {
+  prefix: 'review-',
+  one: 'review',
+  counts: 'Reviews',
+  rules: 'How often each rule for reviews counts',
+  members: 'Totals of reviews by member',
+  sum: 'The sum of the scores of their reviews.',
+  audit: 'Ways to game the rules for reviews',
+};
+
+function reviews(plan: PlanDocument): Html {
+  const own = reviewsOf(plan);
+  return own === undefined
+    ? nothing
+    : html`${rules(own, ofReviews)}
+${members(own, ofReviews)}
+${audit(own, ofReviews)}`;
+}
+
+function rules(plan: PlanDocument, words: Words): Html {
   const { rules: all } = plan;
   const { total } = plan.pull_requests;
   if (all.length === 0) return nothing;
+  const heading = `${words.prefix}rules-heading`;
   const key = isFirst(plan) ? '' : ' Thin bar: before. Thick bar: after.';
   const note =
     total > 0
-      ? `How many of ${counted(total, 'pull request')} each rule counts for, and the points it gives in all.${key}`
+      ? `How many of ${counted(total, words.one)} each rule counts for, and the points it gives in all.${key}`
       : 'Once pull requests are imported, this shows how often each rule counts.';
-  const shares = html`<th scope="col" class="bar"><span class="unseen">Share</span></th><th scope="col" class="n">Pull requests</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
-  return html`<section aria-labelledby="rules-heading">
-<h2 id="rules-heading">${total > 0 ? 'How often each rule counts' : 'The rules'}</h2>
+  const shares = html`<th scope="col" class="bar"><span class="unseen">Share</span></th><th scope="col" class="n">${words.counts}</th><th scope="col" class="n">Share</th><th scope="col" class="n">Points</th>`;
+  return html`<section aria-labelledby="${heading}">
+<h2 id="${heading}">${total > 0 ? words.rules : 'The rules'}</h2>
 <p class="note">${note}</p>
-<div${total > 0 && new Html(' class="scroll" tabindex="0" role="region" aria-labelledby="rules-heading"')}><table>
+<div${total > 0 && html` class="scroll" tabindex="0" role="region" aria-labelledby="${heading}"`}><table>
 <thead><tr><th scope="col">Rule and its entries</th>${total > 0 && shares}</tr></thead>
 <tbody>
 ${all.map(rule => ruleRows(rule, total))}
@@ -184,7 +227,7 @@ function memberRow(member: PlannedMember, maxDifference: number, first: boolean)
 `;
 }
 
-function members(plan: PlanDocument): Html {
+function members(plan: PlanDocument, words: Words): Html {
   const { members: all } = plan;
   if (all.length === 0) return nothing;
   const first = isFirst(plan);
@@ -196,12 +239,13 @@ function members(plan: PlanDocument): Html {
     all.length > listed.length &&
     html` The table shows the top ${formatInteger(listed.length)} of ${formatInteger(all.length)}; <code>--json</code> has all.`;
   const ranked = all.map(member => ({ ...member, name: member.name || member.login }));
-  return html`<section aria-labelledby="members-heading">
-<h2 id="members-heading">Totals by member</h2>
-<p class="note">${first ? 'The sum of the scores of their pull requests.' : describeRankChanges(plan)}${limits}</p>
+  const heading = `${words.prefix}members-heading`;
+  return html`<section aria-labelledby="${heading}">
+<h2 id="${heading}">${words.members}</h2>
+<p class="note">${first ? words.sum : describeRankChanges(plan)}${limits}</p>
 ${hasMoves && !first && html`<div class="scroll" tabindex="0" role="region" aria-label="Chart of ranks">${rankChart(ranked, shown.ranks)}</div>`}
-<div class="scroll" tabindex="0" role="region" aria-labelledby="members-heading"><table${first && new Html(' class="totals"')}>
-<thead><tr>${column('Rank')}${!first && rankColumn}<th scope="col">Member</th>${column('Pull requests')}${!first && [column('Before'), column('After')]}<th scope="col" class="bar"><span class="unseen">Bar</span></th>${column(first ? 'Total' : 'Difference')}</tr></thead>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="${heading}"><table${first && new Html(' class="totals"')}>
+<thead><tr>${column('Rank')}${!first && rankColumn}<th scope="col">Member</th>${column(words.counts)}${!first && [column('Before'), column('After')]}<th scope="col" class="bar"><span class="unseen">Bar</span></th>${column(first ? 'Total' : 'Difference')}</tr></thead>
 <tbody>
 ${listed.map(member => memberRow(member, maxDifference, first))}
 </tbody></table></div>
@@ -243,20 +287,21 @@ ${moverList(down, lowered, plan.pull_requests.lowered, first)}
 </section>`;
 }
 
-function audit(plan: PlanDocument): Html {
+function audit(plan: PlanDocument, words: Words): Html {
   const { audit: found } = plan;
   if (found === null || plan.pull_requests.total === 0) return nothing;
   const first = isFirst(plan);
   const gaining = waysThatGain(found);
   const side = ({ share, ...rest }: ComparedWay['after']) =>
     html`<td class="n">${fixedPercent(share, 1)}</td><td class="n">${medianOf({ share, ...rest })}</td>`;
-  return html`<section aria-labelledby="audit-heading">
-<h2 id="audit-heading">Ways to game these rules</h2>
+  const heading = `${words.prefix}audit-heading`;
+  return html`<section aria-labelledby="${heading}">
+<h2 id="${heading}">${words.audit}</h2>
 ${
   gaining.length === 0
     ? html`<p class="note">${noWayFound}</p>`
     : html`<p class="note">The share of the pull requests that gain points by a small, cheap change, and the median of what they gain.</p>
-<div class="scroll" tabindex="0" role="region" aria-labelledby="audit-heading"><table>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="${heading}"><table>
 <thead><tr><th scope="col">Change</th>${!first && html`<th scope="col"><span class="unseen">Better or worse</span></th>${column('Before')}${column('Median')}`}${column(first ? 'Gain on' : 'After')}${column('Median')}<th scope="col">Paid by</th></tr></thead>
 <tbody>
 ${gaining.map(
@@ -265,7 +310,7 @@ ${gaining.map(
     status,
     before,
     after,
-  }) => html`<tr><th scope="row">${descriptions[way]}</th>${!first && html`<td>${auditMarks[status]}</td>${side(before)}`}${side(after)}<td><bdi>${after.rules[0]?.name ?? ''}</bdi></td></tr>
+  }) => html`<tr><th scope="row">${wayDescriptions[way]}</th>${!first && html`<td>${auditMarks[status]}</td>${side(before)}`}${side(after)}<td><bdi>${after.rules[0]?.name ?? ''}</bdi></td></tr>
 `,
 )}
 </tbody></table></div>`
@@ -296,10 +341,11 @@ ${generator}
 <main>
 ${opening(plan)}
 ${distribution(plan)}
-${rules(plan)}
-${members(plan)}
+${rules(plan, ofPullRequests)}
+${members(plan, ofPullRequests)}
 ${movers(plan)}
-${audit(plan)}
+${audit(plan, ofPullRequests)}
+${reviews(plan)}
 </main>
 <footer><p>Made by pullscore on <time datetime="${time}">${time.slice(0, 10)} at ${time.slice(11, 16)} UTC</time>. Nothing was saved${plan.ruleset_version === 0 ? '' : ': the rules in force have not changed'}.</p></footer>
 </body>

@@ -4,6 +4,7 @@ import type { AuditComparison, ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
+import { wayDescriptions } from '../../scoring/plan/way-descriptions.ts';
 import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/number-formats.ts';
 import {
   bar,
@@ -16,7 +17,6 @@ import {
   shrinking,
   truncate,
 } from '../../text/terminal.ts';
-import { descriptions } from '../rules-audit.ts';
 import {
   bucketLabel,
   comparedWith,
@@ -26,6 +26,7 @@ import {
   enabledSides,
   isFirst,
   noWayFound,
+  reviewsOf,
   ruleNotes,
   writers,
 } from './wording.ts';
@@ -45,6 +46,10 @@ export interface Layout {
   indent: string;
   /** Whether there is no "before" to show. */
   first: boolean;
+  /** Which of them are counted. */
+  of: 'pull requests' | 'reviews';
+  /** Lines with labels, and what is said of them. */
+  labels: (said: readonly (readonly [label: string, text: string])[]) => string[];
   /** Lines with rows under headings. Makes the cells safe to print. */
   table: (columns: readonly (string | Column)[], rows: readonly (readonly string[])[]) => string[];
   /** Lines with pull requests, headed by the direction in which their scores move. */
@@ -63,25 +68,26 @@ function tableOf<Row>({ table }: Layout, rows: readonly Row[], columns: readonly
 }
 
 /** Labels, and what is said of them. */
-export function summary(plan: PlanDocument, { first }: Layout): [label: string, text: string][] {
+function summary(plan: PlanDocument, { first, of }: Layout): [label: string, text: string][] {
   const { total, changed, raised, lowered } = plan.pull_requests;
+  const isOfReviews = of === 'reviews';
   const [changing, up, down] = first ? ['get a score', 'above 0', 'below 0'] : ['change their score', 'up', 'down'];
   const share = `${formatInteger(changed)} of ${formatInteger(total)} ${changing} (${percent(changed, total)})`;
   return [
-    ['Rules', describeRuleChanges(plan)],
+    [isOfReviews ? 'Review rules' : 'Rules', describeRuleChanges(plan)],
     [
-      'Pull requests',
+      isOfReviews ? 'Reviews' : 'Pull requests',
       total === 0
         ? 'none are stored yet'
         : `${share}: ${formatInteger(raised)} ${up}, ${formatInteger(lowered)} ${down}`,
     ],
-    ...describeScores(plan).map((note): [string, string] => ['', note]),
+    ...(isOfReviews ? [] : describeScores(plan)).map((note): [string, string] => ['', note]),
   ];
 }
 
 const summaryLabels: Partial<Record<keyof Summary, string>> = { minimum: 'lowest', maximum: 'highest' };
 
-export function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
+function scores({ scores: { before, after } }: PlanDocument, layout: Layout): string[] {
   const rows = (['sum', 'mean', 'median', 'minimum', 'maximum'] as const).map(key => ({
     label: summaryLabels[key] ?? key,
     from: before[key],
@@ -160,7 +166,7 @@ function members(plan: PlanDocument, layout: Layout): string[] {
     [right('RANK'), member => formatInteger(member.rank_after)],
     !first && ['MOVE', rankChange],
     [shrinking('MEMBER'), ({ name, login }) => name || login],
-    width >= wideColumns && [right('PULL REQUESTS'), member => formatInteger(member.pull_requests)],
+    width >= wideColumns && [right(layout.of.toUpperCase()), member => formatInteger(member.pull_requests)],
     !first && [right('BEFORE'), ({ before }) => formatInteger(before)],
     [right(first ? 'TOTAL' : 'AFTER'), ({ after }) => formatInteger(after)],
     !first && [right('CHANGE'), ({ before, after }) => signed(after - before)],
@@ -194,7 +200,7 @@ function audit({ audit: found, pull_requests: { total } }: PlanDocument, layout:
   const gaining = waysThatGain(found);
   if (gaining.length === 0) return [noWayFound, ''];
   const lines = tableOf(layout, gaining, [
-    ['WAYS TO GAME THEM', ({ way }) => descriptions[way]],
+    ['WAYS TO GAME THEM', ({ way }) => wayDescriptions[way]],
     !layout.first && ['CHANGE', ({ status }) => auditMarks[status]],
     !layout.first && [right('BEFORE'), ({ before }) => fixedPercent(before.share, 1)],
     !layout.first && [right('MEDIAN'), ({ before }) => medianOf(before)],
@@ -216,15 +222,35 @@ function movers(heading: string, moves: readonly PlannedMove[], count: number, l
   return rest > 0 ? [...lines, `${layout.indent}… and ${formatInteger(rest)} more.`, ''] : [...lines, ''];
 }
 
+const rulesAndMembers = (plan: PlanDocument, layout: Layout): string[] => [
+  ...(plan.rules.length > 0 ? [...rules(plan, layout), ''] : []),
+  ...(plan.members.length > 0 ? [...members(plan, layout), ''] : []),
+];
+
+/** No lines if neither side has rules for them. */
+function reviews(plan: PlanDocument, layout: Layout): string[] {
+  const ofReviews = reviewsOf(plan);
+  if (ofReviews === undefined) return [];
+  const own: Layout = { ...layout, first: isFirst(ofReviews), of: 'reviews' };
+  return [...opening(ofReviews, own), ...rulesAndMembers(ofReviews, own), ...audit(ofReviews, own)];
+}
+
+/** What would change in all. */
+export const opening = (plan: PlanDocument, layout: Layout): string[] => [
+  ...layout.labels(summary(plan, layout)),
+  '',
+  ...(plan.pull_requests.total > 0 ? [...scores(plan, layout), ''] : []),
+];
+
 /** What follows the scores. @param apply the command that puts the file in force */
 export function details(plan: PlanDocument, layout: Layout, apply: string): string[] {
   const { raised, lowered } = plan.pull_requests;
   return [
-    ...(plan.rules.length > 0 ? [...rules(plan, layout), ''] : []),
-    ...(plan.members.length > 0 ? [...members(plan, layout), ''] : []),
+    ...rulesAndMembers(plan, layout),
     ...movers(layout.first ? 'ABOVE 0' : 'UP', plan.movers.raised, raised, layout),
     ...movers(layout.first ? 'BELOW 0' : 'DOWN', plan.movers.lowered, lowered, layout),
     ...audit(plan, layout),
+    ...reviews(plan, layout),
     plan.changes ? `Nothing was saved. To put it in force: ${apply}` : 'Nothing would change.',
   ];
 }
@@ -239,16 +265,17 @@ export function planText(plan: PlanDocument, width: number, apply: string): stri
     width,
     indent,
     first: isFirst(plan),
+    of: 'pull requests',
+    labels: said =>
+      said.flatMap(([label, text]) => labelled(`${indent}${label.padEnd(15)}`, text, Math.min(width, maxProseWidth))),
     table: (columns, rows) => grid(columns, rows, { width, indent }),
     movers: (heading, moves) => movesWithAddresses(heading, moves, layout),
   };
-  const proseWidth = Math.min(width, maxProseWidth);
   return [
     `${plan.organisation}: ${plain(plan.file)}, ${comparedWith(plan)}`,
     '',
-    ...summary(plan, layout).flatMap(([label, text]) => labelled(`${indent}${label.padEnd(15)}`, text, proseWidth)),
-    '',
-    ...(plan.pull_requests.total > 0 ? [...scores(plan, layout), '', ...histogram(plan, layout), ''] : []),
+    ...opening(plan, layout),
+    ...(plan.pull_requests.total > 0 ? [...histogram(plan, layout), ''] : []),
     ...details(plan, layout, apply),
   ].join('\n');
 }

@@ -9,6 +9,14 @@ import { counted, formatInteger, twoDecimals } from '../../text/number-formats.t
 export const isFirst = ({ rules }: PlanDocument): boolean =>
   rules.every(({ before }) => before === null || !before.enabled || !before.valid);
 
+/** The same plan, of reviews: its pull requests are reviews. Undefined if neither side has rules for them. */
+export const reviewsOf = (plan: PlanDocument): PlanDocument | undefined =>
+  plan.reviews
+    ? { ...plan, ...plan.reviews, definition_changes: noChanges, movers: { raised: [], lowered: [] }, reviews: null }
+    : undefined;
+
+const noChanges = { added: 0, removed: 0, changed: 0 };
+
 export const comparedWith = ({ ruleset_version: version }: PlanDocument): string =>
   `compared with ${version === 0 ? 'no rules: none are in force yet' : `version ${version}, which is in force`}`;
 
@@ -25,7 +33,7 @@ export const writers: Readonly<Record<keyof Summary, (value: number) => string>>
 
 const kindsOfChange = ['added', 'changed', 'removed', 'unchanged'] as const;
 
-const listChanges = (counts: { [Kind in (typeof kindsOfChange)[number]]?: number }): string[] =>
+export const listChanges = (counts: { [Kind in (typeof kindsOfChange)[number]]?: number }): string[] =>
   kindsOfChange.filter(kind => counts[kind]).map(kind => `${counts[kind]} ${kind}`);
 
 /** `1 added, 2 unchanged; definitions: 1 changed`; `none` if there are no rules at all. */

@@ -6,11 +6,11 @@ import { distributionChart } from '../../../src/commands/plan/charts.ts';
 import { planMarkdown } from '../../../src/commands/plan/markdown.ts';
 import { planReport } from '../../../src/commands/plan/page.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
-import { newId } from '../../../src/ids.ts';
+import { formatId, newId } from '../../../src/ids.ts';
 import { type PlanDocument, planDocument } from '../../../src/reports/plan.ts';
 import { createPlan } from '../../../src/scoring/plan/plan.ts';
 import { compareRules } from '../../../src/scoring/plan/rule-changes.ts';
-import { factsWith, rulesetOf } from '../../scoring/support.ts';
+import { factsWith, reviewRules, reviewWith, rulesetOf } from '../../scoring/support.ts';
 
 interface Texts {
   title: string;
@@ -32,11 +32,20 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
   const quoted = JSON.stringify(rule.replace(/\p{Cc}/gu, ''));
   const before = [ruleOf(rule, 'size > 10', 'size'), ruleOf('Gone', `title == ${quoted}`, '1')];
   const after = [ruleOf(rule, 'size > 10', '5 - number'), ruleOf(`${rule}!`, `title != ${quoted}`, '2')];
+  const [reviewsBefore, reviewsAfter] = [
+    reviewRules(ruleOf(rule, 'review_comments > 1', '2')),
+    reviewRules(ruleOf(rule, 'review_comments > 1', '3'), ruleOf(`${rule}!`, `reviewer != ${quoted}`, '1')),
+  ];
   const plan = createPlan(rulesetOf(before), rulesetOf(after));
+  const reviewPlan = createPlan(reviewsBefore, reviewsAfter, 'reviews');
   const pullRequests = Array.from({ length: count }, () => newId());
   const members = Array.from({ length: people }, () => newId());
   for (const [index, id] of pullRequests.entries()) {
-    plan.add(id, members[index % people] ?? '', factsWith({ number: index, size: index * 3, title }));
+    const member = members[index % people] ?? '';
+    const review = reviewWith({ member: formatId('mem', member), reviewer: name, review_comments: index % 4 });
+    const facts = factsWith({ number: index, size: index * 3, title, given_reviews: [review] });
+    plan.add(id, member, facts);
+    reviewPlan.add(id, '', facts);
   }
   return planDocument(plan.result(), compareRules(rulesetOf(before), rulesetOf(after)), {
     organisation: name,
@@ -44,8 +53,13 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
     version: 3,
     outdated: 1,
     audit: null,
+    reviews: {
+      changes: compareRules(reviewsBefore, reviewsAfter, 'reviews'),
+      result: reviewPlan.result(),
+      audits: null,
+    },
     pullRequests: new Map(pullRequests.map((id, number) => [id, { id, repository: name, number, title, url }])),
-    members: new Map(members.map(id => [id, { login: name, name: `${name} ` }])),
+    members: new Map(members.map(id => [formatId('mem', id), { login: name, name: `${name} ` }])),
   });
 }
 
@@ -244,7 +258,7 @@ describe('the Markdown', () => {
 
   test('every column of the Markdown of a plan has a head', () => {
     const heads = planMarkdown(planOf(40), 'apply').match(/^\|.*(?=\n\| *-)/gm) ?? [];
-    expect(heads).toHaveLength(5);
+    expect(heads).toHaveLength(8);
     for (const head of heads) expect(head).not.toMatch(/\| *\|/);
   });
 
