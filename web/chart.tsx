@@ -8,7 +8,7 @@ import {
   LinearScale,
   Tooltip,
 } from 'chart.js';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { formatNumber } from './format.ts';
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
@@ -19,83 +19,81 @@ export interface Series {
   values: number[];
 }
 
+/** Each stands out from the light and from the dark background. */
+const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-function useScheme(): boolean {
-  const [isDark, setDark] = useState(dark.matches);
-  useEffect(() => {
-    const follow = () => setDark(dark.matches);
-    dark.addEventListener('change', follow);
-    return () => dark.removeEventListener('change', follow);
-  }, []);
-  return isDark;
-}
-
 /**
- * Bars, stacked or side by side. They say nothing that the table beside them does not say, so a screen reader needs only the label.
+ * Bars: upright side by side, or from left to right, stacked. They say nothing that the table beside them does not say,
+ * so a screen reader needs only the label.
  *
- * @param onChoose called with the index of a bar that is clicked
+ * @param links where a click on a bar leads
  */
 export function Bars({
   label,
   labels,
   series,
   vertical = false,
-  isStacked = true,
-  onChoose,
+  links = [],
 }: {
   label: string;
   labels: string[];
   series: Series[];
   vertical?: boolean;
-  isStacked?: boolean;
-  onChoose?: (index: number) => void;
+  links?: string[];
 }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const isDark = useScheme();
-  const content = JSON.stringify([labels, series, vertical, isDark]);
+  const place = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    if (canvas.current === null) return;
-    const styles = getComputedStyle(canvas.current);
-    const color = (name: string) => styles.getPropertyValue(`--${name}`).trim();
-    Chart.defaults.color = color('muted');
-    Chart.defaults.borderColor = color('line');
-    Chart.defaults.font.family = styles.fontFamily;
-    const stacked = (isValue: boolean) => ({
-      stacked: isStacked,
-      grid: { display: isValue },
-      ticks: isValue ? { callback: (value: number | string) => formatNumber(Number(value)) } : { autoSkip: vertical },
-    });
-    const config: ChartConfiguration<'bar'> = {
-      type: 'bar',
-      data: {
-        labels: labels.map(shorten),
-        datasets: series.map(({ name, values }, index) => ({
-          label: name,
-          data: values,
-          backgroundColor: color(`series-${(index % 8) + 1}`),
-          maxBarThickness: 26,
-        })),
-      },
-      options: {
-        indexAxis: vertical ? 'x' : 'y',
-        responsive: true,
-        maintainAspectRatio: false,
-        animation: false,
-        scales: { x: stacked(!vertical), y: stacked(vertical) },
-        plugins: {
-          legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } },
-          tooltip: { callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${formatNumber(Number(raw))}` } },
+    const canvas = place.current;
+    if (canvas === null) return;
+    const draw = () => {
+      const { color, fontFamily } = getComputedStyle(canvas);
+      Object.assign(Chart.defaults, { color, borderColor: '#8886' });
+      Chart.defaults.font.family = fontFamily;
+      const axis = (isValue: boolean) => ({
+        stacked: !vertical,
+        grid: { display: isValue },
+        ticks: isValue ? { callback: (value: number | string) => formatNumber(Number(value)) } : { autoSkip: vertical },
+      });
+      const config: ChartConfiguration<'bar'> = {
+        type: 'bar',
+        data: {
+          labels: labels.map(shorten),
+          datasets: series.map(({ name, values }, index) => ({
+            label: name,
+            data: values,
+            backgroundColor: colors[index % colors.length],
+            maxBarThickness: 26,
+          })),
         },
-        onClick: (_event, [bar]) => bar !== undefined && onChoose?.(bar.index),
-      },
+        options: {
+          indexAxis: vertical ? 'x' : 'y',
+          maintainAspectRatio: false,
+          animation: false,
+          scales: { x: axis(!vertical), y: axis(vertical) },
+          plugins: {
+            legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } },
+            tooltip: { callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${formatNumber(Number(raw))}` } },
+          },
+          onClick: (_event, [bar]) => {
+            const link = bar && links[bar.index];
+            if (link) location.hash = link;
+          },
+        },
+      };
+      Chart.getChart(canvas)?.destroy();
+      new Chart(canvas, config);
     };
-    const chart = new Chart(canvas.current, config);
-    return () => chart.destroy();
-  }, [content]);
+    draw();
+    dark.addEventListener('change', draw);
+    return () => {
+      dark.removeEventListener('change', draw);
+      Chart.getChart(canvas)?.destroy();
+    };
+  }, [JSON.stringify([labels, series, links])]);
   return (
-    <div class={`chart ${vertical ? 'short' : ''}`} data-bars={Math.ceil(labels.length / 5)}>
-      <canvas ref={canvas} role="img" aria-label={`${label}. The table says the same.`} />
+    <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
+      <canvas ref={place} role="img" aria-label={`${label}. The table says the same.`} />
     </div>
   );
 }

@@ -1,7 +1,9 @@
 import { render } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { createApi, type Session, SessionContext, useData } from './api.tsx';
-import { Photo } from './photo.tsx';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { SessionContext, useData, useSession } from './api.tsx';
+import { Button } from './button.tsx';
+import { Photo } from './links.tsx';
+import { Title } from './loaded.tsx';
 import { addressOf, type Route, useRoute } from './route.ts';
 import { SignIn } from './sign-in.tsx';
 import { HealthView } from './views/health.tsx';
@@ -16,14 +18,17 @@ interface View {
   title: string;
   /** In the navigation, for tokens with this scope. */
   scope?: string;
-  show: (props: { route: Route }) => preact.VNode;
+  show: Show;
+  /** If the address has an id. */
+  showOne?: Show;
 }
+
+type Show = (props: { route: Route; may: (scope: string) => boolean }) => preact.VNode;
 
 const views: Record<string, View> = {
   standings: { title: 'Standings', scope: 'read', show: StandingsView },
-  'pull-requests': { title: 'Pull requests', scope: 'read', show: PullRequestsView },
-  members: { title: 'Member', show: MemberView },
-  'pull-request': { title: 'Pull request', show: PullRequestView },
+  'pull-requests': { title: 'Pull requests', scope: 'read', show: PullRequestsView, showOne: PullRequestView },
+  members: { title: 'Members', show: StandingsView, showOne: MemberView },
   rules: { title: 'Rules', scope: 'read', show: RulesView },
   'try-rules': { title: 'Try rules', scope: 'rules:read', show: TryRulesView },
   health: { title: 'Health', scope: 'sync', show: HealthView },
@@ -32,68 +37,51 @@ const views: Record<string, View> = {
 function App() {
   const [token, setToken] = useState(() => sessionStorage.getItem('token'));
   const [farewell, setFarewell] = useState<string>();
+  const [round, setRound] = useState(0);
   if (token === null) {
     const begin = (given: string) => {
       sessionStorage.setItem('token', given);
-      setFarewell(undefined);
       setToken(given);
     };
     return <SignIn reason={farewell} begin={begin} />;
   }
-  const end = (reason?: string) => {
+  const end = (reason: string | undefined) => {
     sessionStorage.removeItem('token');
     setFarewell(reason);
     setToken(null);
   };
-  return <SignedIn token={token} end={end} />;
-}
-
-function SignedIn({ token, end }: { token: string; end: Session['end'] }) {
-  const api = useMemo(() => createApi(token), [token]);
-  const base: Session = { api, end, account: undefined, may: scope => scope === 'read' };
   return (
-    <SessionContext.Provider value={base}>
-      <WithAccount base={base} />
+    <SessionContext.Provider value={{ token, end, round, refresh: () => setRound(round + 1) }}>
+      <Layout />
     </SessionContext.Provider>
   );
 }
 
-function WithAccount({ base }: { base: Session }) {
-  const { data } = useData('account', (api, signal) => api.GET('/2026-12/account', { signal }));
-  const account = data?.data;
+function Layout() {
+  const { end } = useSession();
+  const account = useData('/2026-12/account', {}).data?.data;
   const scopes: readonly string[] = account?.scopes ?? ['read'];
-  const session: Session = { ...base, account, may: scope => scopes.includes(scope) };
-  return (
-    <SessionContext.Provider value={session}>
-      <Layout session={session} />
-    </SessionContext.Provider>
-  );
-}
-
-function Layout({ session: { account, may, end } }: { session: Session }) {
+  const may = (scope: string) => scopes.includes(scope);
   const route = useRoute();
   // An address may name what every object has.
   const view = Object.hasOwn(views, route.view) ? views[route.view] : undefined;
-  const title = view?.title ?? 'Not found';
+  const Shown = (route.id !== undefined && view?.showOne) || view?.show;
+  const [since, until] = ['since', 'until'].map(name => route.query.get(name) ?? undefined);
   const main = useRef<HTMLElement>(null);
   const place = `${route.view}/${route.id ?? ''}`;
   const isFirst = useRef(true);
   useEffect(() => {
-    document.title = `${title} · pullscore`;
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
   }, [place]);
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
   return (
     <>
       <header>
-        <a
-          class="skip"
-          href={location.hash}
-          onClick={event => {
-            event.preventDefault();
-            main.current?.focus();
-          }}
-        >
+        <a class="skip" href={location.hash} onClick={skip}>
           Skip to content
         </a>
         <a class="brand" href={addressOf('standings')}>
@@ -105,34 +93,34 @@ function Layout({ session: { account, may, end } }: { session: Session }) {
             ([name, { title, scope }]) =>
               scope !== undefined &&
               may(scope) && (
-                <a key={name} href={addressOf(name)} aria-current={name === route.view ? 'page' : undefined}>
+                <a
+                  key={name}
+                  href={addressOf(name, undefined, { since, until })}
+                  aria-current={name === route.view ? (route.id === undefined ? 'page' : 'true') : undefined}
+                >
                   {title}
                 </a>
               ),
           )}
         </nav>
-        <div class="account">
-          {account !== undefined && (
-            <>
-              <Photo address={account.profile_photo_url} size={28} />
-              <span dir="auto">{account.name}</span>
-            </>
-          )}
-          <button type="button" onClick={() => end()}>
-            Sign out
-          </button>
-        </div>
+        {account !== undefined && (
+          <>
+            <Photo address={account.profile_photo_url} size={28} />
+            <span>{account.name}</span>
+          </>
+        )}
+        <Button text="Sign out" onClick={() => end(undefined)} />
       </header>
       <main ref={main} tabIndex={-1} key={place}>
-        {view === undefined ? (
+        {Shown === undefined ? (
           <>
-            <h1>Not found</h1>
+            <Title>Not found</Title>
             <p>
               There is no such view. <a href={addressOf('standings')}>See the standings.</a>
             </p>
           </>
         ) : (
-          <view.show route={route} />
+          <Shown route={route} may={may} />
         )}
       </main>
     </>

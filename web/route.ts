@@ -11,8 +11,10 @@ export interface Route {
 
 function parseRoute(fragment: string): Route {
   const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
-  const [view = '', ...rest] = path.split('/');
-  return { view: view || 'standings', id: decode(rest.join('/')), query: new URLSearchParams(query), fragment };
+  const [name = '', ...rest] = path.split('/');
+  // Links to a pull request used to begin so.
+  const view = name === 'pull-request' ? 'pull-requests' : name || 'standings';
+  return { view, id: decode(rest.join('/')), query: new URLSearchParams(query), fragment };
 }
 
 function decode(text: string): string | undefined {

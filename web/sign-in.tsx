@@ -1,11 +1,8 @@
-import { useState } from 'preact/hooks';
-
 /** @param reason why one has to sign in again, if it was not one's own wish */
 export function SignIn({ reason, begin }: { reason: string | undefined; begin: (token: string) => void }) {
-  const [token, setToken] = useState('');
-  const submit = (event: Event) => {
+  const submit = (event: preact.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    begin(token.trim());
+    begin(String(new FormData(event.currentTarget).get('token')).trim());
   };
   return (
     <main class="sign-in">
@@ -28,8 +25,6 @@ export function SignIn({ reason, begin }: { reason: string | undefined; begin: (
             required
             pattern="\s*\S+\s*"
             title="A token has no spaces within"
-            value={token}
-            onInput={({ currentTarget }) => setToken(currentTarget.value)}
           />
         </label>
         <button type="submit" class="primary">

@@ -1,51 +1,59 @@
 import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { formatNumber } from './format.ts';
 
-export interface Column<Row> {
-  head: string;
-  /** Its share of the width. */
-  width?: 'wide' | 'narrow';
-  isNumber?: boolean;
-  /** The cell that names the row. */
-  isHead?: boolean;
-  cell: (row: Row) => ComponentChildren;
+interface Cell {
+  kind: 'name' | 'text' | 'short' | 'number';
+  content: ComponentChildren;
 }
+
+const cell =
+  (kind: Cell['kind']) =>
+  (content: ComponentChildren): Cell => ({
+    kind,
+    content: typeof content === 'number' ? formatNumber(content) : content,
+  });
+/** Names its row. */
+export const name = cell('name');
+export const text = cell('text');
+export const short = cell('short');
+export const number = cell('number');
 
 /** Rows that are laid out, or skipped while they are out of sight, together. */
 const rowsPerPart = 50;
+
+interface RowsProps<Row> {
+  rows: Row[];
+  /** Of a row, by the headings of their columns. */
+  cells: (row: Row) => Record<string, Cell>;
+}
 
 /**
  * A table of any length: rows are made as one scrolls to them. Some browsers forget what a table is that CSS lays out in
  * another way, so each part has its role.
  *
+ * @param chart of the same rows, if there are any
  * @param more asks for more rows, if there are any; called near the end
  */
 export function Table<Row>({
   caption,
-  columns,
   rows,
-  keyOf,
+  cells,
+  chart,
   more,
-  empty,
-}: {
+  empty = 'None.',
+}: RowsProps<Row> & {
   caption: string;
-  columns: Column<Row>[];
-  rows: Row[];
-  keyOf: (row: Row) => string;
+  chart?: ComponentChildren;
   more?: (() => void) | undefined;
   empty?: ComponentChildren;
 }) {
-  const [shown, setShown] = useState(2);
+  const [shown, setShown] = useState(2 * rowsPerPart);
   const end = useRef<HTMLButtonElement>(null);
-  const parts: Row[][] = [];
-  for (let start = 0; start < rows.length && parts.length < shown; start += rowsPerPart) {
-    parts.push(rows.slice(start, start + rowsPerPart));
-  }
-  const hasMore = shown * rowsPerPart < rows.length || more !== undefined;
   const showMore = () => {
-    setShown(shown + 2);
-    if ((shown + 2) * rowsPerPart >= rows.length) more?.();
+    setShown(shown + 2 * rowsPerPart);
+    if (shown + 2 * rowsPerPart >= rows.length) more?.();
   };
   useEffect(() => {
     if (end.current === null) return;
@@ -55,61 +63,71 @@ export function Table<Row>({
     observer.observe(end.current);
     return () => observer.disconnect();
   });
-  if (rows.length === 0 && empty !== undefined) return <div class="empty">{empty}</div>;
+  const [first] = rows;
+  if (first === undefined) {
+    return (
+      <section>
+        <h2>{caption}</h2>
+        <p>{empty}</p>
+      </section>
+    );
+  }
+  const parts: Row[][] = [];
+  for (let from = 0; from < Math.min(shown, rows.length); from += rowsPerPart) {
+    parts.push(rows.slice(from, from + rowsPerPart));
+  }
   return (
-    <>
-      <table role="table" class={`columns-${columns.length}`}>
-        <caption>{caption}</caption>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map(column => (
-              <th key={column.head} scope="col" role="columnheader" class={classOf(column)}>
-                {column.head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        {parts.map((part, index) => (
-          <Part key={index} rows={part} columns={columns} keyOf={keyOf} id={part.map(keyOf).join()} />
-        ))}
-      </table>
-      {hasMore && (
-        <button type="button" ref={end} onClick={showMore}>
-          Show more
-        </button>
-      )}
-    </>
+    <section class={chart ? 'beside' : ''}>
+      {chart}
+      <div>
+        <h2>{caption}</h2>
+        <table role="table" aria-label={caption}>
+          <thead role="rowgroup">
+            <tr role="row">
+              {Object.entries(cells(first)).map(([head, { kind }]) => (
+                <th key={head} scope="col" role="columnheader" class={kind}>
+                  {head}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          {parts.map((part, index) => (
+            <Part key={index} rows={part} cells={cells} />
+          ))}
+        </table>
+        {(shown < rows.length || more !== undefined) && (
+          <button type="button" ref={end} onClick={showMore}>
+            Show more
+          </button>
+        )}
+      </div>
+    </section>
   );
 }
 
-interface PartProps<Row> {
-  rows: Row[];
-  columns: Column<Row>[];
-  keyOf: (row: Row) => string;
-  id: string;
-}
-
 const Part = memo(
-  <Row,>({ rows, columns, keyOf }: PartProps<Row>) => (
+  <Row,>({ rows, cells }: RowsProps<Row>) => (
     <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-      {rows.map(row => (
-        <tr role="row" key={keyOf(row)}>
-          {columns.map(column =>
-            column.isHead ? (
-              <th key={column.head} scope="row" role="rowheader" class={classOf(column)}>
-                {column.cell(row)}
-              </th>
-            ) : (
-              <td key={column.head} role="cell" data-head={column.head} class={classOf(column)}>
-                {column.cell(row)}
-              </td>
-            ),
-          )}
+      {rows.map((row, index) => (
+        <tr role="row" key={index}>
+          {Object.entries(cells(row)).map(([head, { kind, content }]) => {
+            const Cell = kind === 'name' ? 'th' : 'td';
+            return (
+              <Cell
+                key={head}
+                scope={kind === 'name' ? 'row' : undefined}
+                role={kind === 'name' ? 'rowheader' : 'cell'}
+                data-head={head}
+                class={kind}
+              >
+                {content}
+              </Cell>
+            );
+          })}
         </tr>
       ))}
     </tbody>
   ),
-  (before, after) => before.id === after.id,
-) as <Row>(props: PartProps<Row>) => preact.VNode;
-
-const classOf = <Row,>({ width, isNumber }: Column<Row>) => `${width ?? ''} ${isNumber ? 'number' : ''}`;
+  (before, after) =>
+    before.rows.length === after.rows.length && before.rows.every((row, index) => row === after.rows[index]),
+) as <Row>(props: RowsProps<Row>) => preact.VNode;

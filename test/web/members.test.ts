@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
-import type { BrowserContextOptions } from 'playwright-core';
+import type { BrowserContextOptions, Dialog } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { importPullRequests } from '../../src/sync/import.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -28,7 +30,11 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     web.addPullRequest({ author, title: `Last ${script}` });
     const ofRule = (expression: string, value: string) => ({ expression, effect: { action: 'ADD' as const, value } });
     const logic = [ofRule('number > 0', '7'), ofRule('merged', '3')];
-    await world.applyRules([{ name: `Merged ${script}`, description: '', is_enabled: true, logic }]);
+    const large = [{ expression: 'size > 9000', effect: { action: 'SUBTRACT' as const, value: 'size' } }];
+    await world.applyRules([
+      { name: `Merged ${script}`, description: '', is_enabled: true, logic },
+      { name: 'Large', description: '', is_enabled: true, logic: large },
+    ]);
     await world.import();
     const list = async (by: string) => {
       const { body } = await world.client.get('/2026-12/pull-requests?per_page=100', by);
@@ -52,7 +58,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     const page = await open('standings', world.token, look);
     const views = {
       [`members/${member}?since=all`]: 'Points by week, from Monday, UTC',
-      [`pull-request/${pullRequest}`]: 'first seen',
+      [`pull-requests/${pullRequest}`]: 'first seen',
       'pull-requests?since=all': 'Number 119',
     };
     for (const [view, text] of Object.entries(views)) {
@@ -61,6 +67,35 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       expect([view, await violationsOf(page)]).toEqual([view, []]);
       const seen = "[document.documentElement.scrollWidth - innerWidth, 'wasAttacked' in window]";
       expect([view, await page.evaluate(seen)]).toEqual([view, [0, false]]);
+    }
+  });
+
+  test('have one address each, with the name in the tab, and earlier links lead there', async () => {
+    const page = await open('members');
+    await page.getByRole('table', { name: 'Members by points' }).waitFor();
+    for (const view of ['pull-requests', 'pull-request']) {
+      await goTo(page, `${view}/${pullRequest}`);
+      await page.getByRole('heading', { name: '7 points' }).waitFor();
+      expect(await page.title()).toBe(`Last ${script} · pullscore`);
+      const link = page.getByRole('navigation').getByRole('link', { name: 'Pull requests' });
+      expect(await link.getAttribute('aria-current')).toBe('true');
+      await goTo(page, view);
+      await page.getByRole('heading', { name: 'Pull requests', level: 1 }).waitFor();
+      expect(await page.title()).toBe('Pull requests · pullscore');
+      expect(await link.getAttribute('aria-current')).toBe('page');
+    }
+  });
+
+  test('say which time they are sorted by', async () => {
+    const page = await open('pull-requests?since=all');
+    for (const [choice, head] of [
+      ['by day of last update', 'Updated'],
+      ['by day of merge', 'Merged'],
+    ] as const) {
+      await page.getByRole('columnheader', { name: 'Points' }).or(page.getByText('No pull request is in')).waitFor();
+      await page.getByLabel('Which days count').selectOption(choice);
+      if (head === 'Updated') await page.getByRole('columnheader', { name: head }).waitFor();
+      else await page.getByText('No pull request is in this list.').waitFor();
     }
   });
 
@@ -81,6 +116,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('link', { name: 'Last' }).press('Enter');
     await page.getByRole('heading', { name: '7 points' }).waitFor();
     await page.getByText('+3, once merged').waitFor();
+    await page.getByText('Large: takes away an amount that depends, once size > 9000').waitFor();
     const explained = page.getByRole('region', { name: 'How it was calculated' });
     await explained.locator('summary', { hasText: 'number > 0' }).press('Enter');
     await explained.getByText(/^number = \d+/).waitFor();
@@ -96,35 +132,54 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(page.url()).toMatch(/\?since=\d{4}-\d\d-01&until=\d{4}-\d\d-\d\d$/);
   });
 
+  test('keep the period from view to view', async () => {
+    const page = await open(`members/${member}`);
+    await page.getByRole('button', { name: 'Last week' }).click();
+    const days = /\?since=(\d{4}-\d\d-\d\d)&until=(\d{4}-\d\d-\d\d)/;
+    await expect.poll(() => page.url()).toMatch(days);
+    const [, since = '', until = ''] = days.exec(page.url()) ?? [];
+    expect(new Date(since).getUTCDay()).toBe(1);
+    expect(Date.parse(until) - Date.parse(since)).toBe(6 * 86_400_000);
+    await page.getByRole('navigation').getByRole('link', { name: 'Rules' }).click();
+    await page.getByRole('button', { name: 'Last week', pressed: true }).waitFor();
+    expect(page.url()).toContain(`since=${since}`);
+  });
+
   test('link to no address that would run', async () => {
     const page = await open('standings');
     await page.route(`**/pull-requests/${pullRequest}`, async route => {
       const body = await (await route.fetch()).text();
       await route.fulfill({ json: { data: { ...JSON.parse(body).data, url: 'javascript:alert(1)' } } });
     });
-    await goTo(page, `pull-request/${pullRequest}`);
+    await goTo(page, `pull-requests/${pullRequest}`);
     await page.getByRole('heading', { name: '7 points' }).waitFor();
-    expect(await page.locator('main a').allInnerTexts()).toEqual(['ada']);
+    await page.getByText('By version').waitFor();
+    expect(await page.locator('main a').allInnerTexts()).toEqual(['ada', 'rules']);
   });
 
-  test.each([
-    ['an unknown member', () => 'members/mem_unknown', 'There is no member with this id.'],
-    ['an unknown pull request', () => 'pull-request/pr_unknown', 'There is no pull request with this id.'],
-    ['a foreign pull request', () => `pull-request/${foreign}`, 'This action is unauthorized.'],
-    ['a bad day', () => 'pull-requests?since=2026-13-01', 'created_since must be'],
-    ['a bad filter', () => 'pull-requests?by=nothing&state=odd', 'state must be'],
-    ['an unknown view', () => 'nowhere', 'There is no such view.'],
-    ['what every object has', () => 'constructor', 'There is no such view.'],
-  ])('say in words that an address asks for %s', async (_what, view, text) => {
-    const page = await open(view());
-    await page.getByText(text).first().waitFor();
+  test('say in words what is wrong with an address', async () => {
+    const page = await open('standings');
+    for (const [view, text] of [
+      ['nowhere', 'There is no such view.'],
+      ['members/mem_unknown', 'There is no member with this id.'],
+      ['pull-requests/pr_unknown', 'There is no pull request with this id.'],
+      [`pull-requests/${foreign}`, 'This action is unauthorized.'],
+      ['pull-requests?since=2026-13-01', 'created_since must be'],
+      ['pull-requests?by=nothing&state=odd', 'state must be'],
+      ['standings?since=2026-02-30', '"2026-02-30" is not a valid day.'],
+      // What every object has.
+      ['constructor', 'There is no such view.'],
+    ] as const) {
+      await goTo(page, view);
+      await page.getByText(text).first().waitFor();
+    }
   });
 
   test('go on by themselves when the service is back', async () => {
     const page = await open('standings');
     let isAway = true;
     await page.route('**/2026-12/**', route => (isAway ? route.abort() : route.continue()));
-    await goTo(page, `pull-request/${pullRequest}`);
+    await goTo(page, `pull-requests/${pullRequest}`);
     await page.getByText('The service cannot be reached.').first().waitFor();
     isAway = false;
     await page.getByRole('heading', { name: '7 points' }).waitFor();
@@ -132,7 +187,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('say that a token has ended, and forget it', async () => {
     const token = await createToken(world.service, world.user, ['read', 'sync']);
-    const page = await open(`pull-request/${pullRequest}`, token);
+    const page = await open(`pull-requests/${pullRequest}`, token);
     await page.getByRole('button', { name: 'Sync' }).waitFor();
     expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
     await world.service.database.executor.execute(
@@ -143,15 +198,70 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  test('show points for pull requests, for reviews, and the sum, and why a review has them', async () => {
+    const home = await world.newTenant();
+    const [author, reviewer] = ['cyd', 'dee'].map(login => home.acme.member(`${login}-reviews`));
+    if (author === undefined || reviewer === undefined) throw new Error('no members');
+    await syncMembers(world.service, home.organisation);
+    const token = await createToken(world.service, home.user, ['read', 'rules:read', 'rules:write']);
+    const rules = (
+      points: number,
+    ) => `rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: '10' } }] }]
+reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect: { action: ADD, value: '${points}' } }] }]`;
+    await world.client.put('/2026-12/rules/file', token, {
+      payload: rules(3),
+      headers: { 'content-type': 'application/yaml', 'if-match': '*' },
+    });
+    home.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
+    await importPullRequests(world.service, home.organisation);
+    const page = await open('standings?since=all', token);
+    await page.getByText('13 points for 1 pull request and 1 review.').waitFor();
+    const table = page.getByRole('table', { name: 'Members by points' });
+    await table.getByText('Approved 3').waitFor();
+    const cells = await table
+      .getByRole('row')
+      .evaluateAll(rows => rows.map(row => row.innerText.split(/\s*\n\s*/).slice(0, 5)));
+    expect(cells).toEqual([
+      ['Rank', 'Member', 'Points', 'For pull requests', 'For reviews'],
+      ['1', 'cyd-reviews', '10', '10', '0'],
+      ['2', 'dee-reviews', '3', '0', '3'],
+    ]);
+    await page.getByRole('link', { name: 'dee-reviews' }).click();
+    await page.getByText('3 points for 0 pull requests and 1 review: rank 2 of 2.').waitFor();
+    await goTo(page, 'pull-requests?since=all');
+    await page.getByRole('link', { name: 'Reviewed' }).click();
+    const review = page.getByRole('table', { name: 'What they are worth to reviewers' }).getByRole('row').nth(1);
+    expect(await review.innerText()).toMatch(/^dee-reviews\s+Approved \+3, because verdict == "approved"\s+3$/);
+    await page.getByText('Review by dee-reviews').click();
+    await page.getByText('it adds 3').waitFor({ state: 'attached' });
+    expect(await violationsOf(page)).toEqual([]);
+    await goTo(page, 'rules?since=all');
+    const rule = page.getByRole('region', { name: 'Approved' });
+    await rule.waitFor();
+    expect(await rule.innerText()).toMatch(
+      /3 points in the period, .* For reviews\..*adds 3 if verdict == "approved"/s,
+    );
+    await goTo(page, 'try-rules');
+    await page.getByLabel('Or drop it here, or type:').fill(rules(5));
+    await page.getByRole('button', { name: 'Try' }).click();
+    await page.getByText('What would change for reviews').waitFor();
+    await page.getByRole('row', { name: 'Approved changed 3 5' }).waitFor();
+    await page.getByRole('row', { name: 'a friend approves at once' }).waitFor();
+  });
+
   test('ask before a deletion', async () => {
-    const page = await open(`pull-request/${pullRequest}`);
-    const press = (name: string) => page.getByRole('button', { name, exact: true }).press('Enter');
-    await press('Delete');
-    await press('Keep it');
+    const page = await open(`pull-requests/${pullRequest}`);
+    const answer = async (take: (dialog: Dialog) => Promise<void>) => {
+      const asked = page.waitForEvent('dialog').then(async dialog => {
+        expect(dialog.message()).toMatch(/^Delete this pull request\?/);
+        await take(dialog);
+      });
+      await Promise.all([asked, page.getByRole('button', { name: 'Delete' }).press('Enter')]);
+    };
+    await answer(dialog => dialog.dismiss());
     const { status } = await world.client.get(`/2026-12/pull-requests/${pullRequest}`, world.token);
     expect(status).toBe(200);
-    await press('Delete');
-    await press('Delete it');
+    await answer(dialog => dialog.accept());
     await page.getByRole('heading', { name: 'Pull requests', level: 1 }).waitFor();
     const deleted = await world.client.get(`/2026-12/pull-requests/${pullRequest}`, world.token);
     expect(deleted.status).toBe(404);

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import type { BrowserContextOptions } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -34,6 +34,17 @@ describe.skipIf(!hasBrowser)('the page', async () => {
       values (${organisation.id}::uuid, 1, 'PR_1', 1, null, ${`It failed ${script}`})`);
   });
 
+  async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
+    await page.locator('form').waitFor();
+    // Through atob: a text of 2 MB as a list of numbers takes seconds.
+    await page.evaluate(`{
+      const dataTransfer = new DataTransfer();
+      const bytes = Uint8Array.from(atob('${bytes.toString('base64')}'), byte => byte.charCodeAt(0));
+      dataTransfer.items.add(new File([bytes], '${name}'));
+      document.querySelector('form').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+    }`);
+  }
+
   const open = (view: string, options: BrowserContextOptions = {}, by = token) =>
     openSignedIn(browser, { address, token: by, view }, options);
 
@@ -47,19 +58,32 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
     { colorScheme: 'dark', viewport: { width: 360, height: 640 } },
   ] as const;
-  test.each(Object.entries(content).flatMap(([view, text]) => looks.map(look => ({ view, text, ...look }))))(
-    'shows $view to everybody, $colorScheme and $viewport.width pixels wide',
-    async ({ view, text, ...look }) => {
-      const { page, problems } = await open(view, look);
+  test.each(looks)('is there for everybody, $colorScheme and $viewport.width pixels wide', async look => {
+    const { page, problems } = await open('standings', look);
+    for (const [view, text] of Object.entries(content)) {
+      await goTo(page, view);
       await page.getByText(text).first().waitFor();
       await page.getByText('Loading…').first().waitFor({ state: 'hidden' });
-      expect(await violationsOf(page)).toEqual([]);
-      const { wasAttacked, overflow } = await page.evaluate<Record<string, unknown>>(
-        "({ wasAttacked: 'wasAttacked' in window, overflow: document.documentElement.scrollWidth - innerWidth })",
-      );
-      expect({ wasAttacked, overflow, problems }).toEqual({ wasAttacked: false, overflow: 0, problems: [] });
-    },
-  );
+      const blank = `[...document.querySelectorAll('canvas')].filter(canvas =>
+        canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.every(value => value === 0))`;
+      expect([view, await page.evaluate(`${blank}.length`)]).toEqual([view, 0]);
+      expect([view, await violationsOf(page)]).toEqual([view, []]);
+      const seen = "['wasAttacked' in window, document.documentElement.scrollWidth - innerWidth]";
+      expect([view, await page.evaluate(seen), problems]).toEqual([view, [false, 0], []]);
+    }
+  });
+
+  test('signs in by a link, whose token leaves the address and is in none that is sent', async () => {
+    const context = await browser?.newContext();
+    const page = await context?.newPage();
+    const asked: string[] = [];
+    page?.on('request', request => asked.push(`${request.url()} ${request.headers().referer}`));
+    await page?.goto(`${address}/#token=${token}`);
+    await page?.getByText('Members by points').waitFor();
+    expect(page?.url()).not.toContain('token');
+    expect(asked.filter(url => url.includes(token))).toEqual([]);
+    await context?.close();
+  });
 
   test('shows rules with what they gave, since when, and their versions', async () => {
     const { page } = await open('rules?since=all');
@@ -73,34 +97,44 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   test('tries typed rules with the keyboard alone, and saves nothing', async () => {
     const { page, problems } = await open('try-rules');
     await page.getByLabel('Or drop it here, or type:').focus();
-    await page.keyboard.insertText(rules('9'));
+    await page.keyboard.insertText(rules('99'));
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
-    await page.getByText('2 of 2 scores: 2 rise, 0 fall. The sum goes from 14 to 18.').waitFor();
-    await page.getByRole('table', { name: 'How it can be gamed' }).waitFor();
+    await page.getByText('2 of 2 scores: 2 rise, 0 fall. The sum goes from 14 to 198.').waitFor();
+    await page
+      .getByRole('table', { name: 'How it can be gamed' })
+      .getByText('split into two of half the size')
+      .waitFor();
+    await page.getByRole('row', { name: /^0 to \d+ 2 0$/ }).waitFor();
+    expect(await page.getByRole('link', { name: 'שלום' }).getAttribute('href')).toMatch(/^#\/pull-requests\/pr_/);
     expect(await violationsOf(page)).toEqual([]);
     expect(problems).toEqual([]);
     const { body } = await world.client.get('/2026-12/rules/versions', token);
     expect(body).toMatchObject({ data: [{ version: 1 }] });
   });
 
-  test('says at which line a rules file has a mistake, with the id of the request', async () => {
+  test('says at which lines a rules file has mistakes, with the id of the request', async () => {
     const { page } = await open('try-rules');
-    await page.getByLabel('Or drop it here, or type:').fill(rules('9 +'));
+    await page.getByLabel('Or drop it here, or type:').fill(`${rules('9 +')}    unless: merged\n`);
     await page.getByRole('button', { name: 'Try' }).click();
     const alert = page.getByRole('alert');
     await alert.waitFor();
-    expect(await alert.innerText()).toMatch(/^Line 6: [\s\S]*Request id: /);
+    expect(await alert.innerText()).toMatch(/^\s*Line 6: .*\s+Line 7: .*`?unless`?.*\s+Request id: /);
   });
 
-  test.each([
-    ['a file of 2 MB', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
-    ['a picture', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'is not a text in UTF-8'],
-    ['a text with NUL', Buffer.from('rules: []\0'), 'is not a text in UTF-8'],
-  ])('refuses %s in words', async (_what, buffer, message) => {
+  test('takes a rules file that is dropped, and says in words why it refuses other files', async () => {
     const { page } = await open('try-rules');
-    await page.getByLabel('Rules file').setInputFiles({ name: 'rules.yaml', mimeType: 'text/yaml', buffer });
-    await page.getByRole('alert').getByText(message).waitFor();
+    for (const [name, bytes, problem] of [
+      ['2 MB.yaml', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
+      ['picture.png', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'is not a text in UTF-8'],
+      ['NUL.yaml', Buffer.from('rules: []\0'), 'is not a text in UTF-8'],
+      ['Latin-1.yaml', Buffer.from('# für alle', 'latin1'), 'is not a text in UTF-8'],
+    ] as const) {
+      await drop(page, name, bytes);
+      await page.getByRole('alert').getByText(`${name} ${problem}`).waitFor();
+    }
+    await drop(page, 'rules.yaml', Buffer.from(rules('9')));
+    await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(rules('9'));
   });
 
   test('stops a plan on request', async () => {
@@ -117,6 +151,22 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect((await failed).url()).toContain('/2026-12/rules/plan');
     await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' });
     expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test('says once that a plan is under way, and how long the one before took', async () => {
+    const { page } = await open('try-rules');
+    const begin = async () => {
+      await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
+      await page.getByRole('button', { name: 'Try' }).click();
+    };
+    await begin();
+    await page.getByRole('status').getByText('The result is below.').waitFor();
+    await page.route('**/rules/plan*', () => undefined);
+    await begin();
+    await page.getByRole('status').getByText('Scoring all pull requests by these rules.', { exact: true }).waitFor();
+    await page.getByText(/^\d+ s\. The one before, of 2 pull requests, took \d+ s\.$/).waitFor();
+    await page.getByRole('progressbar').waitFor();
+    expect(await violationsOf(page)).toEqual([]);
   });
 
   test('shows what fails to tokens that may sync, and offers others only what they may see', async () => {

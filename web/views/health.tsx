@@ -1,19 +1,21 @@
-import { Loaded, type Schemas, useData } from '../api.tsx';
-import { formatNumber, formatTime, webAddress } from '../format.ts';
-import { type Column, Table } from '../table.tsx';
+import { type Schemas, useData, useSession } from '../api.tsx';
+import { Button } from '../button.tsx';
+import { formatNumber, formatTime } from '../format.ts';
+import { WebLink } from '../links.tsx';
+import { Loaded, Title } from '../loaded.tsx';
+import { name, number, short, Table, text } from '../table.tsx';
 
 type Health = Schemas['Health'];
 
 export function HealthView() {
-  const health = useData('health', (api, signal) => api.GET('/2026-12/health', { signal }));
+  const health = useData('/2026-12/health', {});
+  const { refresh } = useSession();
   return (
     <>
-      <h1>Health</h1>
-      <div class="toolbar">
-        <button type="button" onClick={health.reload}>
-          Look again
-        </button>
-      </div>
+      <Title>Health</Title>
+      <p>
+        <Button text="Look again" onClick={refresh} />
+      </p>
       <Loaded of={health}>{({ data }) => <Figures data={data} />}</Loaded>
     </>
   );
@@ -27,61 +29,41 @@ function Figures({ data }: { data: Health }) {
     data.failing > 0 && `${formatNumber(data.failing)} pull requests cannot be fetched; see below.`,
   ].filter(warning => warning !== false);
   const time = (seconds: number | null) => (seconds === null ? 'never' : formatTime(seconds));
-  const figures: [name: string, value: string][] = [
-    ['Waiting to be fetched', formatNumber(data.waiting)],
+  const figures: [name: string, value: string | number][] = [
+    ['Waiting to be fetched', data.waiting],
     ['The first of them is due for', `${formatNumber(data.overdue_seconds)} s`],
-    ['Waiting until GitHub shows what it announced', formatNumber(data.behind)],
-    ['Failing', formatNumber(data.failing)],
-    ['Parked, of those that fail', formatNumber(data.parked)],
-    ['Scores to recalculate', formatNumber(data.outdated)],
+    ['Waiting until GitHub shows what it announced', data.behind],
+    ['Failing', data.failing],
+    ['Parked, of those that fail', data.parked],
+    ['Scores to recalculate', data.outdated],
     ['Last webhook', time(data.last_delivery_at)],
     ['Last comparison with GitHub', time(data.compared_at)],
   ];
   return (
     <>
-      {warnings.length === 0 ? (
-        <p class="good">Nothing fails.</p>
-      ) : (
-        <ul class="notice bad plain">
-          {warnings.map(warning => (
-            <li key={warning} dir="auto">
-              {warning}
-            </li>
-          ))}
-        </ul>
-      )}
-      <section aria-label="Figures">
-        <Table caption={data.organisation} columns={figureColumns} rows={figures} keyOf={figure => figure.join()} />
-      </section>
+      {warnings.length === 0 && <p class="good">Nothing fails.</p>}
+      {warnings.map(warning => (
+        <p class="notice bad" key={warning}>
+          {warning}
+        </p>
+      ))}
+      <Table
+        caption={data.organisation}
+        rows={figures}
+        cells={([what, value]) => ({ What: name(what), 'How it is': number(value) })}
+      />
       {data.failures.length > 0 && (
-        <section aria-label="Failures">
-          <Table
-            caption="Pull requests that fail"
-            columns={failureColumns}
-            rows={data.failures}
-            keyOf={({ pull_request: name, reason, attempts }) => `${name} ${attempts} ${reason}`}
-          />
-        </section>
+        <Table
+          caption="Pull requests that fail"
+          rows={data.failures}
+          cells={({ pull_request: title, url, reason, attempts, due_at: due }) => ({
+            'Pull request': name(<WebLink address={url ?? ''}>{title ?? url ?? 'unknown'}</WebLink>),
+            Why: text(reason),
+            Tries: number(attempts),
+            Next: short(due === null ? 'parked' : formatTime(due)),
+          })}
+        />
       )}
     </>
   );
 }
-
-const figureColumns: Column<[name: string, value: string]>[] = [
-  { head: 'What', isHead: true, cell: ([name]) => name },
-  { head: 'How it is', isNumber: true, cell: ([, value]) => value },
-];
-
-const failureColumns: Column<Health['failures'][number]>[] = [
-  {
-    head: 'Pull request',
-    isHead: true,
-    cell: ({ pull_request: name, url }) => {
-      const address = webAddress(url ?? '');
-      return address === undefined ? (name ?? 'unknown') : <a href={address}>{name ?? address}</a>;
-    },
-  },
-  { head: 'Why', width: 'wide', cell: ({ reason }) => <span dir="auto">{reason}</span> },
-  { head: 'Tries', width: 'narrow', isNumber: true, cell: ({ attempts }) => formatNumber(attempts) },
-  { head: 'Next', cell: ({ due_at: due }) => (due === null ? 'parked' : formatTime(due)) },
-];

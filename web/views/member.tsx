@@ -1,51 +1,38 @@
-import { Loaded, type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.tsx';
 import { Bars } from '../chart.tsx';
-import { formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
-import { PeriodPicker, periodOf } from '../period.tsx';
-import { Photo } from '../photo.tsx';
+import { chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
+import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
+import { Photo } from '../links.tsx';
+import { Loaded, Title } from '../loaded.tsx';
 import type { Route } from '../route.ts';
-import { Table } from '../table.tsx';
+import { name, number, Table } from '../table.tsx';
 import { PullRequestList } from './pull-requests.tsx';
+import { days } from './standings.tsx';
 
 type Row = Schemas['Standings']['standings'][number];
+type Week = Schemas['Week'];
 
 export function MemberView({ route }: { route: Route }) {
-  const { id = '', query } = route;
-  const by = query.get('by') === 'merged' ? 'merged' : 'created';
-  const period = { by, ...periodOf(query) } as const;
-  const key = JSON.stringify([id, period]);
-  const member = useData(`member ${id}`, (api, signal) =>
-    api.GET('/2026-12/members/{member}', { params: { path: { member: id } }, signal }),
-  );
-  const standings = useData(`rank ${key}`, (api, signal) =>
-    api.GET('/2026-12/standings', { params: { query: { ...period, by_rule: true } }, signal }),
-  );
-  const weeks = useData(`weeks ${key}`, (api, signal) =>
-    api.GET('/2026-12/members/{member}/weeks', { params: { path: { member: id }, query: period }, signal }),
-  );
+  const { id = '' } = route;
+  const period = { by: chosenIn(route, 'by', days), ...periodOf(route) };
+  const path = { member: id };
+  const member = useData('/2026-12/members/{member}', { path });
+  const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member: id } });
+  const weeks = useData('/2026-12/members/{member}/weeks', { path, query: period });
   return (
     <Loaded of={member} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => (
         <>
-          <h1 dir="auto">
-            <Photo address={profile_photo_url} size={40} /> {name || login}
-          </h1>
+          <Title photo={<Photo address={profile_photo_url} size={40} />}>{name || login}</Title>
           <p>
-            <span dir="auto">{login}</span>
-            {left_at !== null && `, left on ${formatTime(left_at)}`}
+            {login} on GitHub{left_at !== null && `, left on ${formatTime(left_at)}`}
           </p>
           <PeriodPicker route={route} />
           <div class="beside">
-            <section aria-labelledby="period">
-              <h2 id="period">In this period</h2>
-              <Loaded of={standings}>
-                {({ data }) => <Place row={data.standings.find(row => row.id === id)} of={data.standings.length} />}
-              </Loaded>
-            </section>
-            <section aria-labelledby="weeks">
-              <h2 id="weeks">Points by week</h2>
-              <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
-            </section>
+            <Loaded of={standings} section="In this period">
+              {({ data }) => <Place row={data.standings[0]} of={data.ranked} />}
+            </Loaded>
+            <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
           </div>
           <PullRequestList route={route} member={id} />
         </>
@@ -55,67 +42,64 @@ export function MemberView({ route }: { route: Route }) {
 }
 
 function Place({ row, of }: { row: Row | undefined; of: number }) {
-  if (row === undefined) return <p>No pull request of this member counts in this period.</p>;
+  if (row === undefined) return <p>No pull request or review of this member counts in this period.</p>;
   return (
     <>
       <p>
-        <strong class="score">{formatNumber(row.score)}</strong> points for {formatNumber(row.pull_requests)} pull
-        requests: rank {formatNumber(row.rank)} of {formatNumber(of)}.
+        <strong class="score">{formatNumber(row.total)}</strong> points for {countsOf(row)}: rank{' '}
+        {formatNumber(row.rank)} of {formatNumber(of)}.
       </p>
       <Table
         caption="Points by rule"
         rows={row.rules ?? []}
-        keyOf={({ name }) => name}
-        columns={[
-          { head: 'Rule', width: 'wide', isHead: true, cell: ({ name }) => <span dir="auto">{name}</span> },
-          { head: 'Points', width: 'narrow', isNumber: true, cell: ({ score }) => formatNumber(score) },
-          { head: 'Share', width: 'narrow', isNumber: true, cell: ({ share }) => formatShare(share) },
-        ]}
+        empty="No rule gave or took points."
+        cells={({ name: rule, score, share }) => ({
+          Rule: name(rule),
+          Points: number(score),
+          Share: number(formatShare(share)),
+        })}
       />
     </>
   );
 }
 
 const weekMs = 7 * 86_400_000;
-
-/** With the weeks between them in which nothing counts, so that the plot's axis is time. */
-function withGaps(weeks: Schemas['Week'][]): Schemas['Week'][] {
-  const known = new Map(weeks.map(week => [week.week, week]));
-  const [first, last] = [weeks[0], weeks.at(-1)].map(week => Date.parse(week?.week ?? ''));
-  if (weeks.length === 0 || first === undefined || last === undefined) return weeks;
-  const count = Math.round((last - first) / weekMs) + 1;
-  if (count > maxWeeks) return weeks;
-  return Array.from({ length: count }, (_, index) => {
-    const week = toDay(first + index * weekMs);
-    return known.get(week) ?? { week, pull_requests: 0, score: 0 };
-  });
-}
-
 /** More are no longer bars that one can see. */
 const maxWeeks = 1_000;
 
-function Weeks({ weeks: counted }: { weeks: Schemas['Week'][] }) {
-  const weeks = withGaps(counted);
-  if (counted.length === 0) return <p>There is no week with a pull request that counts.</p>;
-  const labels = weeks.map(({ week }) => formatDay(week));
+/** With the weeks between them in which nothing counts, so that the plot's axis is time. */
+function withGaps(weeks: Week[]): Pick<Week, 'week' | 'total'>[] {
+  const known = new Map(weeks.map(week => [week.week, week]));
+  const [first = 0, last = 0] = [weeks[0], weeks.at(-1)].map(week => Date.parse(week?.week ?? ''));
+  const length = Math.round((last - first) / weekMs) + 1;
+  if (length > maxWeeks) return weeks;
+  return Array.from({ length }, (_, index) => {
+    const week = toDay(first + index * weekMs);
+    return known.get(week) ?? { week, total: 0 };
+  });
+}
+
+function Weeks({ weeks }: { weeks: Week[] }) {
+  const all = withGaps(weeks);
   return (
-    <>
-      <Bars
-        label="Points by week"
-        labels={labels}
-        series={[{ name: 'Points', values: weeks.map(({ score }) => score) }]}
-        vertical
-      />
-      <Table
-        caption="Points by week, from Monday, UTC"
-        rows={counted}
-        keyOf={({ week }) => week}
-        columns={[
-          { head: 'Week of', isHead: true, cell: ({ week }) => formatDay(week) },
-          { head: 'Pull requests', isNumber: true, cell: ({ pull_requests }) => formatNumber(pull_requests) },
-          { head: 'Points', isNumber: true, cell: ({ score }) => formatNumber(score) },
-        ]}
-      />
-    </>
+    <Table
+      caption="Points by week, from Monday, UTC"
+      rows={weeks}
+      chart={
+        <Bars
+          label="Points by week"
+          labels={all.map(({ week }) => formatDay(week))}
+          series={[{ name: 'Points', values: all.map(({ total }) => total) }]}
+          vertical
+        />
+      }
+      empty="Nothing counts in this period."
+      cells={({ week, pull_requests, reviews, total }) => ({
+        'Week of': name(formatDay(week)),
+        'Pull requests': number(pull_requests),
+        Reviews: number(reviews),
+        Points: number(total),
+      })}
+    />
   );
 }

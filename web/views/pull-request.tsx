@@ -1,141 +1,151 @@
-import { useRef } from 'preact/hooks';
-import { type Api, Failure, Loaded, type Schemas, useAction, useData, useSession } from '../api.tsx';
+import { type ComponentChildren, Fragment } from 'preact';
+import { type Schemas, useAction, useData, useSession } from '../api.tsx';
+import { Button } from '../button.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
+import { AuthorLink, MemberLink, WebLink } from '../links.tsx';
+import { Failure, Loaded, Title } from '../loaded.tsx';
 import { addressOf, type Route } from '../route.ts';
-import { Table } from '../table.tsx';
-import { GitHubLink, State } from './pull-requests.tsx';
+import { name, number, Table, text } from '../table.tsx';
+import { State } from './pull-requests.tsx';
 
 type Explanation = Schemas['Explanation'];
-type Part = Schemas['ExplainedPart'];
+type Breakdown = Schemas['PullRequest']['score_breakdown'];
+type May = (scope: string) => boolean;
 
-export function PullRequestView({ route: { id = '' } }: { route: Route }) {
-  const path = { params: { path: { pullRequest: id } } };
-  const pullRequest = useData(`pull request ${id}`, (api, signal) =>
-    api.GET('/2026-12/pull-requests/{pullRequest}', { ...path, signal }),
-  );
-  const explanation = useData(`explanation ${id}`, (api, signal) =>
-    api.GET('/2026-12/pull-requests/{pullRequest}/explanation', { ...path, signal }),
-  );
-  const scores = useData(`scores ${id}`, (api, signal) =>
-    api.GET('/2026-12/pull-requests/{pullRequest}/scores', { ...path, signal }),
-  );
-  const reload = () => {
-    for (const { reload } of [pullRequest, explanation, scores]) reload();
-  };
+export function PullRequestView({ route: { id = '' }, may }: { route: Route; may: May }) {
+  const path = { pullRequest: id };
+  const pullRequest = useData('/2026-12/pull-requests/{pullRequest}', { path });
+  const explanation = useData('/2026-12/pull-requests/{pullRequest}/explanation', { path });
+  const scores = useData('/2026-12/pull-requests/{pullRequest}/scores', { path });
   return (
     <Loaded of={pullRequest} title="Pull request">
       {({ data }) => (
         <>
-          <h1 dir="auto">{data.title || 'Without a title'}</h1>
+          <Title>{data.title || 'Without a title'}</Title>
           <p>
-            <State state={data.state} /> {data.repository} #{data.number} by{' '}
-            <a href={addressOf('members', data.links.member.split('/').pop())}>{data.author || 'unknown'}</a>, created{' '}
-            {formatTime(data.created_at)}. <GitHubLink address={data.url} />
+            <State state={data.state} /> {data.repository} #{data.number} by <AuthorLink of={data} />, created{' '}
+            {formatTime(data.created_at)}. <WebLink address={data.url}>Open on GitHub</WebLink>
           </p>
-          <Actions id={id} changed={reload} />
+          <Actions id={id} may={may} />
           <div class="beside">
-            <section aria-labelledby="counted">
-              <h2 id="counted">
+            <section>
+              <h2>
                 <span class="score">{formatNumber(data.score)}</span> points
               </h2>
               <Table
                 caption="What counted"
-                rows={data.score_breakdown.map((entry, index) => ({ ...entry, index }))}
-                keyOf={({ index, effect }) => `${index} ${effect}`}
+                rows={data.score_breakdown}
                 empty="No rule counts yet."
-                columns={[
-                  { head: 'Rule', width: 'wide', isHead: true, cell: ({ name }) => <span dir="auto">{name}</span> },
-                  { head: 'Because', width: 'wide', cell: ({ expression }) => <code>{expression}</code> },
-                  {
-                    head: 'Points',
-                    width: 'narrow',
-                    isNumber: true,
-                    cell: ({ action, effect }) => formatChange(action === 'ADD' ? effect : -effect),
-                  },
-                ]}
+                cells={entry => ({
+                  Rule: name(entry.name),
+                  Because: text(<code>{entry.expression}</code>),
+                  Points: number(formatChange(pointsOf(entry))),
+                })}
               />
             </section>
-            <section aria-labelledby="change">
-              <h2 id="change">What would still change it</h2>
-              <Loaded of={explanation}>{({ data }) => <WouldChange explanation={data} />}</Loaded>
-            </section>
+            <Loaded of={explanation} section="What would still change it">
+              {({ data }) => <WouldChange explanation={data} />}
+            </Loaded>
           </div>
-          <section aria-labelledby="explanation">
-            <h2 id="explanation">How it was calculated</h2>
-            <Loaded of={explanation}>{({ data }) => <Explained explanation={data} />}</Loaded>
-          </section>
-          <section aria-labelledby="history">
-            <h2 id="history">How the score changed</h2>
-            <Loaded of={scores}>{({ data }) => <History changes={data} />}</Loaded>
-          </section>
+          {data.reviews.length > 0 && (
+            <Table
+              caption="Reviews: what they are worth to reviewers"
+              rows={data.reviews}
+              cells={({ reviewer, member, breakdown, score }) => ({
+                Reviewer: name(<MemberLink id={member} name={reviewer} />),
+                'What counted': text(<ReviewBreakdown entries={breakdown} />),
+                Points: number(score),
+              })}
+            />
+          )}
+          <Loaded of={explanation} section="How it was calculated">
+            {({ data }) => <Explained explanation={data} />}
+          </Loaded>
+          <Loaded of={scores}>
+            {({ data }) => (
+              <Table
+                caption="How the score changed"
+                rows={data}
+                empty="No change is known."
+                cells={row => ({
+                  When: name(formatTime(row.changed_at)),
+                  From: number(row.from ?? '–'),
+                  To: number(row.to),
+                  Why: text(causeOf(row)),
+                  'Version of rules': number(row.ruleset_version),
+                })}
+              />
+            )}
+          </Loaded>
         </>
       )}
     </Loaded>
   );
 }
 
+const question =
+  'Delete this pull request? Its score and its history are deleted here, and nothing on GitHub. It comes back once it changes there.';
+
 /** For tokens that may. */
-function Actions({ id, changed }: { id: string; changed: () => void }) {
-  const { may } = useSession();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const path = { params: { path: { pullRequest: id } } };
-  const sync = useAction((api: Api) => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', path), changed);
+function Actions({ id, may }: { id: string; may: May }) {
+  const params = { path: { pullRequest: id } };
+  const { refresh } = useSession();
+  const sync = useAction(api => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', { params }), refresh);
   const remove = useAction(
-    (api: Api) => api.DELETE('/2026-12/pull-requests/{pullRequest}', path),
+    api => api.DELETE('/2026-12/pull-requests/{pullRequest}', { params }),
     () => location.replace(addressOf('pull-requests')),
   );
-  const failure = sync.failure ?? remove.failure;
+  const problem = sync.problem ?? remove.problem;
   return (
     <>
       <div class="toolbar">
         {may('sync') && (
-          <button type="button" disabled={sync.isRunning} onClick={sync.run}>
-            {sync.isRunning ? 'Syncing…' : 'Sync'}
-          </button>
+          <Button text={sync.isRunning ? 'Syncing…' : 'Sync'} disabled={sync.isRunning} onClick={sync.run} />
         )}
         {may('delete') && (
-          <button type="button" disabled={remove.isRunning} onClick={() => dialog.current?.showModal()}>
-            Delete
-          </button>
+          <Button text="Delete" disabled={remove.isRunning} onClick={() => confirm(question) && remove.run()} />
         )}
       </div>
-      {failure && <Failure error={failure} />}
-      <dialog ref={dialog} aria-labelledby="delete">
-        <h2 id="delete">Delete this pull request?</h2>
-        <p>Its score and its history are deleted here, and nothing on GitHub. It comes back once it changes there.</p>
-        <div class="toolbar">
-          <button type="button" onClick={() => dialog.current?.close()}>
-            Keep it
-          </button>
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              dialog.current?.close();
-              remove.run();
-            }}
-          >
-            Delete it
-          </button>
-        </div>
-      </dialog>
+      {problem && <Failure problem={problem} />}
     </>
   );
 }
 
-function WouldChange({ explanation: { would_change: entries } }: { explanation: Explanation }) {
-  if (entries.length === 0) return <p>No rule would still change it.</p>;
+const pointsOf = ({ action, effect }: { action: string; effect: number }) => (action === 'ADD' ? effect : -effect);
+
+const causes = { pull_request: 'the pull request changed', ruleset: 'other rules came into force' };
+const causeOf = ({ from, cause, changes }: Schemas['ScoreChange']) =>
+  (from === null ? 'first seen' : causes[cause]) + (changes > 1 ? `, ${formatNumber(changes)} changes` : '');
+
+const ReviewBreakdown = ({ entries }: { entries: Breakdown }) => (
+  <ul class="plain">
+    {entries.length === 0 && <li>nothing yet</li>}
+    {entries.map((entry, index) => (
+      <li key={index}>
+        <span>{entry.name}</span> {formatChange(pointsOf(entry))}, because <code>{entry.expression}</code>
+      </li>
+    ))}
+  </ul>
+);
+
+function WouldChange({ explanation: { would_change: changes, rules } }: { explanation: Explanation }) {
+  const adds = (rule: string, entry: number) =>
+    rules.some(({ name, entries }) => name === rule && entries[entry - 1]?.action === 'ADD');
+  if (changes.length === 0) return <p>No rule would still change it.</p>;
   return (
     <ul>
-      {entries.map(({ rule, entry, effect, once }) => (
+      {changes.map(({ rule, entry, effect, once }) => (
         <li key={`${rule} ${entry}`}>
-          <span dir="auto">{rule}</span>:{' '}
-          {effect === null ? 'an amount that depends' : <strong>{formatChange(effect)}</strong>}, once{' '}
+          <span>{rule}</span>:{' '}
+          {effect === null
+            ? `${adds(rule, entry) ? 'adds' : 'takes away'} an amount that depends`
+            : formatChange(effect)}
+          , once{' '}
           {once.map((condition, index) => (
-            <>
+            <Fragment key={index}>
               {index > 0 && ' and '}
               <code>{condition}</code>
-            </>
+            </Fragment>
           ))}
         </li>
       ))}
@@ -144,10 +154,12 @@ function WouldChange({ explanation: { would_change: entries } }: { explanation: 
 }
 
 function Explained({ explanation }: { explanation: Explanation }) {
-  const { rules, outdated, ruleset_version, score, score_in_force } = explanation;
+  const { rules, reviews, outdated, ruleset_version, score, score_in_force } = explanation;
   return (
     <>
-      <p>By version {formatNumber(ruleset_version)} of the rules.</p>
+      <p>
+        By version {formatNumber(ruleset_version)} of the <a href={addressOf('rules')}>rules</a>.
+      </p>
       {outdated && (
         <p class="notice" role="status">
           The score {formatNumber(score)} has yet to be recalculated: the rules in force give{' '}
@@ -155,81 +167,68 @@ function Explained({ explanation }: { explanation: Explanation }) {
         </p>
       )}
       {rules.length === 0 && <p>There are no rules.</p>}
-      {rules.map(({ name, enabled, problems, entries }) => {
-        const points = entries.reduce((sum, { effect, action }) => sum + (action === 'ADD' ? effect : -effect), 0);
-        return (
-          <details key={name} open={points !== 0}>
-            <summary>
-              <strong dir="auto">{name}</strong> {enabled ? formatChange(points) : 'is disabled'}
-            </summary>
-            {problems.map(problem => (
-              <p key={problem}>{problem}</p>
-            ))}
-            {entries.map(({ entry, reason, condition, amount }) => (
-              <div key={entry} class="entry">
-                <p dir="auto">{reason}</p>
-                <ul class="tree">
-                  {condition && <Tree part={condition} />}
-                  {amount && <Tree part={amount} />}
-                </ul>
-              </div>
-            ))}
-          </details>
-        );
-      })}
+      <Tree nodes={[...rules.map(nodeOfRule), ...reviews.map(nodeOfReview)]} />
     </>
   );
 }
 
-function Tree({ part }: { part: Part }) {
-  const { source, value, infinite, note, chosen, parts } = part;
+interface Node {
+  line: ComponentChildren;
+  parts?: Node[];
+  isOpen?: boolean;
+}
+
+const Tree = ({ nodes }: { nodes: Node[] }) => (
+  <ul class="tree">
+    {nodes.map(({ line, parts = [], isOpen = false }, index) => (
+      <li key={index}>
+        {parts.length === 0 ? (
+          line
+        ) : (
+          <details open={isOpen}>
+            <summary>{line}</summary>
+            <Tree nodes={parts} />
+          </details>
+        )}
+      </li>
+    ))}
+  </ul>
+);
+
+function nodeOfRule({ name, enabled, problems, entries }: Explanation['rules'][number]): Node {
+  const points = entries.reduce((sum, entry) => sum + pointsOf(entry), 0);
+  return {
+    line: titled(name, enabled ? formatChange(points) : 'is disabled'),
+    parts: [
+      ...problems.map(line => ({ line })),
+      ...entries.map(({ reason, condition, amount }) => ({
+        line: reason,
+        parts: [condition, amount].flatMap(part => (part === null ? [] : nodeOfPart(part))),
+        isOpen: true,
+      })),
+    ],
+    isOpen: points !== 0,
+  };
+}
+
+const nodeOfReview = ({ reviewer, score, rules }: Explanation['reviews'][number]): Node => ({
+  line: titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)),
+  parts: rules.map(nodeOfRule),
+});
+
+const titled = (title: string, text: string) => (
+  <>
+    <strong>{title}</strong> {text}
+  </>
+);
+
+function nodeOfPart({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart']): Node {
   const text = infinite ? 'infinite' : value === null ? 'absent' : Array.isArray(value) ? value.join(', ') : value;
   const line = (
     <>
-      <code dir="auto">{source}</code> ={' '}
-      <strong dir="auto">{typeof text === 'number' ? formatNumber(text) : `${text}`}</strong>{' '}
-      <small dir="auto">{chosen ? note : 'not chosen'}</small>
+      <code>{source}</code> = <strong>{typeof text === 'number' ? formatNumber(text) : `${text}`}</strong>{' '}
+      <small>{chosen ? note : 'not chosen'}</small>
     </>
   );
-  if (parts.length === 0) return <li>{line}</li>;
-  return (
-    <li>
-      <details>
-        <summary>{line}</summary>
-        <ul class="tree">
-          {parts.map((inner, index) => (
-            <Tree key={index} part={inner} />
-          ))}
-        </ul>
-      </details>
-    </li>
-  );
-}
-
-const causes = { pull_request: 'the pull request changed', ruleset: 'other rules came into force' };
-
-function History({ changes }: { changes: Schemas['ScoreChange'][] }) {
-  return (
-    <Table
-      caption="Latest first, times in UTC"
-      rows={changes.map((change, index) => ({ ...change, index }))}
-      keyOf={({ index, changed_at }) => `${index} ${changed_at}`}
-      empty="No change is known."
-      columns={[
-        { head: 'When', isHead: true, cell: ({ changed_at }) => formatTime(changed_at) },
-        {
-          head: 'Score',
-          isNumber: true,
-          cell: ({ from, to }) => (from === null ? formatNumber(to) : `${formatNumber(from)} → ${formatNumber(to)}`),
-        },
-        {
-          head: 'Why',
-          width: 'wide',
-          cell: ({ from, cause, changes }) =>
-            `${from === null ? 'first seen' : causes[cause]}${changes > 1 ? `, ${formatNumber(changes)} changes` : ''}`,
-        },
-        { head: 'Rules', width: 'narrow', isNumber: true, cell: change => formatNumber(change.ruleset_version) },
-      ]}
-    />
-  );
+  return { line, parts: parts.map(nodeOfPart) };
 }

@@ -1,87 +1,75 @@
-import { Loaded, type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.tsx';
+import { PeriodPicker, periodOf } from '../filters.tsx';
 import { formatNumber, formatShare, formatTime } from '../format.ts';
-import { PeriodPicker, periodOf } from '../period.tsx';
+import { Loaded, Outdated, Title } from '../loaded.tsx';
 import type { Route } from '../route.ts';
-import { type Column, Table } from '../table.tsx';
-
-type Rule = Schemas['Rule'];
+import { name, short, Table } from '../table.tsx';
 
 export function RulesView({ route }: { route: Route }) {
-  const rules = useData('rules', (api, signal) => api.GET('/2026-12/rules', { signal }));
-  const versions = useData('versions', (api, signal) => api.GET('/2026-12/rules/versions', { signal }));
-  const query = { ...periodOf(route.query), of: 'repositories', by_rule: true } as const;
-  const standings = useData(`points ${JSON.stringify(query)}`, (api, signal) =>
-    api.GET('/2026-12/standings', { params: { query }, signal }),
-  );
+  const rules = useData('/2026-12/rules', {});
+  const versions = useData('/2026-12/rules/versions', {});
+  const standings = useData('/2026-12/standings', {
+    query: { ...periodOf(route), of: 'repositories', by_rule: true },
+  });
   return (
     <>
-      <h1>Rules</h1>
-      <div class="toolbar">
-        <PeriodPicker route={route} />
-      </div>
+      <Title>Rules</Title>
+      <PeriodPicker route={route} />
       <Loaded of={rules}>
-        {({ data, meta }) => (
+        {({ data, reviews, meta }) => (
           <>
             <p>
               {meta.applied_at === null
                 ? 'No rules have been applied yet.'
                 : `Version ${formatNumber(meta.version)} has been in force since ${formatTime(meta.applied_at)}.`}
             </p>
-            <Loaded of={standings}>{({ data: totals }) => <RuleList rules={data} totals={totals} />}</Loaded>
+            <Loaded of={standings}>
+              {({ data: totals }) => <RuleList rules={[...data, ...reviews]} totals={totals} />}
+            </Loaded>
           </>
         )}
       </Loaded>
-      <section aria-label="Versions">
-        <Loaded of={versions}>
-          {({ data }) => (
-            <Table
-              caption="Versions"
-              columns={versionColumns}
-              rows={data}
-              keyOf={({ version }) => String(version)}
-              empty="There is no version yet."
-            />
-          )}
-        </Loaded>
-      </section>
+      <Loaded of={versions}>
+        {({ data }) => (
+          <Table
+            caption="Versions"
+            rows={data}
+            empty="There is no version yet."
+            cells={row => ({
+              Version: name(row.version),
+              Applied: short(formatTime(row.applied_at)),
+              By: short(row.applied_by),
+              Suspended: short(formatTime(row.suspended_at)),
+            })}
+          />
+        )}
+      </Loaded>
     </>
   );
 }
 
-const versionColumns: Column<{
-  version: number;
-  applied_at: number;
-  applied_by: string;
-  suspended_at: number | null;
-}>[] = [
-  { head: 'Version', isHead: true, cell: ({ version }) => formatNumber(version) },
-  { head: 'Applied', cell: row => formatTime(row.applied_at) },
-  { head: 'By', cell: row => <span dir="auto">{row.applied_by}</span> },
-  { head: 'Suspended', cell: row => (row.suspended_at === null ? '–' : formatTime(row.suspended_at)) },
-];
+type Rule = Pick<Schemas['Rule'], 'name' | 'description' | 'is_enabled' | 'logic'> & { created_at?: number };
 
+/** Those first that moved most points. */
 function RuleList({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
   const points = new Map<string, number>();
-  for (const { rules: given = [] } of totals.standings) {
-    for (const { name, score } of given) points.set(name, (points.get(name) ?? 0) + score);
+  for (const { name, score } of totals.standings.flatMap(({ rules: given = [] }) => given)) {
+    points.set(name, (points.get(name) ?? 0) + score);
   }
   const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
+  const rated = rules.map(rule => ({ ...rule, score: points.get(rule.name) ?? 0 }));
   return (
     <>
-      {totals.outdated > 0 && (
-        <p class="notice">
-          {formatNumber(totals.outdated)} scores have yet to be recalculated: the shares will change.
-        </p>
-      )}
-      {rules.map(({ id, name, description, is_enabled: isEnabled, logic, created_at: since }) => {
-        const score = points.get(name) ?? 0;
-        return (
-          <section key={id} aria-label={name}>
-            <h2 dir="auto">{name}</h2>
-            {description !== '' && <p dir="auto">{description}</p>}
+      <Outdated count={totals.outdated} />
+      {rated
+        .sort((one, two) => Math.abs(two.score) - Math.abs(one.score))
+        .map(({ name, description, is_enabled: isEnabled, logic, created_at: since, score }) => (
+          <section key={name} aria-label={name}>
+            <h2>{name}</h2>
+            {description !== '' && <p>{description}</p>}
             <p>
               <strong>{formatNumber(score)}</strong> points in the period, {formatShare(all === 0 ? 0 : score / all)} of
-              all that rules gave and took. Since {formatTime(since)}.
+              all that rules gave and took. {since === undefined ? 'For reviews.' : `Since ${formatTime(since)}.`}
               {!isEnabled && ' It is disabled and adds nothing.'}
             </p>
             <ul>
@@ -92,8 +80,7 @@ function RuleList({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings
               ))}
             </ul>
           </section>
-        );
-      })}
+        ))}
     </>
   );
 }

@@ -1,46 +1,41 @@
-import { Loaded, type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.tsx';
 import { Bars, type Series } from '../chart.tsx';
-import { Choice } from '../choice.tsx';
-import { formatDay, formatNumber, formatShare } from '../format.ts';
-import { PeriodPicker, periodOf, queryOf } from '../period.tsx';
-import { addressOf, changeQuery, type Query, type Route } from '../route.ts';
-import { type Column, Table } from '../table.tsx';
+import { Choice, chosenIn, PeriodPicker, periodOf, queryOf } from '../filters.tsx';
+import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
+import { Loaded, Outdated, Title } from '../loaded.tsx';
+import { addressOf, type Query, type Route } from '../route.ts';
+import { name, number, Table, text } from '../table.tsx';
 
 type Standings = Schemas['Standings'];
 type Row = Standings['standings'][number];
 
 const maxBars = 20;
-const maxSeries = 7;
+const maxSeries = 8;
+const owners = { members: 'Members', repositories: 'Repositories' };
+export const days = { created: 'by day of creation', merged: 'by day of merge' };
 
 export function StandingsView({ route }: { route: Route }) {
-  const { query } = route;
-  const period = periodOf(query);
-  const of = query.get('of') === 'repositories' ? 'repositories' : 'members';
-  const by = query.get('by') === 'merged' ? 'merged' : 'created';
-  const asked = { of, by, by_rule: true, ...period } as const;
-  const standings = useData(`standings ${JSON.stringify(asked)}`, (api, signal) =>
-    api.GET('/2026-12/standings', { params: { query: asked }, signal }),
-  );
-  const change = (changes: Query) => changeQuery(route, { ...queryOf(period), ...changes });
+  const period = periodOf(route);
+  const by = chosenIn(route, 'by', days);
+  const query = { of: chosenIn(route, 'of', owners), by, ...period };
+  // What each rule gave takes longer, if there are many pull requests: totals are shown first.
+  const totals = useData('/2026-12/standings', { query });
+  const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, !totals.isLoading);
+  const { waiting } = byRule;
+  const shown = totals.isLoading
+    ? { ...totals, data: byRule.data ?? totals.data }
+    : byRule.isLoading
+      ? { ...totals, isLoading: waiting !== undefined, waiting }
+      : byRule;
   return (
     <>
-      <h1>Standings</h1>
+      <Title>Standings</Title>
+      <PeriodPicker route={route} />
       <div class="toolbar">
-        <PeriodPicker route={route} />
-        <Choice
-          label="Whose points"
-          options={{ members: 'Members', repositories: 'Repositories' }}
-          chosen={of}
-          choose={of => change({ of })}
-        />
-        <Choice
-          label="Which days count"
-          options={{ created: 'by day of creation', merged: 'by day of merge' }}
-          chosen={by}
-          choose={by => change({ by })}
-        />
+        <Choice route={route} name="of" label="Whose points" options={owners} />
+        <Choice route={route} name="by" label="Which days count" options={days} />
       </div>
-      <Loaded of={standings}>{({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}</Loaded>
+      <Loaded of={shown}>{({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}</Loaded>
     </>
   );
 }
@@ -53,77 +48,61 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
       ? addressOf('members', id, linkQuery)
       : addressOf('pull-requests', undefined, { repository: name, ...linkQuery });
   const leaders = rows.slice(0, maxBars);
-  const columns: Column<Row>[] = [
-    { head: 'Rank', width: 'narrow', isNumber: true, cell: ({ rank }) => formatNumber(rank) },
-    {
-      head: isMembers ? 'Member' : 'Repository',
-      width: 'wide',
-      isHead: true,
-      cell: row => (
-        <>
-          <a href={linkTo(row)} dir="auto">
-            {row.name}
-          </a>
-          {row.left && <small> has left</small>}
-        </>
-      ),
-    },
-    { head: 'Points', width: 'narrow', isNumber: true, cell: ({ score }) => formatNumber(score) },
-    { head: 'Pull requests', width: 'narrow', isNumber: true, cell: row => formatNumber(row.pull_requests) },
-    { head: 'Mean', width: 'narrow', isNumber: true, cell: ({ mean }) => formatNumber(mean) },
-    { head: 'Most points by', width: 'wide', cell: ({ rules }) => <TopRules rules={rules ?? []} /> },
-  ];
-  const period =
-    since || until ? `${since ? formatDay(since) : '…'} – ${until ? formatDay(until) : '…'}, UTC` : 'All time';
+  const day = (text: string | null) => (text ? formatDay(text) : '…');
   return (
     <>
       <p>
-        <strong>{formatNumber(data.score)}</strong> points for <strong>{formatNumber(data.pull_requests)}</strong> pull
-        requests. {period}.
+        <strong>{formatNumber(data.total)}</strong> points for {countsOf(data)}.{' '}
+        {since || until ? `${day(since)} – ${day(until)}, UTC` : 'All time'}.
       </p>
-      {outdated > 0 && (
-        <p class="notice" role="status">
-          {formatNumber(outdated)} scores have yet to be recalculated: the totals will change.
-        </p>
-      )}
+      <Outdated count={outdated} />
       {rows.length === 0 ? (
-        <div class="empty">
+        <section>
           <p>No pull request counts in this period.</p>
           <p>Choose another one above. If there is none at all, an operator can import them: pullscore import.</p>
-        </div>
+        </section>
       ) : (
-        <div class="beside">
-          <section aria-label="Chart">
+        <Table
+          caption={`${isMembers ? 'Members' : 'Repositories'} by points`}
+          rows={rows}
+          chart={
             <Bars
               label={`Points by rule of the first ${leaders.length} ${data.of}`}
               labels={leaders.map(({ name }) => name)}
               series={seriesOf(leaders)}
-              onChoose={index => {
-                const row = leaders[index];
-                if (row !== undefined) location.hash = linkTo(row);
-              }}
+              links={leaders.map(linkTo)}
             />
-          </section>
-          <section aria-label="Table">
-            <Table
-              caption={`${isMembers ? 'Members' : 'Repositories'} by points`}
-              columns={columns}
-              rows={rows}
-              keyOf={({ id }) => id}
-            />
-          </section>
-        </div>
+          }
+          cells={row => ({
+            Rank: number(row.rank),
+            [isMembers ? 'Member' : 'Repository']: name(
+              <>
+                <a href={linkTo(row)}>{row.name || row.login}</a>
+                {row.left && <small> has left</small>}
+              </>,
+            ),
+            Points: number(row.total),
+            ...(data.reviews > 0 && {
+              'For pull requests': number(row.score),
+              'For reviews': number(row.review_score),
+            }),
+            'Pull requests': number(row.pull_requests),
+            Mean: number(row.mean),
+            'Most points by': text(<TopRules rules={row.rules} />),
+          })}
+        />
       )}
     </>
   );
 }
 
-function TopRules({ rules }: { rules: NonNullable<Row['rules']> }) {
+function TopRules({ rules }: { rules: Row['rules'] | undefined }) {
+  if (rules === undefined) return '…';
   return (
     <ul class="plain">
       {rules.slice(0, 3).map(({ name, score, share }) => (
         <li key={name}>
-          <span dir="auto">{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>
+          <span>{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>
         </li>
       ))}
     </ul>
@@ -132,15 +111,19 @@ function TopRules({ rules }: { rules: NonNullable<Row['rules']> }) {
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[]): Series[] {
+  if (rows[0]?.rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
   const sizes = new Map<string, number>();
-  for (const { rules = [] } of rows) {
-    for (const { name, score } of rules) sizes.set(name, (sizes.get(name) ?? 0) + Math.abs(score));
+  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) {
+    sizes.set(name, (sizes.get(name) ?? 0) + Math.abs(score));
   }
-  const names = [...sizes].sort((one, two) => two[1] - one[1]).map(([name]) => name);
-  const top = names.slice(0, names.length > maxSeries + 1 ? maxSeries : names.length);
-  const pointsOf = ({ rules = [] }: Row, isWanted: (name: string) => boolean) =>
-    rules.reduce((sum, { name, score }) => (isWanted(name) ? sum + score : sum), 0);
-  const series = top.map(rule => ({ name: rule, values: rows.map(row => pointsOf(row, name => name === rule)) }));
-  if (top.length === names.length) return series;
-  return [...series, { name: 'Other rules', values: rows.map(row => pointsOf(row, name => !top.includes(name))) }];
+  const names = [...sizes.keys()].sort((one, two) => (sizes.get(two) ?? 0) - (sizes.get(one) ?? 0));
+  const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
+  const seriesBy = (name: string, named: string[]): Series => ({
+    name,
+    values: rows.map(({ rules = [] }) =>
+      rules.reduce((sum, { name, score }) => (named.includes(name) ? sum + score : sum), 0),
+    ),
+  });
+  const series = names.map(name => seriesBy(name, [name]));
+  return others.length === 0 ? series : [...series, seriesBy('Other rules', others)];
 }

@@ -1,0 +1,110 @@
+import { useEffect } from 'preact/hooks';
+import { Button } from './button.tsx';
+import { toDay } from './format.ts';
+import { addressOf, changeQuery, type Query, type Route } from './route.ts';
+
+/** Texts by value. The first one is chosen unless the address says another. */
+type Options<Value extends string> = Record<Value, string>;
+
+export function chosenIn<Value extends string>({ query }: Route, name: string, options: Options<Value>): Value {
+  const values = Object.keys(options) as [Value];
+  return values.find(value => value === query.get(name)) ?? values[0];
+}
+
+interface Choosing {
+  route: Route;
+  name: string;
+  label: string;
+  options: Options<string>;
+}
+
+/** A select without a visible label, for a parameter of the address. */
+export function Choice({ route, name, label, options }: Choosing) {
+  const choose = (value: string) => changeQuery(route, { [name]: value });
+  return (
+    <select
+      aria-label={label}
+      value={chosenIn(route, name, options)}
+      onChange={({ currentTarget }) => choose(currentTarget.value)}
+    >
+      {Object.entries(options).map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Days, UTC; both count. */
+type Period = { since?: string; until?: string };
+
+function choices() {
+  const now = new Date();
+  const [year, month, lastSunday] = [
+    now.getUTCFullYear(),
+    now.getUTCMonth(),
+    now.getUTCDate() - (now.getUTCDay() || 7),
+  ];
+  const days = (sinceMonth: number, sinceDay: number, untilMonth: number, untilDay: number): Period => ({
+    since: toDay(Date.UTC(year, sinceMonth, sinceDay)),
+    until: toDay(Date.UTC(year, untilMonth, untilDay)),
+  });
+  const quarter = month - (month % 3);
+  return {
+    'Last week': days(month, lastSunday - 6, month, lastSunday),
+    'This month': days(month, 1, month + 1, 0),
+    'Last month': days(month - 1, 1, month, 0),
+    'This quarter': days(quarter, 1, quarter + 3, 0),
+    'Last 12 months': days(month - 11, 1, month + 1, 0),
+    'All time': {} as Period,
+  };
+}
+
+/** This month, unless the address has another period; `since=all` is all time. */
+export function periodOf({ query }: Route): Period {
+  const [since, until] = [query.get('since'), query.get('until')];
+  if (since === 'all') return {};
+  if (!since && !until) return choices()['This month'];
+  return { ...(since && { since }), ...(until && { until }) };
+}
+
+/** For addresses, which then go on meaning these days. */
+export const queryOf = ({ since, until }: Query): Query => ({ since: since || (until ? undefined : 'all'), until });
+
+export function PeriodPicker({ route }: { route: Route }) {
+  const { view, id, query, fragment } = route;
+  const { since, until } = periodOf(route);
+  const choose = (chosen: Query) => changeQuery(route, queryOf(chosen));
+  useEffect(() => {
+    // A link must show the same next month. This is no step that "back" undoes.
+    if (query.has('since') || query.has('until') || location.hash !== fragment) return;
+    history.replaceState(null, '', addressOf(view, id, { ...Object.fromEntries(query), since, until }));
+  });
+  const day = (name: 'since' | 'until', label: string, value = '') => (
+    <label>
+      {label}
+      <input
+        type="date"
+        value={value}
+        onChange={event => choose({ since, until, [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  return (
+    <fieldset class="toolbar">
+      <legend class="hidden">Period</legend>
+      {Object.entries(choices()).map(([label, of]) => (
+        <Button
+          key={label}
+          text={label}
+          aria-pressed={of.since === since && of.until === until}
+          onClick={() => choose(of)}
+        />
+      ))}
+      {day('since', 'From', since)}
+      {day('until', 'to', until)}
+      <small>Days in UTC</small>
+    </fieldset>
+  );
+}

@@ -1,0 +1,74 @@
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect } from 'preact/hooks';
+import { type Loading, type Problem, useSession } from './api.tsx';
+import { Button } from './button.tsx';
+import { formatNumber } from './format.ts';
+import { addressOf } from './route.ts';
+
+/** The heading of a view, also in the browser's list of tabs and places. */
+export function Title({ children, photo }: { children: string; photo?: ComponentChildren }) {
+  useLayoutEffect(() => {
+    document.title = `${children} · pullscore`;
+  }, [children]);
+  return (
+    <h1>
+      {photo} {children}
+    </h1>
+  );
+}
+
+export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
+  const { message, status, requestId, problems } = problem;
+  const texts = problems?.map(({ line, message }) => `Line ${line}: ${message}`) ?? [message];
+  return (
+    <div class="notice bad" role="alert">
+      {texts.map((text, index) => (
+        <p key={index}>{text}</p>
+      ))}
+      <div class="toolbar">
+        {requestId && <small>Request id: {requestId}</small>}
+        {retry && <Button text="Try again" onClick={retry} />}
+        {(status === 403 || status === 404) && <a href={addressOf('standings')}>See the standings</a>}
+      </div>
+    </div>
+  );
+}
+
+/**
+ * Shows what is loaded, or why it is not there yet.
+ *
+ * @param title of the view, as long as the content that has its own is not there
+ * @param section the heading of a section, if it is one
+ */
+export function Loaded<Data>({
+  of: { data, problem, waiting, isLoading },
+  title,
+  section,
+  children,
+}: {
+  of: Loading<Data>;
+  title?: string;
+  section?: string;
+  children: (data: Data) => ComponentChildren;
+}) {
+  const { refresh } = useSession();
+  const Frame = section ? 'section' : 'div';
+  return (
+    <Frame aria-busy={isLoading} aria-label={section}>
+      {title && data === undefined && <Title>{title}</Title>}
+      {section && <h2>{section}</h2>}
+      <output class={waiting === undefined && data !== undefined ? 'hidden' : ''}>
+        {isLoading && (waiting ?? 'Loading…')}
+      </output>
+      {problem && <Failure problem={problem} retry={refresh} />}
+      {data !== undefined && <div>{children(data)}</div>}
+    </Frame>
+  );
+}
+
+export const Outdated = ({ count }: { count: number }) =>
+  count === 0 ? null : (
+    <p class="notice" role="status">
+      {formatNumber(count)} scores have yet to be recalculated: what is shown here will change.
+    </p>
+  );
