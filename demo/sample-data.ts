@@ -167,6 +167,6 @@ export function reviewBy(
 ): Account {
   const before = new Set(pullRequest.reviews.map(({ author }) => author));
   const reviewer = random.pick(members.filter(member => member !== pullRequest.author && !before.has(member)));
-  pullRequest.review(reviewer, verdict);
+  pullRequest.review(reviewer, verdict, { comments: pullRequest.number % 3 });
   return reviewer;
 }

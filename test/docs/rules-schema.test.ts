@@ -70,6 +70,16 @@ describe('files that rules check and the schema accept', () => {
     ['hours with fractions', withTest('hours_to_merge: 2.25, hours_to_first_review: "0.5"')],
     ['definitions', `define: { a: 5, B_2: 'merged && a > 1', c: true }\nrules: []`],
     ['lists as definitions', 'define:\n  core: [ada, "bob", 1]\n  none: []\n  more:\n  - eve\nrules: []'],
+    [
+      'rules for reviews',
+      rule('- { expression: merged, effect: { action: ADD, value: 1 } }').replace('rules:', 'rules: []\nreviews:'),
+    ],
+    ['no rules for reviews yet', 'rules: []\nreviews:'],
+    [
+      'a test of reviews alone',
+      'rules: []\ntests:\n- { name: t, pull_request: {}, reviews: [{ reviewer: ada, hours_to_review: 1.5, verdict: ~, was_requested: true, score: 0 }] }',
+    ],
+    ['a test without reviews yet', 'rules: []\ntests:\n- { name: t, pull_request: {}, score: 0, reviews: }'],
     ['no definitions yet', 'define:\nrules: []'],
     ['a condition of a rule', conditional('merged')],
     ['a condition that looks like something else', conditional('true')],

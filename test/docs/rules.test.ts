@@ -14,7 +14,7 @@ import { parse, stringify } from 'yaml';
 import { readTables } from '../../scripts/tables.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { admissionLimits } from '../../src/scoring/admission.ts';
-import { type FactName, factNames, factTable } from '../../src/scoring/facts.ts';
+import { type FactName, type FactType, factNames, factTable, pullRequestFactNames } from '../../src/scoring/facts.ts';
 import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { fileLimits } from '../../src/scoring/file/yaml-reader.ts';
@@ -39,12 +39,14 @@ const codesIn = (cell = '') => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code 
 const sorted = (values: Iterable<string>) => [...values].sort();
 
 const sections: Record<string, (name: FactName) => boolean> = {
-  Counts: name => factTable[name].type === 'number' && !/^hours_|_at$/.test(name),
-  Times: name => /^hours_|_at$/.test(name),
-  Texts: name => factTable[name].type === 'text',
-  'True or false': name => factTable[name].type === 'boolean',
-  Lists: name => factTable[name].type === 'list',
+  Counts: name => isOf(name, 'number') && !/^hours_|_at$/.test(name),
+  Times: name => isOf(name, 'number') && /^hours_|_at$/.test(name),
+  Texts: name => isOf(name, 'text'),
+  'True or false': name => isOf(name, 'boolean'),
+  Lists: name => isOf(name, 'list'),
+  Reviews: name => !pullRequestFactNames.includes(name),
 };
+const isOf = (name: FactName, type: FactType) => pullRequestFactNames.includes(name) && factTable[name].type === type;
 
 test('the tables of docs/rules.md list all facts by their types, and nothing else', () => {
   const listed = rowsWith('Fact').map(row => [row.section, uncoded(row.Fact)]);
@@ -194,7 +196,8 @@ test('all recipes fit into one file once only one rule is named Work', () => {
     rules.map((rule: { name: string }) => (rule.name === 'Work' ? { ...rule, name: `Work ${index}` } : rule)),
   );
   const definitions = files.flatMap(({ define = {} }) => Object.entries(define));
-  const together = { define: Object.fromEntries(definitions), rules: all };
+  const reviews = files.flatMap(({ reviews = [] }) => reviews);
+  const together = { define: Object.fromEntries(definitions), rules: all, reviews };
   expect(Object.keys(together.define)).toHaveLength(definitions.length);
   const { problems, warnings } = parseRulesFile(stringify(together));
   expect([...problems, ...warnings]).toEqual([]);
@@ -207,6 +210,7 @@ test('the documented limits are those of the code', () => {
     number(ruleLimits.rules),
     `${number(ruleLimits.entries)}, ${number(ruleLimits.allEntries)}`,
     `${ruleLimits.breakdownBytes / 1024} KB`,
+    `${ruleLimits.reviewBreakdownBytes / 1024} KB`,
     number(definitionLimits.definitions),
     `${number(ruleLimits.nameCharacters)}, ${number(ruleLimits.descriptionCharacters)}`,
     number(expressionLimits.characters),
