@@ -133,7 +133,7 @@ export async function measureExpressions(): Promise<Row[]> {
 }
 
 function measureRuleset(): Row {
-  const { score, problems } = compileRuleset({ definitions: [], rules: [...twentyRules] });
+  const { score, problems } = compileRuleset({ definitions: [], reviews: [], rules: [...twentyRules] });
   if (problems.length > 0) throw new Error(problems[0]?.message);
   for (const facts of rows) {
     const [own, hand] = [score(facts), handWrittenScore(facts)];

@@ -33,7 +33,7 @@ export async function measureLists(): Promise<Row[]> {
   const server = await joinStored();
   const database = connectDatabase(server.url, pino({ level: 'silent' }));
   await database.transaction(executor =>
-    applyRuleset(executor, server.organisationId, { definitions: [], rules: maxSizeRules, source: '' }),
+    applyRuleset(executor, server.organisationId, { definitions: [], reviews: [], rules: maxSizeRules, source: '' }),
   );
   await withClient(server.url, client =>
     client.query(
@@ -109,7 +109,7 @@ export async function measureLists(): Promise<Row[]> {
   } finally {
     // Other benchmarks use the same database.
     await database.transaction(executor =>
-      applyRuleset(executor, server.organisationId, { definitions: [], rules: [], source: '' }),
+      applyRuleset(executor, server.organisationId, { definitions: [], reviews: [], rules: [], source: '' }),
     );
     await database.close();
     await withClient(server.url, client => client.query('delete from members where github_id > 500'));

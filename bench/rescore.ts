@@ -32,14 +32,8 @@ export async function measureRescoring(): Promise<Row[]> {
       // What both begin with: the state that the other has left.
       await updateBySql(server.url, organisationId, share, 0, size);
       for (let round = 1; round <= rounds; round += 1) {
-        // A value that is new each time: in the rows of the share, score and breakdown change.
-        const worth = (bonus: number) => [
-          rule('Size', size.expression, `per(${size.value}, 20)`),
-          rule('Merged', 'merged', '10'),
-          rule('Share', share, String(bonus)),
-        ];
         await settle(server.url);
-        own.push(await rescore(database, server.url, organisationId, worth(2 * round)));
+        own.push(await rescore(database, server.url, organisationId, worth(share, size, 2 * round)));
         await requireScores(server.url, organisationId, scoreBySql(share, 2 * round, size));
         await settle(server.url);
         plain.push(await updateBySql(server.url, organisationId, share, 2 * round + 1, size));
@@ -67,11 +61,13 @@ export async function measureRescoring(): Promise<Row[]> {
         detail: `${peak} MB at most`,
       });
     }
+    rows.push(await measureReviews(database, server));
     await settle(server.url);
     const begin = () =>
       database.transaction(executor =>
         applyRuleset(executor, organisationId, {
           definitions: [],
+          reviews: [],
           rules: [rule('Meanwhile', 'true', '1')],
           source: '',
         }),
@@ -92,6 +88,58 @@ const rule = (name: string, expression: string, value: string): RuleDefinition =
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
 
+/** A bonus that is new each time changes score and breakdown in the rows of the share. */
+const worth = (share: string, { expression, value }: Pick<Size, 'expression' | 'value'>, bonus: number) => [
+  rule('Size', expression, `per(${value}, 20)`),
+  rule('Merged', 'merged', '10'),
+  rule('Share', share, String(bonus)),
+];
+
+/** As many rules as of pull requests. */
+const reviewRules = [
+  rule('A review within a day', 'hours_to_review <= 24', 'min(5, per(additions, 40))'),
+  rule('Approval', 'verdict == "approved" && reviewer_is_member', '2'),
+  rule('Comments', 'review_comments > 0', 'min(3, review_comments)'),
+];
+
+/** All change, with and without points for reviews. */
+async function measureReviews(
+  database: Database,
+  { url, organisationId }: { url: string; organisationId: string },
+): Promise<Row> {
+  const measured = { plain: [] as number[], reviewed: [] as number[] };
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [kind, reviews] of [
+      ['plain', []],
+      ['reviewed', reviewRules],
+    ] as const) {
+      await settle(url);
+      const rules = worth('number > 0', bySize.additions, 100 + 2 * round + reviews.length);
+      measured[kind].push((await rescore(database, url, organisationId, rules, [...reviews])).seconds);
+    }
+    process.stdout.write(
+      `  with reviews, round ${round} of ${rounds}: ${measured.reviewed.at(-1)?.toFixed(1)} s to ${measured.plain.at(-1)?.toFixed(1)} s\n`,
+    );
+  }
+  const { rows } = await withClient(url, client =>
+    client.query<{ count: number }>(
+      `select count(*)::int from pull_requests
+        where organisation_id = $1 and json_array_length(reviewers) <> coalesce(json_array_length(review_scores), 0)`,
+      [organisationId],
+    ),
+  );
+  if (rows[0]?.count !== 0) throw new Error(`${rows[0]?.count} pull requests lack points for reviews`);
+  const [plain, reviewed] = [median(measured.plain), median(measured.reviewed)];
+  return {
+    what: `re-scoring ${pullRequests.toLocaleString('en')} pull requests, all changing, with \`reviews:\` in force`,
+    against: 'without it',
+    ratio: reviewed / plain,
+    target: 1.5,
+    comparison: 'at most',
+    detail: `${reviewed.toFixed(1)} s to ${plain.toFixed(1)} s`,
+  };
+}
+
 const isRescored = async (database: Database) => (await database.executor.$count(rescoreRanges)) === 0;
 
 interface Measured {
@@ -105,12 +153,13 @@ async function rescore(
   url: string,
   organisationId: string,
   rules: RuleDefinition[],
+  reviews: RuleDefinition[] = [],
 ): Promise<Measured> {
   const worker = await startProcess(['dist/main.js', 'worker'], { DATABASE_URL: url, LOG_LEVEL: 'warn' });
   try {
     const begin = performance.now();
     await database.transaction(executor =>
-      applyRuleset(executor, organisationId, { definitions: [], rules, source: '' }),
+      applyRuleset(executor, organisationId, { definitions: [], reviews, rules, source: '' }),
     );
     while (!(await isRescored(database))) await delay(20);
     const seconds = (performance.now() - begin) / 1000;

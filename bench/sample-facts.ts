@@ -45,6 +45,7 @@ export function sampleFacts(count: number): Facts[] {
       distinctReviewers: 1,
       reviewDecision: null,
       readyAt: createdAt,
+      reviewers: [],
       repositoryIsArchived: false,
       repositoryIsPrivate: true,
       createdAt,

@@ -4,14 +4,16 @@ import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
+import { applyRuleset } from '../src/database/rules.ts';
 import { users } from '../src/database/schema.ts';
+import { formatId } from '../src/ids.ts';
 import { createTenant, createToken } from '../test/support/tenants.ts';
 import { withClient } from './database.ts';
 
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
 export async function joinStored() {
-  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-times` });
+  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-reviewers` });
   const { url } = server;
   await migrateDatabase(url);
   const database = connectDatabase(url, pino({ level: 'silent' }));
@@ -20,8 +22,11 @@ export async function joinStored() {
   const scopes = ['read', 'rules:read'];
   const token = user ? await createToken({ database }, user, scopes) : await fill(database, scopes);
   const organisationId = (user ?? (await database.executor.select().from(users))[0])?.organisationId ?? '';
+  // A run that was broken off leaves its rules and its work.
+  await database.transaction(executor =>
+    applyRuleset(executor, organisationId, { definitions: [], reviews: [], rules: [], source: '' }),
+  );
   await database.close();
-  // What a run that was broken off has left to do.
   await withClient(url, client => client.query('delete from rescore_ranges'));
   return { url, leave: () => server.leave(), organisationId, token };
 }
@@ -47,12 +52,16 @@ const share = (seed: number) => `(n::bigint * ${seed} % 1000003 / 1000003.0)`;
 /**
  * Rows of about 1,300 bytes, their ids in the order of their coming in, as ours are, of 500 members in 50 repositories: a
  * quarter in the first one, and few of many. Most are merged, few are drafts, and only the first of those is in one of
- * the last ten repositories.
+ * the last ten repositories. Seven of eight were reviewed, by one to three members.
  */
 async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
   await client.query(
     `insert into members (organisation_id, id, github_id, login, name, photo_url)
       select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
+    [organisationId],
+  );
+  const { rows: members } = await client.query<{ id: string }>(
+    'select id from members where organisation_id = $1 order by github_id',
     [organisationId],
   );
   await client.query(
@@ -66,7 +75,7 @@ async function insertPullRequests(client: pg.Client, organisationId: string, cou
         deletions, changed_files, commits, comments, reviews, approvals, changes_requested,
         writer_approvals, times_changes_requested, bot_reviews, self_merged, linked_issues,
         created_at, source_updated_at, merged_at, closed_at, labels, assignees, files, file_changes, score, score_breakdown, ruleset_version,
-        fetch_ticket)
+        fetch_ticket, facts_version, ready_at, reviewers)
       select $1, uuidv7(), repositories[repository], members[member], n, 'PR_' || n,
         'https://github.com/bench/repository/pull/' || n, md5(n::text) || '00000000', n, 'Change number ' || n,
         repeat('## Why' || E'\n\n' || 'The "' || md5(n::text) || '" case fails when **count** is 0 — see the log.' || E'\n- [x] tests\n', 9), state, false,
@@ -77,7 +86,7 @@ async function insertPullRequests(client: pg.Client, organisationId: string, cou
         case when n % $3 = 0 then many.files else '{src/main.ts}' end,
         case when n % $3 = 0 then many.file_changes else json_build_array(n % 500, n % 300) end, 15,
         '[{"name":"Small","action":"ADD","effect":10,"expression":"size <= 200"},{"name":"Merged","action":"ADD","effect":5,"expression":"merged"}]',
-        0, 0
+        0, 0, 3, to_timestamp(created_at), given.reviewers::json
       from generate_series(1, $2::int) n
         cross join lateral (
           select case n when 1 then 50 else 1 + floor(50 * ${share(7_919)} ^ 3)::int end as repository,
@@ -87,13 +96,22 @@ async function insertPullRequests(client: pg.Client, organisationId: string, cou
           select case when n = 1 then 'draft' when ${share(1_299_709)} < 0.76 then 'merged' when ${share(1_299_709)} < 0.97 then 'closed'
               when ${share(1_299_709)} < 0.998 or repository > 40 then 'open' else 'draft' end as state,
             created_at + floor(${share(32_452_843)} * 3000000) as closed_at
-        ) b,
+        ) b
+        cross join lateral (
+          select '[' || coalesce(string_agg(format('{"member":"%s","login":"member-%s","isBot":false,"verdict":"%s",'
+              || '"comments":%s,"firstReviewAt":%s,"requestedAt":%s,"mayWrite":true}',
+              ($4::text[])[1 + n * r % 500], 1 + n * r % 500,
+              case (n + r) % 3 when 0 then 'commented' when 1 then 'changes_requested' else 'approved' end,
+              (n + r) % 5, created_at + n % 90 * 3600 + r, case n % 2 when 0 then created_at::text else 'null' end), ','), '')
+            || ']' as reviewers
+          from generate_series(1, case n % 8 when 0 then 0 else 1 + n % 3 end) r
+        ) given,
         (select array_agg(id) as members from members) m, (select array_agg(id) as repositories from repositories) r,
         (
           select array_agg('src/components/part-' || f || '/index.ts') as files,
             (select json_agg(1 - v % 2) from generate_series(0, 1999) v) as file_changes
           from generate_series(1, 1000) f
         ) many`,
-    [organisationId, count, manyFilesEvery],
+    [organisationId, count, manyFilesEvery, members.map(({ id }) => formatId('mem', id))],
   );
 }

@@ -70,7 +70,7 @@ export async function soakAttacks(operands: readonly string[]): Promise<boolean>
     if (isChosen('expensive rules') || isChosen('all at once')) {
       const { id } = installation.organisation;
       await database.transaction(executor =>
-        applyRuleset(executor, id, { definitions: [], rules: expensiveRules, source: '' }),
+        applyRuleset(executor, id, { definitions: [], reviews: [], rules: expensiveRules, source: '' }),
       );
     }
     if (isChosen('expensive rules')) judge('expensive rules', await measure(installation, origin, seconds));

@@ -1,6 +1,6 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
 import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import {
@@ -14,11 +14,12 @@ import {
   webhookDeliveries,
 } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
+import type { Reviewer } from '../src/pull-request.ts';
 import { formatInteger } from '../src/text/number-formats.ts';
 import type { Arena } from './arena.ts';
 import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import { scoreOf } from './rules.ts';
-import { isMember } from './versions.ts';
+import { type Columns, isMember } from './versions.ts';
 
 /**
  * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub and a sweep, also what no
@@ -33,7 +34,7 @@ type Row = Stored['rows'][number];
 const readStored = ({ executor }: Database, organisationId: string) =>
   executor.transaction(each => readTables(each, organisationId), { isolationLevel: 'repeatable read' });
 
-async function readTables(executor: Pick<Executor, 'select'>, organisationId: string) {
+async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organisationId: string) {
   const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
     eq(table.organisationId, organisationId);
   const joined = await executor
@@ -57,6 +58,10 @@ async function readTables(executor: Pick<Executor, 'select'>, organisationId: st
     members: await executor.select().from(members).where(of(members)),
     repositories: await executor.select().from(repositories).where(of(repositories)),
     deliveries: await executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
+    /** The last one that was drawn. */
+    ticket: Number(
+      (await executor.execute<{ last: string }>(sql`select last_value as last from tickets`)).rows[0]?.last,
+    ),
   };
 }
 
@@ -72,6 +77,9 @@ export async function compare(
   poisoned: ReadonlySet<ModelPullRequest>,
 ): Promise<string[]> {
   const stored = await readStored(database, organisation.id);
+  for (const { githubId } of stored.members) {
+    if (!organisation.knownSince.has(githubId)) organisation.knownSince.set(githubId, stored.ticket);
+  }
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
   const known = new Set(model.pullRequests.map(({ source }) => source.id));
   return [
@@ -198,7 +206,7 @@ function compareAbsent(
 }
 
 function comparePresent(
-  { tombstones, rows }: Stored,
+  { tombstones, rows, members: people }: Stored,
   model: Model,
   organisation: ModelOrganisation,
   pullRequest: ModelPullRequest,
@@ -211,10 +219,11 @@ function comparePresent(
   const { seen, deleted } = standing;
   const differences: string[] = [];
   const last = versions.length - 1;
+  const reviewers = (columns: Columns) => reviewersIn(columns, row, organisation, people);
 
   if (rows.filter(({ githubId }) => githubId === source.id).length > 1) differences.push('is stored twice');
   const matching = versions.flatMap((version, index) =>
-    version.owner === organisation.github && hasColumns(row, version.columns) ? [index] : [],
+    version.owner === organisation.github && differing(row, version.columns, reviewers) === '' ? [index] : [],
   );
   const version = matching.at(-1) ?? -1;
   const wasNew = seen?.id !== row.id;
@@ -224,10 +233,10 @@ function comparePresent(
     stage !== 'settled' && isHere(pullRequest, organisation) ? last : 0,
   );
   if (matching.length === 0) {
-    differences.push(`is stored as GitHub never showed it: ${differing(row, versions[last]?.columns)}`);
+    differences.push(`is stored as GitHub never showed it: ${differing(row, versions[last]?.columns, reviewers)}`);
   } else if (version < oldest || row.sourceUpdatedAt < (versions[oldest]?.columns.sourceUpdatedAt ?? 0)) {
     differences.push(
-      `is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest]?.columns)}`,
+      `is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest]?.columns, reviewers)}`,
     );
   }
 
@@ -253,9 +262,12 @@ function comparePresent(
   const url = `https://github.com/${row.repository}/pull/${row.number}`;
   if (row.url !== url) differences.push(`has the address ${row.url}, not ${url}`);
 
-  const { score, breakdown } = scoreOf(organisation.ruleset, row);
+  const { score, breakdown, reviews } = scoreOf(organisation.ruleset, row);
   if (row.score !== score || !isDeepStrictEqual(JSON.parse(row.scoreBreakdown), breakdown)) {
     differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${JSON.stringify(breakdown)}`);
+  }
+  if (!isDeepStrictEqual(JSON.parse(row.reviewScores ?? 'null'), reviews)) {
+    differences.push(`its reviews score ${row.reviewScores}, not ${JSON.stringify(reviews)}`);
   }
   if (row.rulesetVersion > organisation.rulesetVersion) {
     differences.push(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
@@ -266,11 +278,33 @@ function comparePresent(
   return differences;
 }
 
-const hasColumns = (row: Row, columns: object) =>
-  Object.entries(columns).every(([name, value]) => isDeepStrictEqual(row[name as keyof Row], value));
+/** As they must be stored in the row: without those who were erased, and members by their id. */
+function reviewersIn(
+  { reviewers }: Columns,
+  row: Row,
+  { members: everybody, knownSince, erased }: ModelOrganisation,
+  people: Stored['members'],
+): Reviewer[] {
+  return reviewers
+    .filter(({ githubId }) => {
+      const erasedAt = erased.get(githubId ?? 0) ?? Number.POSITIVE_INFINITY;
+      // Somebody who was nobody when it was fetched was not erased from it.
+      const wasNobody = row.fetchTicket < erasedAt && row.reviewers?.length === reviewers.length;
+      return !erased.has(githubId ?? 0) || wasNobody;
+    })
+    .map(({ githubId, login, ...facts }, index) => {
+      const person = people.find(each => each.githubId === githubId);
+      const wasKnown = (knownSince.get(githubId ?? 0) ?? Number.POSITIVE_INFINITY) < row.fetchTicket;
+      // Who became a member at about the time of the fetch may be nobody until the next one.
+      const isNamed = wasKnown || (row.reviewers?.[index]?.member != null && everybody.has(githubId ?? 0));
+      const member = isNamed && person !== undefined ? formatId('mem', person.id) : null;
+      return { member, login: member !== null || facts.isBot ? login : null, ...facts };
+    });
+}
 
-const differing = (row: Row, columns: object | undefined): string =>
-  Object.entries(columns ?? {})
+/** Empty if the row has these columns. */
+const differing = (row: Row, columns: Columns | undefined, reviewers: (columns: Columns) => Reviewer[]): string =>
+  Object.entries(columns === undefined ? {} : { ...columns, reviewers: reviewers(columns) })
     .filter(([name, value]) => !isDeepStrictEqual(row[name as keyof Row], value))
     .map(([name, value]) => `${name} ${JSON.stringify(row[name as keyof Row])}, on GitHub ${JSON.stringify(value)}`)
     .join('; ');
@@ -294,12 +328,13 @@ function compareScoreChanges({ rows, changes }: Stored): string[] {
 }
 
 function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: Stage): string[] {
-  const { github, members: everybody } = organisation;
+  const { github, members: everybody, erased } = organisation;
   const differences = stored.members
-    .filter(({ githubId }) => !everybody.has(githubId))
-    .map(({ login }) => `${login} is stored as a member, and never was one`);
+    .filter(({ githubId }) => !everybody.has(githubId) || erased.has(githubId))
+    .map(({ login }) => `${login} is stored as a member, and never was one, or was erased`);
   const now = stored.members.filter(({ leftAt }) => leftAt === null);
   for (const { id, login } of everybody.values()) {
+    if (erased.has(id)) continue;
     const isMemberHere = now.some(({ githubId }) => githubId === id);
     if ((stage !== 'settled' || isAskedFor(organisation, `member ${id}`)) && isMemberHere !== github.members.has(id)) {
       differences.push(`${login} is ${isMemberHere ? 'a member' : 'not a member'} here, and on GitHub the opposite`);
@@ -307,6 +342,7 @@ function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: 
   }
   if (stage === 'settled') return differences;
   for (const { id, login, name, avatarUrl } of github.members.values()) {
+    if (erased.has(id)) continue;
     const member = now.find(({ githubId }) => githubId === id);
     if (member?.login !== login || member.name !== (name ?? login) || member.photoUrl !== avatarUrl) {
       differences.push(`the member ${login} is stored as ${JSON.stringify(member ?? null)}`);

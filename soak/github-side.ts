@@ -15,7 +15,7 @@ export interface Announcement {
 }
 
 /**
- * GitHub as one history sees it: three organisations of different sizes and a stranger, four accounts that change, and
+ * GitHub as one history sees it: three organisations of different sizes and a stranger, five accounts that change, and
  * its own clock.
  */
 export interface GithubSide {
@@ -24,6 +24,8 @@ export interface GithubSide {
   readonly small: Organisation;
   readonly large: Organisation;
   readonly repositories: readonly Repository[];
+  /** A member of the middle one who only reviews. */
+  readonly rita: Account;
   /** Carries the step out. Undefined if it is not possible now. */
   take(step: GithubStep, model: Model): Announcement | undefined;
   /** For that many seconds, GraphQL keeps showing the pull request, or its whole repository, as it is now. */
@@ -45,6 +47,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     bert: middle.member(`bert-${name}`),
     carl: github.account(`carl-${name}`, { name: 'Carl' }),
     robot: github.account(`robot-${name}`, { type: 'Bot' }),
+    rita: middle.member(`rita-${name}`),
   } satisfies Record<Person, Account>;
   small.join(accounts.ada);
   large.join(accounts.ada);
@@ -102,7 +105,9 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       case 'milestone':
         return source.setMilestone(step.text === '' ? null : step.text);
       case 'review':
-        return source.review(by, step.verdict);
+        return source.review(by, step.verdict, { comments: turn % 4 });
+      case 'request review':
+        return source.requestReview(turn % 3 === 0 ? null : by);
       case 'dismiss': {
         const hasReviewed = source.reviews.some(({ author, state: given }) => author === by && given !== 'PENDING');
         return hasReviewed ? source.dismissReview(by) : false;
@@ -197,6 +202,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     small,
     large,
     repositories,
+    rita: accounts.rita,
     take(step, model) {
       turn += 1;
       if (step.kind === 'open') {

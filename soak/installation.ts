@@ -85,7 +85,12 @@ async function prepare(url: string, githubId: number): Promise<Tenant> {
   const database = connectDatabase(url, pino({ level: 'silent' }));
   const tenant = await createTenant({ database }, { login, githubId, scopes });
   await database.transaction(executor =>
-    applyRuleset(executor, tenant.organisation.id, { definitions: [], rules: [...scoringRules], source: '' }),
+    applyRuleset(executor, tenant.organisation.id, {
+      definitions: [],
+      reviews: [],
+      rules: [...scoringRules],
+      source: '',
+    }),
   );
   await database.close();
   return tenant;

@@ -67,6 +67,10 @@ export interface ModelOrganisation {
   readonly logins: Set<string>;
   /** Everybody who has ever been a member, by GitHub id. */
   readonly members: Map<number, Account>;
+  /** GitHub ids of those who are known as members whenever a fetch with a higher ticket is saved. */
+  readonly knownSince: Map<number, number>;
+  /** GitHub ids of those who were erased, and the last ticket until then. */
+  readonly erased: Map<number, number>;
   /** GUIDs that were answered with 202. */
   readonly acknowledged: Set<string>;
 }
@@ -99,6 +103,8 @@ export const organisationOf = (github: GithubOrganisation, id: string, token: st
   rulesetVersion: 0,
   logins: new Set(),
   members: new Map(),
+  knownSince: new Map(),
+  erased: new Map(),
   acknowledged: new Set(),
 });
 

@@ -145,6 +145,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
       }
       case 'apply rules':
         return service.applyRules(own, step.rules, via);
+      case 'erase':
+        return service.erase(own, side.rita, via);
       case 'webhooks':
         await comparing;
         if (!step.enabled) return service.setWebhooks(own, false, via);

@@ -1,20 +1,33 @@
 import type { StoredPullRequest } from '../src/database/pull-requests.ts';
+import type { Reviewer } from '../src/pull-request.ts';
 import type { RuleAction, RuleDefinition } from '../src/scoring/rule.ts';
+import type { Ruleset as WholeRuleset } from '../src/scoring/ruleset.ts';
 import type { BreakdownEntry } from '../test/scoring/support.ts';
 
 /** A stored pull request with its repository's name. */
 export type ScoredFacts = StoredPullRequest & { repository: string };
 
 /** The effect of a rule, written independently; undefined if its condition is false. */
-type Effect = (facts: ScoredFacts) => number | undefined;
+type Effect = (facts: ScoredFacts, review: Reviewer) => number | undefined;
 
-const rule = (name: string, action: RuleAction, expression: string, value: string, effect: Effect) => ({
+const rule = (
+  name: string,
+  action: RuleAction,
+  expression: string,
+  value: string,
+  effect: Effect,
+  isOfReviews = false,
+) => ({
   name,
   action,
   expression,
   value,
   effect,
+  isOfReviews,
 });
+
+const reviewRule = (...[name, action, expression, value, effect]: Parameters<typeof rule>) =>
+  rule(name, action, expression, value, effect, true);
 
 /** Lines of the files that match: those added (`column` 0), or also those removed. */
 const linesOf = ({ files, fileChanges }: ScoredFacts, matches: (path: string) => boolean, column?: 0): number =>
@@ -59,6 +72,30 @@ export const rulePool = [
   rule('Rework', 'SUBTRACT', 'merged_by != "ghost"', 'times_changes_requested + bot_reviews', f =>
     f.mergedBy === null || f.mergedBy === 'ghost' ? undefined : (f.timesChangesRequested ?? 0) + (f.botReviews ?? 0),
   ),
+  reviewRule('Review by a member', 'ADD', 'reviewer_is_member', '5', (_, { member }) => (member === null ? 0 : 5)),
+  reviewRule('Approval', 'ADD', 'verdict == "approved"', '1 + 2 * review_comments', (_, { verdict, comments }) =>
+    verdict === 'approved' ? 1 + 2 * comments : 0,
+  ),
+  reviewRule(
+    'Soon',
+    'ADD',
+    'true',
+    'hours_to_review * 3600',
+    ({ readyAt, createdAt }, { firstReviewAt, requestedAt }) =>
+      Math.max(0, firstReviewAt - Math.max(readyAt ?? createdAt, requestedAt ?? 0)),
+  ),
+  reviewRule('Asked', 'SUBTRACT', 'was_requested && !reviewer_may_write', '3', (_, { requestedAt, mayWrite }) =>
+    requestedAt !== null && !mayWrite ? 3 : 0,
+  ),
+  reviewRule('By a bot', 'ADD', 'reviewer_is_bot', '1', (_, { isBot }) => (isBot ? 1 : 0)),
+  reviewRule('Rita', 'ADD', 'contains(reviewer, "rita")', '4', (_, { login }) => (login?.includes('rita') ? 4 : 0)),
+  reviewRule(
+    'Review of what moved',
+    'ADD',
+    'contains(repository, "-moved")',
+    'additions',
+    ({ repository, additions }) => (repository.includes('-moved') ? additions : 0),
+  ),
 ] as const;
 
 export const movedPlace = rulePool.findIndex(({ name }) => name === 'Moved');
@@ -66,26 +103,46 @@ export const movedPlace = rulePool.findIndex(({ name }) => name === 'Moved');
 /** Some rules of the pool, in this order. */
 export type Ruleset = readonly { place: number; enabled: boolean }[];
 
-const pooled = (ruleset: Ruleset) =>
+const pooled = (ruleset: Ruleset, isOfReviews: boolean) =>
   ruleset.flatMap(({ place, enabled }) => {
     const found = rulePool[place];
-    return found === undefined ? [] : [{ ...found, enabled }];
+    return found?.isOfReviews === isOfReviews ? [{ ...found, enabled }] : [];
   });
 
-export const definitionsOf = (ruleset: Ruleset): RuleDefinition[] =>
-  pooled(ruleset).map(({ name, expression, action, value, enabled }) => ({
-    name,
-    description: '',
-    is_enabled: enabled,
-    logic: [{ expression, effect: { action, value } }],
-  }));
+export function definitionsOf(ruleset: Ruleset): WholeRuleset {
+  const of = (isOfReviews: boolean): RuleDefinition[] =>
+    pooled(ruleset, isOfReviews).map(({ name, expression, action, value, enabled }) => ({
+      name,
+      description: '',
+      is_enabled: enabled,
+      logic: [{ expression, effect: { action, value } }],
+    }));
+  return { definitions: [], rules: of(false), reviews: of(true) };
+}
 
-/** What the rules give, computed without the service's rule language. */
-export function scoreOf(ruleset: Ruleset, facts: ScoredFacts): { score: number; breakdown: BreakdownEntry[] } {
-  const breakdown = pooled(ruleset).flatMap(({ name, action, expression, effect, enabled }) => {
-    const points = enabled ? (effect(facts) ?? 0) : 0;
+function sumOf(rules: ReturnType<typeof pooled>, effectOf: (effect: Effect) => number | undefined) {
+  const breakdown: BreakdownEntry[] = rules.flatMap(({ name, action, expression, effect, enabled }) => {
+    const points = enabled ? (effectOf(effect) ?? 0) : 0;
     return points === 0 ? [] : [{ name, action, effect: points, expression }];
   });
   const score = breakdown.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
   return { score, breakdown };
+}
+
+/** What the rules give, computed without the service's rule language. */
+export function scoreOf(ruleset: Ruleset, facts: ScoredFacts) {
+  const enabled = pooled(ruleset, true).filter(rule => rule.enabled);
+  // Those that do not name bots give them nothing.
+  const own = (isBot: boolean) => enabled.filter(({ expression }) => !isBot || expression.includes('reviewer_is_bot'));
+  const reviews = (facts.reviewers ?? []).flatMap(review => {
+    const rules = own(review.isBot);
+    if (rules.length === 0) return [];
+    const { login: reviewer, member } = review;
+    return [{ reviewer, member, ...sumOf(rules, effect => effect(facts, review)) }];
+  });
+  const nobody = { member: null, login: null } as Reviewer;
+  return {
+    ...sumOf(pooled(ruleset, false), effect => effect(facts, nobody)),
+    reviews: reviews.length === 0 ? null : reviews,
+  };
 }

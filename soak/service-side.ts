@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { retrySyncRequests } from '../src/database/backlog.ts';
 import { retryCheckRuns } from '../src/database/check-runs.ts';
+import { eraseMembers } from '../src/database/erasure.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
+import { listMembers } from '../src/database/members.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
+import { drawTicket } from '../src/database/tickets.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/sync-members.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
+import type { Account } from '../test/support/github/world.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { Announcement } from './github-side.ts';
 import { type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
@@ -37,6 +41,8 @@ export interface ServiceSide {
   deliver(webhook: Webhook, via: number): Promise<void>;
   applyRules(organisation: ModelOrganisation, ruleset: Ruleset, via: number): Promise<void>;
   setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void>;
+  /** If they are stored. */
+  erase(organisation: ModelOrganisation, account: Account, via: number): Promise<void>;
   /** Tries once; false if GitHub or the replica failed. @param since in GitHub's seconds; undefined: everything */
   importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
   /** Tries once; false if GitHub or the replica failed. */
@@ -107,11 +113,11 @@ export function createServiceSide(parts: {
     },
 
     async applyRules(organisation, ruleset, via) {
-      const rules = definitionsOf(ruleset);
+      const given = definitionsOf(ruleset);
       await insist(via, ({ deps }) =>
-        deps.database.transaction(each => applyRuleset(each, organisation.id, { definitions: [], rules, source: '' })),
+        deps.database.transaction(each => applyRuleset(each, organisation.id, { ...given, source: '' })),
       );
-      const same = JSON.stringify(rules) === JSON.stringify(definitionsOf(organisation.ruleset));
+      const same = JSON.stringify(given) === JSON.stringify(definitionsOf(organisation.ruleset));
       if (!same || organisation.rulesetVersion === 0) organisation.rulesetVersion += 1;
       organisation.ruleset = ruleset;
     },
@@ -120,6 +126,16 @@ export function createServiceSide(parts: {
       await insist(via, ({ deps }) => setWebhooksEnabled(deps.database.executor, organisation.id, enabled));
       organisation.webhooksEnabled = enabled;
     },
+
+    erase: (organisation, { id }, via) =>
+      insist(via, async ({ deps: { database } }) => {
+        const people = await listMembers(database.executor, organisation.id, true);
+        const person = people.find(({ githubId }) => githubId === id);
+        if (person === undefined) return;
+        organisation.erased.set(id, Number.POSITIVE_INFINITY);
+        await eraseMembers(database, organisation.id, [person]);
+        organisation.erased.set(id, await drawTicket(database.executor));
+      }),
 
     importAll: (organisation, via, since) =>
       attempt(arena, via, async ({ deps }) => {

@@ -4,7 +4,7 @@ import { movedPlace, type Ruleset, rulePool } from './rules.ts';
 /** What becomes of the webhooks of a step: sent at once, once or twice; kept for a later step; or lost. */
 export type Fate = 'sent' | 'doubled' | 'kept' | 'lost';
 
-export const people = ['ada', 'bert', 'carl', 'robot'] as const;
+export const people = ['ada', 'bert', 'carl', 'robot', 'rita'] as const;
 export type Person = (typeof people)[number];
 
 /** An index into what exists when the step is taken, modulo its length: shortened histories stay valid. */
@@ -25,7 +25,7 @@ export type GithubStep =
       by: Person;
       verdict: 'APPROVED' | 'CHANGES_REQUESTED' | 'COMMENTED' | 'PENDING';
     }
-  | { kind: 'dismiss' | 'assign'; pullRequest: Place; by: Person }
+  | { kind: 'dismiss' | 'assign' | 'request review'; pullRequest: Place; by: Person }
   | { kind: 'remove'; pullRequest: Place }
   | { kind: 'rename repository' | 'remove repository'; repository: Place }
   | { kind: 'transfer'; repository: Place; to: Place }
@@ -62,6 +62,8 @@ export type ServiceStep =
   | { kind: 'refresh'; pullRequest: Place; awaited: boolean }
   | { kind: 'apply rules'; rules: Ruleset }
   | { kind: 'webhooks'; enabled: boolean }
+  /** Of Rita, who only reviews. */
+  | { kind: 'erase' }
   | { kind: 'import' | 'import recent' | 'compare' | 'sync members'; awaited: boolean }
   | { kind: 'kill'; after: number }
   /** Waits until GitHub shows the present and no work is left, then checks what is stored. */
@@ -141,7 +143,8 @@ const githubStep = fc.oneof(
       ...ofPullRequest,
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: kind('dismiss', 'assign'), by: person, ...ofPullRequest }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('dismiss', 'request review'), by: person, ...ofPullRequest }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('assign'), by: author, ...ofPullRequest }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('label', 'unlabel', 'milestone'), text: labels, ...ofPullRequest }) },
   {
     weight: 8,
@@ -197,6 +200,7 @@ const serviceStep = fc.oneof(
   },
   { weight: 3, arbitrary: fc.record({ kind: kind('compare'), awaited, via }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('kill'), after: fc.nat(25), via }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('erase'), via }) },
 );
 
 const troubleStep = fc.oneof(

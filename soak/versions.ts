@@ -1,7 +1,11 @@
 import type { StoredPullRequest } from '../src/database/pull-requests.ts';
+import type { Reviewer } from '../src/pull-request.ts';
 import { headShaOf } from '../test/support/github/payloads.ts';
 import type { PullRequest, Review } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
+
+/** With their id on GitHub, if they are a person: whether they are a member is another matter. */
+type ShownReviewer = Omit<Reviewer, 'member' | 'login'> & { githubId: number | null; login: string };
 
 /** The columns that come only from GitHub; the address depends on the repository's stored name. */
 export type Columns = Omit<
@@ -18,7 +22,9 @@ export type Columns = Omit<
   | 'fetchTicket'
   | 'fetchedAt'
   | 'changedBy'
->;
+  | 'reviewers'
+  | 'reviewScores'
+> & { reviewers: ShownReviewer[] };
 
 /** Replaces what PostgreSQL can't hold. */
 const kept = (text: string) => text.replace(/[\0\ud800-\udfff]/gu, '\uFFFD');
@@ -79,6 +85,7 @@ export function columnsOf(pullRequest: PullRequest): Columns {
     timesChangesRequested: byPeople.filter(review => review.state === 'CHANGES_REQUESTED').length + dismissed.length,
     botReviews: byOthers.length - byPeople.length,
     distinctReviewers: new Set(byPeople.map(({ author: reviewer }) => (exists(reviewer) ? reviewer : null))).size,
+    reviewers: reviewersOf(pullRequest, byOthers, mayPush),
     reviewDecision: pullRequest.reviewDecision,
     readyAt: draft ? null : (pullRequest.readyTimes.at(-1) ?? pullRequest.createdAt),
     repositoryIsArchived: repository.archived,
@@ -96,4 +103,31 @@ export function columnsOf(pullRequest: PullRequest): Columns {
     files: pullRequest.files.map(({ path }) => path),
     fileChanges: pullRequest.files.flatMap(({ additions, deletions }) => [additions, deletions]),
   };
+}
+
+/** Those whose accounts are there, in the order in which each gave the first review. */
+function reviewersOf(
+  { reviewRequests }: PullRequest,
+  byOthers: readonly Review[],
+  mayPush: (account: Account) => boolean,
+): ShownReviewer[] {
+  const accounts = new Set(byOthers.map(({ author }) => author).filter(exists));
+  return [...accounts].map(account => {
+    const own = byOthers.filter(({ author }) => author === account);
+    const isBot = account.type === 'Bot';
+    const firstReviewAt = Math.min(...own.map(({ submittedAt }) => submittedAt ?? Number.POSITIVE_INFINITY));
+    const asked = reviewRequests.find(({ reviewer, at }) => !isBot && reviewer === account && at <= firstReviewAt);
+    const standing = own.filter(({ state }) => state !== 'DISMISSED').map(({ state }) => state.toLowerCase());
+    const verdict = standing.findLast(state => state !== 'commented') ?? standing.at(-1) ?? null;
+    return {
+      githubId: isBot ? null : account.id,
+      login: account.login,
+      isBot,
+      verdict: verdict as Reviewer['verdict'],
+      comments: own.reduce((sum, { comments }) => sum + comments, 0),
+      firstReviewAt,
+      requestedAt: asked?.at ?? null,
+      mayWrite: mayPush(account),
+    };
+  });
 }
