@@ -1,13 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, readFileSync, realpathSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, afterEach, expect, vi } from 'vitest';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { ServiceError } from '../../src/errors.ts';
+import { bundleProgram } from './bundle.ts';
 import { createHome } from './home.ts';
 
 /** For homes. It is removed when the test file ends. */
@@ -76,15 +76,8 @@ interface Joined {
 
 /** Starts another process that joins, and stays until it gets a line. */
 export function startChild(home: string, user: Partial<User> = {}): ChildProcess {
-  const module = new URL('../../src/database/embedded.ts', import.meta.url).href;
-  const program = `
-    import { joinEmbeddedDatabase } from ${JSON.stringify(module)};
-    const database = await joinEmbeddedDatabase({ home: ${JSON.stringify(home)} });
-    process.stdout.write(JSON.stringify(database) + '\\n');
-    process.stdin.once('data', () => database.leave().then(() => process.exit()));`;
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const node = user.uid === undefined ? process.execPath : nodeForAll();
-  const child = spawn(node, ['--import', tsx, '--input-type=module', '-e', program], user);
+  const child = spawn(node, [bundleProgram('embedded-user'), home], user);
   children.add(child);
   return child;
 }

@@ -1,43 +1,15 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { buildSync } from 'esbuild';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/database/client.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
-
-const cache = fileURLToPath(new URL('../../node_modules/.cache/pullscore-tests/', import.meta.url));
-let bundle: string | undefined;
-
-/** Bundled once: a process then starts in a third of the time that it takes with tsx. */
-function bundleHostileScorer(): string {
-  if (bundle !== undefined) return bundle;
-  const {
-    outputFiles: [built],
-  } = buildSync({
-    entryPoints: [fileURLToPath(new URL('hostile-scorer.ts', import.meta.url))],
-    write: false,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    external: ['pg-native', 'pino'],
-    banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
-  });
-  mkdirSync(cache, { recursive: true });
-  bundle = join(cache, 'hostile-scorer.js');
-  // Another worker may start it just now.
-  const unfinished = `${bundle}.${process.pid}`;
-  writeFileSync(unfinished, built?.contents ?? '');
-  renameSync(unfinished, bundle);
-  return bundle;
-}
+import { bundleProgram } from './bundle.ts';
 
 /** Its processes run `hostile-scorer.ts`. */
 export const hostileScorer = (
   database: Database,
   log: Logger,
   options: Partial<Parameters<typeof createScorer>[2]> = {},
-) => createScorer(database, log, { environment: {}, script: bundleHostileScorer(), ...options });
+) => createScorer(database, log, { environment: {}, script: bundleProgram('hostile-scorer'), ...options });
 
 /** Processes that run rules, of this process or of another one. */
 export const scorersOf = (parent = process.pid): number[] =>
