@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
 import { countOutdated } from '../../src/database/rescore-ranges.ts';
@@ -44,7 +45,8 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
   const ruleset = { definitions: [], reviews: [], rules: [rule('additions + 1')] };
   const plan = insist(() => scorer.run('plan', { organisationId, ruleset, withAudit: true }));
   while (kills < 25 || (await countOutdated(database.executor, organisationId)) > 0) {
-    await insist(() => rescoreBatch(deps, organisationId));
+    const scored = await insist(() => rescoreBatch(deps, organisationId));
+    if (scored === 0) await delay(20);
   }
 
   const scores = (await storedPullRequests(world.service, home)).map(({ score }) => score);
