@@ -1,5 +1,5 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
@@ -7,18 +7,18 @@ const cache = fileURLToPath(new URL('../../node_modules/.cache/pullscore-tests/'
 const bundles = new Map<string, string>();
 
 /**
- * Bundles a program of this folder once: a process then starts in a third of the time that it takes with tsx.
+ * Bundles a program once: a process then starts in a third of the time that it takes with tsx.
  *
- * @param name its file without `.ts`
  * @returns the path of the bundle
  */
-export function bundleProgram(name: string): string {
-  const known = bundles.get(name);
+export function bundleProgram(program: URL): string {
+  const path = fileURLToPath(program);
+  const known = bundles.get(path);
   if (known !== undefined) return known;
   const {
     outputFiles: [built],
   } = buildSync({
-    entryPoints: [fileURLToPath(new URL(`${name}.ts`, import.meta.url))],
+    entryPoints: [path],
     write: false,
     bundle: true,
     platform: 'node',
@@ -29,11 +29,11 @@ export function bundleProgram(name: string): string {
     },
   });
   mkdirSync(cache, { recursive: true });
-  const bundle = join(cache, `${name}.js`);
+  const bundle = join(cache, basename(path).replace(/ts$/, 'js'));
   // Another worker may start it just now.
   const unfinished = `${bundle}.${process.pid}`;
   writeFileSync(unfinished, built?.contents ?? '');
   renameSync(unfinished, bundle);
-  bundles.set(name, bundle);
+  bundles.set(path, bundle);
   return bundle;
 }

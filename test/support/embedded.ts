@@ -77,7 +77,7 @@ interface Joined {
 /** Starts another process that joins, and stays until it gets a line. */
 export function startChild(home: string, user: Partial<User> = {}): ChildProcess {
   const node = user.uid === undefined ? process.execPath : nodeForAll();
-  const child = spawn(node, [bundleProgram('embedded-user'), home], user);
+  const child = spawn(node, [bundleProgram(new URL('embedded-user.ts', import.meta.url)), home], user);
   children.add(child);
   return child;
 }

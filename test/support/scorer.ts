@@ -9,7 +9,12 @@ export const hostileScorer = (
   database: Database,
   log: Logger,
   options: Partial<Parameters<typeof createScorer>[2]> = {},
-) => createScorer(database, log, { environment: {}, script: bundleProgram('hostile-scorer'), ...options });
+) =>
+  createScorer(database, log, {
+    environment: {},
+    script: bundleProgram(new URL('hostile-scorer.ts', import.meta.url)),
+    ...options,
+  });
 
 /** Processes that run rules, of this process or of another one. */
 export const scorersOf = (parent = process.pid): number[] =>
