@@ -18,7 +18,9 @@ if (!hasBrowser) process.stderr.write('Tests in a browser are skipped: install C
 
 /** Closed when the test ends, or with the file if no test calls it. */
 export async function openBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
+  // Without a process for graphics, which draws by software here, a test takes a seventh less processor time.
+  const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
+  const browser = await chromium.launch({ executablePath: executablePath ?? '', args });
   const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
   atEnd(() => browser.close());
   return browser;
