@@ -1,7 +1,10 @@
-import type { ButtonHTMLAttributes } from 'preact';
+import type { ButtonHTMLAttributes, Ref } from 'preact';
 
-/** Does what it says, and sends no form. */
-export const Button = ({ text, ...attributes }: { text: string } & ButtonHTMLAttributes) => (
+/** Sends no form unless its type is `submit`. */
+export const Button = ({
+  text,
+  ...attributes
+}: { text: string } & ButtonHTMLAttributes & { ref?: Ref<HTMLButtonElement> }) => (
   <button type="button" {...attributes}>
     {text}
   </button>

@@ -11,21 +11,15 @@ export function chosenIn<Value extends string>({ query }: Route, name: string, o
   return values.find(value => value === query.get(name)) ?? values[0];
 }
 
-interface Choosing {
-  route: Route;
-  name: string;
-  label: string;
-  options: Options<string>;
-}
+type Choosing = { route: Route; name: string; label: string; options: Options<string> };
 
 /** A select without a visible label, for a parameter of the address. */
 export function Choice({ route, name, label, options }: Choosing) {
-  const choose = (value: string) => changeQuery(route, { [name]: value });
   return (
     <select
       aria-label={label}
       value={chosenIn(route, name, options)}
-      onChange={({ currentTarget }) => choose(currentTarget.value)}
+      onChange={({ currentTarget }) => changeQuery(route, { [name]: currentTarget.value })}
     >
       {Object.entries(options).map(([value, text]) => (
         <option key={value} value={value}>
@@ -41,11 +35,8 @@ type Period = { since?: string; until?: string };
 
 function choices() {
   const now = new Date();
-  const [year, month, lastSunday] = [
-    now.getUTCFullYear(),
-    now.getUTCMonth(),
-    now.getUTCDate() - (now.getUTCDay() || 7),
-  ];
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  const lastSunday = now.getUTCDate() - (now.getUTCDay() || 7);
   const days = (sinceMonth: number, sinceDay: number, untilMonth: number, untilDay: number): Period => ({
     since: toDay(Date.UTC(year, sinceMonth, sinceDay)),
     until: toDay(Date.UTC(year, untilMonth, untilDay)),
@@ -94,14 +85,10 @@ export function PeriodPicker({ route }: { route: Route }) {
   return (
     <fieldset class="toolbar">
       <legend class="hidden">Period</legend>
-      {Object.entries(choices()).map(([label, of]) => (
-        <Button
-          key={label}
-          text={label}
-          aria-pressed={of.since === since && of.until === until}
-          onClick={() => choose(of)}
-        />
-      ))}
+      {Object.entries(choices()).map(([text, of]) => {
+        const isChosen = of.since === since && of.until === until;
+        return <Button key={text} text={text} aria-pressed={isChosen} onClick={() => choose(of)} />;
+      })}
       {day('since', 'From', since)}
       {day('until', 'to', until)}
       <small>Days in UTC</small>

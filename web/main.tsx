@@ -74,16 +74,10 @@ function Layout() {
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
   }, [place]);
-  const skip = (event: Event) => {
-    event.preventDefault();
-    main.current?.focus();
-  };
   return (
     <>
       <header>
-        <a class="skip" href={location.hash} onClick={skip}>
-          Skip to content
-        </a>
+        <Button class="skip" text="Skip to content" onClick={() => main.current?.focus()} />
         <a class="brand" href={addressOf('standings')}>
           <img src="icon.svg" alt="" width="24" height="24" />
           pullscore

@@ -1,3 +1,5 @@
+import { Button } from './button.tsx';
+
 /** @param reason why one has to sign in again, if it was not one's own wish */
 export function SignIn({ reason, begin }: { reason: string | undefined; begin: (token: string) => void }) {
   const submit = (event: preact.TargetedSubmitEvent<HTMLFormElement>) => {
@@ -27,9 +29,7 @@ export function SignIn({ reason, begin }: { reason: string | undefined; begin: (
             title="A token has no spaces within"
           />
         </label>
-        <button type="submit" class="primary">
-          Sign in
-        </button>
+        <Button type="submit" class="primary" text="Sign in" />
       </form>
       <p>
         <small>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { Button } from './button.tsx';
 import { formatNumber } from './format.ts';
 
 interface Cell {
@@ -57,49 +58,40 @@ export function Table<Row>({
   };
   useEffect(() => {
     if (end.current === null) return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && showMore(), {
-      rootMargin: '600px',
-    });
+    const near = { rootMargin: '600px' };
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && showMore(), near);
     observer.observe(end.current);
     return () => observer.disconnect();
   });
   const [first] = rows;
-  if (first === undefined) {
-    return (
-      <section>
-        <h2>{caption}</h2>
-        <p>{empty}</p>
-      </section>
-    );
-  }
   const parts: Row[][] = [];
   for (let from = 0; from < Math.min(shown, rows.length); from += rowsPerPart) {
     parts.push(rows.slice(from, from + rowsPerPart));
   }
   return (
-    <section class={chart ? 'beside' : ''}>
-      {chart}
+    <section class={first && chart ? 'beside' : ''}>
+      {first && chart}
       <div>
         <h2>{caption}</h2>
-        <table role="table" aria-label={caption}>
-          <thead role="rowgroup">
-            <tr role="row">
-              {Object.entries(cells(first)).map(([head, { kind }]) => (
-                <th key={head} scope="col" role="columnheader" class={kind}>
-                  {head}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          {parts.map((part, index) => (
-            <Part key={index} rows={part} cells={cells} />
-          ))}
-        </table>
-        {(shown < rows.length || more !== undefined) && (
-          <button type="button" ref={end} onClick={showMore}>
-            Show more
-          </button>
+        {first === undefined ? (
+          <p>{empty}</p>
+        ) : (
+          <table role="table" aria-label={caption}>
+            <thead role="rowgroup">
+              <tr role="row">
+                {Object.entries(cells(first)).map(([head, { kind }]) => (
+                  <th key={head} scope="col" role="columnheader" class={kind}>
+                    {head}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            {parts.map((part, index) => (
+              <Part key={index} rows={part} cells={cells} />
+            ))}
+          </table>
         )}
+        {first && (shown < rows.length || more) && <Button text="Show more" ref={end} onClick={showMore} />}
       </div>
     </section>
   );
@@ -111,15 +103,9 @@ const Part = memo(
       {rows.map((row, index) => (
         <tr role="row" key={index}>
           {Object.entries(cells(row)).map(([head, { kind, content }]) => {
-            const Cell = kind === 'name' ? 'th' : 'td';
+            const [Cell, role] = kind === 'name' ? (['th', 'rowheader'] as const) : (['td', 'cell'] as const);
             return (
-              <Cell
-                key={head}
-                scope={kind === 'name' ? 'row' : undefined}
-                role={kind === 'name' ? 'rowheader' : 'cell'}
-                data-head={head}
-                class={kind}
-              >
+              <Cell key={head} role={role} data-head={head} class={kind}>
                 {content}
               </Cell>
             );

@@ -73,9 +73,7 @@ export function TryRulesView() {
             Rules file
             <input type="file" accept=".yaml,.yml" onChange={({ currentTarget: { files } }) => take(files?.[0])} />
           </label>
-          <button type="submit" class="primary" disabled={attempt.isRunning || file.trim() === ''}>
-            Try
-          </button>
+          <Button type="submit" class="primary" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
           {attempt.isRunning && (
             <>
               <Button text="Stop" onClick={attempt.stop} />
@@ -97,10 +95,7 @@ export function TryRulesView() {
   );
 }
 
-interface Before {
-  seconds: number;
-  count: number;
-}
+type Before = { seconds: number; count: number };
 
 const secondsSince = (time: number) => Math.round((Date.now() - time) / 1000);
 
@@ -159,12 +154,10 @@ function PlanResult({ plan }: { plan: Plan }) {
       <Table
         caption="Pull requests that change most"
         rows={[...movers.raised, ...movers.lowered]}
-        cells={pullRequest => ({
-          'Pull request': name(<PullRequestLink of={pullRequest} />),
-          Member: short(pullRequest.member),
-          Score: short(
-            `${fromTo(pullRequest.from, pullRequest.to)} (${formatChange(pullRequest.to - pullRequest.from)})`,
-          ),
+        cells={row => ({
+          'Pull request': name(<PullRequestLink of={row} />),
+          Member: short(row.member),
+          Score: short(`${fromTo(row.from, row.to)} (${formatChange(row.to - row.from)})`),
         })}
       />
       {reviews && (
