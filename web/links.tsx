@@ -24,9 +24,7 @@ export function WebLink({ address, children }: { address: string; children: Comp
 export function Photo({ address, size }: { address: string; size: number }) {
   const source = webAddress(address);
   if (source === undefined) return null;
-  const hide = ({ currentTarget }: { currentTarget: HTMLImageElement }) => {
-    currentTarget.hidden = true;
-  };
+  const hide = (event: preact.TargetedEvent<HTMLImageElement>) => event.currentTarget.toggleAttribute('hidden', true);
   return <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" onError={hide} />;
 }
 

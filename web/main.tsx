@@ -78,9 +78,9 @@ function Layout() {
     <>
       <header>
         <Button class="skip" text="Skip to content" onClick={() => main.current?.focus()} />
-        <a class="brand" href={addressOf('standings')}>
+        <a href={addressOf('standings')}>
           <img src="icon.svg" alt="" width="24" height="24" />
-          pullscore
+          <strong>pullscore</strong>
         </a>
         <nav aria-label="Views">
           {Object.entries(views).map(
@@ -97,12 +97,8 @@ function Layout() {
               ),
           )}
         </nav>
-        {account !== undefined && (
-          <>
-            <Photo address={account.profile_photo_url} size={28} />
-            <span>{account.name}</span>
-          </>
-        )}
+        <Photo address={account?.profile_photo_url ?? ''} size={28} />
+        <span>{account?.name}</span>
         <Button text="Sign out" onClick={() => end(undefined)} />
       </header>
       <main ref={main} tabIndex={-1} key={place}>
