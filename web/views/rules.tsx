@@ -4,13 +4,13 @@ import { formatNumber, formatShare, formatTime } from '../format.ts';
 import { Loaded, Outdated, Title } from '../loaded.tsx';
 import type { Route } from '../route.ts';
 import { name, short, Table } from '../table.tsx';
+import { sumByRule } from './standings.tsx';
 
 export function RulesView({ route }: { route: Route }) {
   const rules = useData('/2026-12/rules', {});
   const versions = useData('/2026-12/rules/versions', {});
-  const standings = useData('/2026-12/standings', {
-    query: { ...periodOf(route), of: 'repositories', by_rule: true },
-  });
+  const period = periodOf(route);
+  const standings = useData('/2026-12/standings', { query: { ...period, of: 'repositories', by_rule: true } });
   return (
     <>
       <Title>Rules</Title>
@@ -52,10 +52,7 @@ type Rule = Pick<Schemas['Rule'], 'name' | 'description' | 'is_enabled' | 'logic
 
 /** Those first that moved most points. */
 function RuleList({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
-  const points = new Map<string, number>();
-  for (const { name, score } of totals.standings.flatMap(({ rules: given = [] }) => given)) {
-    points.set(name, (points.get(name) ?? 0) + score);
-  }
+  const points = sumByRule(totals.standings);
   const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
   const rated = rules.map(rule => ({ ...rule, score: points.get(rule.name) ?? 0 }));
   return (

@@ -88,7 +88,7 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
             }),
             'Pull requests': number(row.pull_requests),
             Mean: number(row.mean),
-            'Most points by': text(<TopRules rules={row.rules} />),
+            'Most points by': text(row.rules ? <TopRules rules={row.rules} /> : '…'),
           })}
         />
       )}
@@ -96,33 +96,37 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
   );
 }
 
-function TopRules({ rules }: { rules: Row['rules'] | undefined }) {
-  if (rules === undefined) return '…';
-  return (
-    <ul class="plain">
-      {rules.slice(0, 3).map(({ name, score, share }) => (
-        <li key={name}>
-          <span>{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>
-        </li>
-      ))}
-    </ul>
-  );
+const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
+  <ul class="plain">
+    {rules.slice(0, 3).map(({ name, score, share }) => (
+      <li key={name}>
+        <span>{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>
+      </li>
+    ))}
+  </ul>
+);
+
+/** What each rule gave, in all rows. */
+export function sumByRule(rows: Row[], sizeOf = (score: number) => score): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) {
+    sums.set(name, (sums.get(name) ?? 0) + sizeOf(score));
+  }
+  return sums;
 }
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[]): Series[] {
   if (rows[0]?.rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
-  const sizes = new Map<string, number>();
-  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) {
-    sizes.set(name, (sizes.get(name) ?? 0) + Math.abs(score));
-  }
+  const sizes = sumByRule(rows, Math.abs);
   const names = [...sizes.keys()].sort((one, two) => (sizes.get(two) ?? 0) - (sizes.get(one) ?? 0));
   const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
   const seriesBy = (name: string, named: string[]): Series => ({
     name,
-    values: rows.map(({ rules = [] }) =>
-      rules.reduce((sum, { name, score }) => (named.includes(name) ? sum + score : sum), 0),
-    ),
+    values: rows.map(row => {
+      const points = sumByRule([row]);
+      return named.reduce((sum, name) => sum + (points.get(name) ?? 0), 0);
+    }),
   });
   const series = names.map(name => seriesBy(name, [name]));
   return others.length === 0 ? series : [...series, seriesBy('Other rules', others)];
