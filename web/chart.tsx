@@ -13,15 +13,14 @@ import { formatNumber } from './format.ts';
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
 
-export interface Series {
-  name: string;
-  /** One for each label. */
-  values: number[];
-}
+/** With one value for each label. */
+export type Series = { name: string; values: number[] };
 
 /** Each stands out from the light and from the dark background. */
 const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
 const dark = matchMedia('(prefers-color-scheme: dark)');
+
+type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean; links?: string[] };
 
 /**
  * Bars: upright side by side, or from left to right, stacked. They say nothing that the table beside them does not say,
@@ -29,19 +28,7 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
  *
  * @param links where a click on a bar leads
  */
-export function Bars({
-  label,
-  labels,
-  series,
-  vertical = false,
-  links = [],
-}: {
-  label: string;
-  labels: string[];
-  series: Series[];
-  vertical?: boolean;
-  links?: string[];
-}) {
+export function Bars({ label, labels, series, vertical = false, links = [] }: BarsProps) {
   const place = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const canvas = place.current;

@@ -34,23 +34,18 @@ export function Failure({ problem, retry }: { problem: Problem; retry?: () => vo
   );
 }
 
-/**
- * Shows what is loaded, or why it is not there yet.
- *
- * @param title of the view, as long as the content that has its own is not there
- * @param section the heading of a section, if it is one
- */
-export function Loaded<Data>({
-  of: { data, problem, waiting, isLoading },
-  title,
-  section,
-  children,
-}: {
+interface LoadedProps<Data> {
   of: Loading<Data>;
+  /** Of the view, as long as the content that has its own is not there. */
   title?: string;
+  /** The heading of a section, if it is one. */
   section?: string;
   children: (data: Data) => ComponentChildren;
-}) {
+}
+
+/** Shows what is loaded, or why it is not there yet. */
+export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>) {
+  const { data, problem, waiting, isLoading } = of;
   const { refresh } = useSession();
   const Frame = section ? 'section' : 'div';
   return (

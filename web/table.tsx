@@ -30,26 +30,20 @@ interface RowsProps<Row> {
   cells: (row: Row) => Record<string, Cell>;
 }
 
+interface TableProps<Row> extends RowsProps<Row> {
+  caption: string;
+  /** Of the same rows. */
+  chart?: ComponentChildren;
+  /** Asks for more rows, if there are any; called near the end. */
+  more?: (() => void) | undefined;
+  empty?: ComponentChildren;
+}
+
 /**
  * A table of any length: rows are made as one scrolls to them. Some browsers forget what a table is that CSS lays out in
  * another way, so each part has its role.
- *
- * @param chart of the same rows, if there are any
- * @param more asks for more rows, if there are any; called near the end
  */
-export function Table<Row>({
-  caption,
-  rows,
-  cells,
-  chart,
-  more,
-  empty = 'None.',
-}: RowsProps<Row> & {
-  caption: string;
-  chart?: ComponentChildren;
-  more?: (() => void) | undefined;
-  empty?: ComponentChildren;
-}) {
+export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' }: TableProps<Row>) {
   const [shown, setShown] = useState(2 * rowsPerPart);
   const end = useRef<HTMLButtonElement>(null);
   const showMore = () => {

@@ -13,14 +13,14 @@ type Row = Schemas['Standings']['standings'][number];
 type Week = Schemas['Week'];
 
 export function MemberView({ route }: { route: Route }) {
-  const { id = '' } = route;
+  const { id: member = '' } = route;
   const period = { by: chosenIn(route, 'by', days), ...periodOf(route) };
-  const path = { member: id };
-  const member = useData('/2026-12/members/{member}', { path });
-  const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member: id } });
+  const path = { member };
+  const found = useData('/2026-12/members/{member}', { path });
+  const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member } });
   const weeks = useData('/2026-12/members/{member}/weeks', { path, query: period });
   return (
-    <Loaded of={member} title="Member">
+    <Loaded of={found} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => (
         <>
           <Title photo={<Photo address={profile_photo_url} size={40} />}>{name || login}</Title>
@@ -34,7 +34,7 @@ export function MemberView({ route }: { route: Route }) {
             </Loaded>
             <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
           </div>
-          <PullRequestList route={route} member={id} />
+          <PullRequestList route={route} member={member} />
         </>
       )}
     </Loaded>

@@ -7,15 +7,13 @@ import { changeQuery, type Route } from '../route.ts';
 import { name, number, short, Table } from '../table.tsx';
 
 /** Of all members. */
-export function PullRequestsView({ route }: { route: Route }) {
-  return (
-    <>
-      <Title>Pull requests</Title>
-      <PeriodPicker route={route} />
-      <PullRequestList route={route} />
-    </>
-  );
-}
+export const PullRequestsView = ({ route }: { route: Route }) => (
+  <>
+    <Title>Pull requests</Title>
+    <PeriodPicker route={route} />
+    <PullRequestList route={route} />
+  </>
+);
 
 const states = { '': 'in every state', open: 'open', draft: 'draft', merged: 'merged', closed: 'closed' };
 const times = { created: 'by day of creation', merged: 'by day of merge', updated: 'by day of last update' };
@@ -58,14 +56,12 @@ export function PullRequestList({ route, member }: { route: Route; member?: stri
         <Table
           key={key}
           caption="Latest first"
-          cells={pullRequest => ({
-            'Pull request': name(<PullRequestLink of={pullRequest} />),
-            ...(!member && { Author: short(<AuthorLink of={pullRequest} />) }),
-            State: short(<State state={pullRequest.state} />),
-            [{ created: 'Created', merged: 'Merged', updated: 'Updated' }[by]]: short(
-              formatTime(pullRequest[`${by}_at`]),
-            ),
-            Points: number(pullRequest.score),
+          cells={row => ({
+            'Pull request': name(<PullRequestLink of={row} />),
+            ...(!member && { Author: short(<AuthorLink of={row} />) }),
+            State: short(<State state={row.state} />),
+            [{ created: 'Created', merged: 'Merged', updated: 'Updated' }[by]]: short(formatTime(row[`${by}_at`])),
+            Points: number(row.score),
           })}
           rows={rows}
           more={more}
