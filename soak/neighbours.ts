@@ -324,7 +324,8 @@ async function readServerFiles({ origin, attacker }: Neighbours, signal: AbortSi
   const reading = (async () => {
     for (; !signal.aborted; await delay(20)) {
       const reply = await fetch(`${origin}/2026-12/standings?rules=/etc/shadow`, { headers });
-      replies.add(`${reply.status} ${await reply.text()}`);
+      const { request_id: _id, ...answer } = (await reply.json()) as Record<string, unknown>;
+      replies.add(`${reply.status} ${JSON.stringify(answer)}`);
     }
   })();
   return async () => {
