@@ -1,10 +1,7 @@
-import type { ButtonHTMLAttributes, Ref } from 'preact';
+import type { ComponentProps } from 'preact';
 
 /** Sends no form unless its type is `submit`. */
-export const Button = ({
-  text,
-  ...attributes
-}: { text: string } & ButtonHTMLAttributes & { ref?: Ref<HTMLButtonElement> }) => (
+export const Button = ({ text, ...attributes }: { text: string } & ComponentProps<'button'>) => (
   <button type="button" {...attributes}>
     {text}
   </button>

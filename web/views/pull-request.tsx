@@ -172,11 +172,7 @@ function Explained({ explanation }: { explanation: Explanation }) {
   );
 }
 
-interface Node {
-  line: ComponentChildren;
-  parts?: Node[];
-  isOpen?: boolean;
-}
+type Node = { line: ComponentChildren; parts?: Node[]; isOpen?: boolean };
 
 const Tree = ({ nodes }: { nodes: Node[] }) => (
   <ul class="tree">

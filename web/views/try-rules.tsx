@@ -170,8 +170,11 @@ function PlanResult({ plan }: { plan: Plan }) {
   );
 }
 
-/** Of pull requests, or of reviews. */
-const RuleTables = ({ of: { rules, members, audit } }: { of: Plan | NonNullable<Plan['reviews']> }) => (
+/** What changes for pull requests, or for reviews. */
+type Changes = Plan | NonNullable<Plan['reviews']>;
+type ComparedWay = NonNullable<Changes['audit']>['ways'][number];
+
+const RuleTables = ({ of: { rules, members, audit } }: { of: Changes }) => (
   <>
     <Table
       caption="Rules"
@@ -210,8 +213,3 @@ const RuleTables = ({ of: { rules, members, audit } }: { of: Plan | NonNullable<
 );
 
 const fromTo = (from: number, to: number) => `${formatNumber(from)} → ${formatNumber(to)}`;
-
-type ComparedWay = { way: keyof typeof wayDescriptions; status: string } & Record<
-  'before' | 'after',
-  { share: number }
->;
