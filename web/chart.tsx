@@ -1,13 +1,4 @@
-import {
-  BarController,
-  BarElement,
-  CategoryScale,
-  Chart,
-  type ChartConfiguration,
-  Legend,
-  LinearScale,
-  Tooltip,
-} from 'chart.js';
+import { BarController, BarElement, CategoryScale, Chart, Legend, LinearScale, Tooltip } from 'chart.js';
 import { useEffect, useRef } from 'preact/hooks';
 import { formatNumber } from './format.ts';
 
@@ -42,7 +33,8 @@ export function Bars({ label, labels, series, vertical = false, links = [] }: Ba
         grid: { display: isValue },
         ticks: isValue ? { callback: (value: number | string) => formatNumber(Number(value)) } : { autoSkip: vertical },
       });
-      const config: ChartConfiguration<'bar'> = {
+      Chart.getChart(canvas)?.destroy();
+      new Chart(canvas, {
         type: 'bar',
         data: {
           labels: labels.map(shorten),
@@ -67,9 +59,7 @@ export function Bars({ label, labels, series, vertical = false, links = [] }: Ba
             if (link) location.hash = link;
           },
         },
-      };
-      Chart.getChart(canvas)?.destroy();
-      new Chart(canvas, config);
+      });
     };
     draw();
     dark.addEventListener('change', draw);
