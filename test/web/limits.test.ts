@@ -43,6 +43,14 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     }
   }
 
+  test('skips the navigation by the first Tab and Enter', async () => {
+    const page = await open(`standings?${inDecember}`, await tokenOf(await world.newTenant()));
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Skip to content');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
+  });
+
   test('leads from signing in to an explanation and to the rules by Tab and Enter alone', async () => {
     const home = await world.newTenant();
     const token = await tokenOf(home);
