@@ -59,8 +59,8 @@ const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
 
 /**
  * Adds new repositories that the organisation tracks and renames known ones, whose pull requests are then scored again:
- * rules can depend on names. One that had left or was ignored loses its mark. A repository from a newer fetch stays as it is. Runs in a
- * transaction.
+ * rules can depend on names. One that had left or was ignored loses its mark. A repository from a newer fetch stays as
+ * it is. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
  * @param lockedRows what {@link findRepositories} found under the organisation's lock, if the caller holds that. If a

@@ -4,7 +4,7 @@ import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
 import { pageRepositories } from './identify-organisation.ts';
-import { sortOut } from './ignore-repositories.ts';
+import { separateIgnored } from './ignore-repositories.ts';
 import { askGithub } from './share-github-points.ts';
 
 /** Which pull requests an import brings in. */
@@ -71,7 +71,7 @@ export async function chooseRepositories(
   const { ticket, found, failed } = await (wanted === undefined
     ? listRepositories(metered, organisation, retry)
     : findNamedRepositories(metered, organisation, wanted, retry));
-  const { tracked, ignored } = sortOut(organisation, found);
+  const { tracked, ignored } = separateIgnored(organisation, found);
   if (wanted !== undefined) for (const each of ignored) throw refusal(each);
   const repositories = tracked.filter(
     ({ pullRequests, pullRequestsUpdatedAt }) =>

@@ -25,7 +25,7 @@ import { isTransientFailure } from '../github/github-error.ts';
 import { fullName } from './choose-repositories.ts';
 import { reasonOf, settlingSeconds } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
-import { sortOut } from './ignore-repositories.ts';
+import { separateIgnored } from './ignore-repositories.ts';
 import { listPage } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
@@ -131,7 +131,7 @@ async function comparePage(
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(database.executor, organisation.id, listed);
-  const { tracked, ignored } = sortOut(organisation, listed);
+  const { tracked, ignored } = separateIgnored(organisation, listed);
   const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
     // An ignored one is confirmed, too, but keeps its name.

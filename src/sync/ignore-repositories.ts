@@ -31,7 +31,10 @@ export function createIgnore({
 }
 
 /** Tells apart the repositories that the organisation tracks and those that it ignores. */
-export function sortOut<Repository extends Candidate>(organisation: Organisation, found: readonly Repository[]) {
+export function separateIgnored<Repository extends Candidate>(
+  organisation: Organisation,
+  found: readonly Repository[],
+) {
   const whyIgnored = createIgnore(organisation);
   const tracked: Repository[] = [];
   const ignored: (Repository & { ignoredBecause: string })[] = [];

@@ -116,12 +116,14 @@ async function save(
   // Each once: an upsert can't touch the same row twice.
   const distinct = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()];
   let own = distinct;
-  if (findForeign(organisation, distinct).length > 0) {
-    const foreign = await database.transaction(executor => saveForeign(executor, organisation.id, distinct, ticket));
-    for (const { githubId, ignoredBecause } of foreign) {
+  if (findUntracked(organisation, distinct).length > 0) {
+    const untracked = await database.transaction(executor =>
+      saveUntracked(executor, organisation.id, distinct, ticket),
+    );
+    for (const { githubId, ignoredBecause } of untracked) {
       if (ignoredBecause !== null) outcomes.set(githubId, 'ignored');
     }
-    const setAside = new Set(foreign.map(({ githubId }) => githubId));
+    const setAside = new Set(untracked.map(({ githubId }) => githubId));
     own = distinct.filter(({ githubId }) => !setAside.has(githubId));
   }
   while (own.length > 0) {
@@ -132,12 +134,12 @@ async function save(
   return outcomes;
 }
 
-type ForeignPullRequest = FetchedPullRequest & Pick<StoredRepository, 'ignoredBecause'>;
+type UntrackedPullRequest = FetchedPullRequest & Pick<StoredRepository, 'ignoredBecause'>;
 
 /** Those whose repository the organisation does not track: it belongs to another owner, or is ignored. */
-function findForeign(organisation: Organisation, fetched: readonly FetchedPullRequest[]): ForeignPullRequest[] {
+function findUntracked(organisation: Organisation, fetched: readonly FetchedPullRequest[]): UntrackedPullRequest[] {
   const whyIgnored = createIgnore(organisation);
-  return fetched.flatMap((each): ForeignPullRequest[] => {
+  return fetched.flatMap((each): UntrackedPullRequest[] => {
     if (!belongsTo(each.repositoryOwner, organisation)) return [{ ...each, ignoredBecause: null }];
     const { repository, repositoryIsArchived: isArchived, repositoryIsFork: isFork } = each;
     const name = repository.slice(repository.indexOf('/') + 1);
@@ -151,21 +153,21 @@ function findForeign(organisation: Organisation, fetched: readonly FetchedPullRe
  *
  * @returns those, by the settings under the lock: they may have changed while GitHub answered
  */
-async function saveForeign(
+async function saveUntracked(
   executor: Executor,
   organisationId: string,
   fetched: readonly FetchedPullRequest[],
   ticket: number,
-): Promise<ForeignPullRequest[]> {
+): Promise<UntrackedPullRequest[]> {
   const organisation = await lockOrganisation(executor, organisationId, 'shared');
-  const foreign = findForeign(organisation, fetched);
+  const untracked = findUntracked(organisation, fetched);
   // Until the organisation's id is known, its login may be that of another one.
-  const known = organisation.githubId === null ? foreign.filter(each => each.ignoredBecause !== null) : foreign;
+  const known = organisation.githubId === null ? untracked.filter(each => each.ignoredBecause !== null) : untracked;
   const repositories = known.map(each => ({ ...repositoryOf(each), ignoredBecause: each.ignoredBecause }));
   await saveUntrackedRepositories(executor, organisationId, ticket, repositories);
   const unowned = known.map(each => ({ ...each, authorGithubId: null }));
   await rememberUntracked(executor, organisationId, unowned);
-  return foreign;
+  return untracked;
 }
 
 /** What is to be saved, and all that it depends on: it is scored before its transaction begins, which may take seconds. */

@@ -5,8 +5,8 @@ import { code, markdownTable } from '../text/markdown.ts';
 import { counted, formatInteger, signed } from '../text/number-formats.ts';
 import { right } from '../text/terminal.ts';
 
-/** Reviewers who get points. */
-const maxReviewers = 20;
+/** Of those who get points. */
+const maxShownReviewers = 20;
 
 /** Entries that do not count yet; each may have several conditions. */
 const maxMissing = 50;
@@ -67,9 +67,9 @@ function showReviews(reviewScores: string | null): string[] {
     reviewer === null || score === 0 ? [] : [`${code(reviewer)} ${signed(score)}`],
   );
   if (paid.length === 0) return [];
-  const rest = paid.length - maxReviewers;
+  const rest = paid.length - maxShownReviewers;
   const others = rest > 0 ? [`and ${counted(rest, 'other', 'others')}`] : [];
-  return ['', `For reviews: ${[...paid.slice(0, maxReviewers), ...others].join(', ')}`];
+  return ['', `For reviews: ${[...paid.slice(0, maxShownReviewers), ...others].join(', ')}`];
 }
 
 /** The entries that do not count yet. */

@@ -361,10 +361,7 @@ test.each([
   ['hours_to_review < 0', '`hours_to_review < 0` can never be true, whatever `hours_to_review` is'],
   ['verdict > "d"', '`verdict > "d"` can never be true, whatever `verdict` is'],
   ['reviewer == "@ada"', '`reviewer == "@ada"`: logins have no `@` here; leave it out'],
-  [
-    'reviewer == author',
-    '`reviewer == author` can never be true: what authors say of their own pull request is no review',
-  ],
+  ['reviewer == author', '`reviewer == author` can never be true: authors do not review their own pull requests'],
   [
     'reviewer == ""',
     '`reviewer == ""` can never be true: `reviewer` is absent if the reviewer is not a member; write `!known(reviewer)`',

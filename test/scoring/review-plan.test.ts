@@ -103,7 +103,7 @@ test('two who approve each other gain what the pull request gains by it, too', (
   const rules = ['verdict == "approved" ? 5 : 0', 'approvals > 0'] as const;
   expect(wayOf('mutual_approval', rules, facts)).toEqual({ share: 1, gain: 6, rules: ['Review', 'Opened'] });
   expect(wayOf('rubber_stamp', rules, facts)).toEqual({ share: 1, gain: 5, rules: ['Review'] });
-  // What it has anyway is no gain.
+  // The points that it has anyway are not a gain.
   expect(wayOf('mutual_approval', [rules[0], 'true'], facts)).toMatchObject({ gain: 5, rules: ['Review'] });
 });
 

@@ -110,8 +110,8 @@ const Compared = {
   scores: closedObject({ before: Scores, after: Scores }),
   histogram: Type.Array(
     closedObject({
-      from: Nullable(Type.Integer(), 'Scores from this one on count here; null if there is no limit'),
-      to: Nullable(Type.Integer(), 'Scores from this one on do not count here; null if there is no limit'),
+      from: Nullable(Type.Integer(), 'Lowest score that counts here; null if there is none'),
+      to: Nullable(Type.Integer(), 'Lowest score that is too high to count here; null if there is none'),
       before: Count('How many pull requests have such a score'),
       after: Count('How many would have such a score'),
     }),

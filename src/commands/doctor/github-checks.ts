@@ -5,7 +5,7 @@ import type { IdentifiedOrganisation, Organisation } from '../../database/organi
 import { type Github, maxPageSize } from '../../github/github.ts';
 import { permissionTitles, readPermissions } from '../../github/permissions.ts';
 import type { CredentialFacts, GithubInspection } from '../../github/rest.ts';
-import { sortOut } from '../../sync/ignore-repositories.ts';
+import { separateIgnored } from '../../sync/ignore-repositories.ts';
 import { credentialOf } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
@@ -186,7 +186,7 @@ export async function tryPullRequests(call: Call, organisation: IdentifiedOrgani
   const { items, totalCount } = await call(github =>
     github.pageRepositories(organisation, { after: null, pageSize: maxPageSize }),
   );
-  const [latest] = sortOut(organisation, items)
+  const [latest] = separateIgnored(organisation, items)
     .tracked.filter(({ pullRequests }) => pullRequests > 0)
     .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
   if (latest === undefined) return { repositories: totalCount, latest };

@@ -133,7 +133,7 @@ function mistakeInComparison(part: TypedExpression, shown: string): string | und
   const isOf = (one: SourceName, other: SourceName) =>
     (isFact(left, one) && isFact(right, other)) || (isFact(left, other) && isFact(right, one));
   if (part.operator === '==' && isOf('author', 'reviewer')) {
-    return `${shown} can never be true: what authors say of their own pull request is no review`;
+    return `${shown} can never be true: authors do not review their own pull requests`;
   }
   const times = [...factsRead(part.parts)].filter(name => name.endsWith('_at'));
   const milliseconds = part.parts.map(constantOf).find(value => typeof value === 'number' && value >= minMilliseconds);
