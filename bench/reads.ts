@@ -28,13 +28,6 @@ export async function measureReads(): Promise<Row[]> {
     const passed = Math.min(750_000, pullRequests - 100);
     const deep = `?cursor=${await cursorOf(server.url, organisationId, passed)}`;
 
-    await withClient(server.url, client =>
-      client.query(
-        `insert into content_versions values ($1, gen_random_uuid(), gen_random_uuid())
-          on conflict (organisation_id) do update set version = excluded.version`,
-        [organisationId],
-      ),
-    );
     const [{ id }] = (
       await withClient(server.url, client =>
         client.query<{ id: string }>('select id from pull_requests where organisation_id = $1 limit 1', [

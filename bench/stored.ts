@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase, type Database } from '../src/database/client.ts';
+import { renewContentVersion } from '../src/database/content-versions.ts';
 import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { applyRuleset } from '../src/database/rules.ts';
@@ -23,9 +24,10 @@ export async function joinStored() {
   const token = user ? await createToken({ database }, user, scopes) : await fill(database, scopes);
   const organisationId = (user ?? (await database.executor.select().from(users))[0])?.organisationId ?? '';
   // A run that was broken off leaves its rules and its work.
-  await database.transaction(executor =>
-    applyRuleset(executor, organisationId, { definitions: [], reviews: [], rules: [], source: '' }),
-  );
+  await database.transaction(async executor => {
+    await applyRuleset(executor, organisationId, { definitions: [], reviews: [], rules: [], source: '' });
+    await renewContentVersion(executor, organisationId);
+  });
   await database.close();
   await withClient(url, client => client.query('delete from rescore_ranges'));
   return { url, leave: () => server.leave(), organisationId, token };

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
+import { LRUCache } from 'lru-cache';
+import type { Database } from '../../database/client.ts';
 import { type Change as ChangeRow, readChanges } from '../../database/feed.ts';
 import { cursorExpired } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
@@ -48,8 +50,22 @@ const cursorColumns = Type.Object({
   list: Type.String(),
 });
 
+/*
+ * A client that starts lists all pull requests, page after page. So the next page is built while the client reads this one:
+ * twice as many rows a second. The key has the content version, which is read with the token, so the page is never older
+ * than its request: see `createPageCache`. Once the listing is over, pages are built when they are asked for: what has been
+ * committed may become readable later, without another version.
+ */
+
+/** Each has up to a megabyte. */
+const maxPagesAhead = 16;
+
+/** Longer than a client reads a page. */
+const maxAgeAheadMs = 5_000;
+
 export const changeRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
+  const pagesAhead = new LRUCache<string, Promise<Page | undefined>>({ max: maxPagesAhead, ttl: maxAgeAheadMs });
 
   app.get(
     '/changes',
@@ -69,45 +85,74 @@ export const changeRoutes: FastifyPluginAsyncTypebox = async app => {
       },
     },
     async (request, reply) => {
-      const { organisationId } = request.caller;
-      const { cursor, per_page: perPage = 15 } = request.query;
-      const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
-      const found = await readChanges(
-        database,
-        organisationId,
-        cursor === undefined ? undefined : locate(cursor, list),
-        perPage,
-      );
-      if (found === undefined) {
-        throw cursorExpired(
-          'Changes after this cursor may be missing here.',
-          'Start again without a cursor, and drop what does not come again.',
-          { parameter: 'cursor' },
+      const { organisationId, contentVersion } = request.caller;
+      const { cursor, per_page: perPage } = request.query;
+      const source = { database, organisationId, base: versionUrl(request), perPage };
+      const keyOf = (of: string | undefined) => JSON.stringify([contentVersion, source.base, perPage, of]);
+      const page = (await pagesAhead.get(keyOf(cursor))) ?? (await buildPage(source, cursor));
+      if (page.isListing && contentVersion !== null) {
+        const next = buildPage(source, page.next).then(ahead => (ahead.isListing ? ahead : undefined));
+        pagesAhead.set(
+          keyOf(page.next),
+          next.catch(() => undefined),
         );
       }
-      const { transaction, fromId, recordedAt, id, listedId } = found.position;
-      const place = {
-        transaction,
-        from: formatId('pr', fromId),
-        recorded_at: recordedAt,
-        id: formatId('pr', id),
-        ...(listedId !== undefined && { listed: formatId('pr', listedId) }),
-        database: found.database,
-        list,
-      };
-      const next = formatCursor(place, 'next');
-      const base = versionUrl(request);
-      const path = `${base}/changes`;
-      const perPageText = request.query.per_page === undefined ? '' : `per_page=${perPage}&`;
-      const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: null };
-      const links = { first: null, last: null, prev: null, next: `${path}?${perPageText}cursor=${next}` };
-      const items = itemsOf(found.changes, change => represent(change, base));
-      const page = bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
-      // Not kept in memory: what has been committed may become readable later, without another change.
-      return sendTagged(request, reply, page);
+      return sendTagged(request, reply, page.bytes);
     },
   );
 };
+
+interface Page {
+  bytes: Buffer;
+  /** The cursor after it. */
+  next: string;
+  /** It is one of all pull requests, before what has changed since. */
+  isListing: boolean;
+}
+
+/** Of whose changes a page is built, and how. `perPage` is undefined if the client does not say it. */
+interface Source {
+  database: Database;
+  organisationId: string;
+  base: string;
+  perPage: number | undefined;
+}
+
+/** @throws ServiceError `bad_request`, `cursor_expired` */
+async function buildPage(
+  { database, organisationId, base, perPage }: Source,
+  cursor: string | undefined,
+): Promise<Page> {
+  const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
+  const known = cursor === undefined ? undefined : locate(cursor, list);
+  const limit = perPage ?? 15;
+  const found = await readChanges(database, organisationId, known, limit);
+  if (found === undefined) {
+    throw cursorExpired(
+      'Changes after this cursor may be missing here.',
+      'Start again without a cursor, and drop what does not come again.',
+      { parameter: 'cursor' },
+    );
+  }
+  const { transaction, fromId, recordedAt, id, listedId } = found.position;
+  const place = {
+    transaction,
+    from: formatId('pr', fromId),
+    recorded_at: recordedAt,
+    id: formatId('pr', id),
+    ...(listedId !== undefined && { listed: formatId('pr', listedId) }),
+    database: found.database,
+    list,
+  };
+  const next = formatCursor(place, 'next');
+  const path = `${base}/changes`;
+  const perPageText = perPage === undefined ? '' : `per_page=${perPage}&`;
+  const meta = { path, per_page: limit, next_cursor: next, prev_cursor: null };
+  const links = { first: null, last: null, prev: null, next: `${path}?${perPageText}cursor=${next}` };
+  const items = itemsOf(found.changes, change => represent(change, base));
+  const bytes = bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
+  return { bytes, next, isListing: listedId !== undefined };
+}
 
 /** @throws ServiceError `bad_request` */
 function locate(text: string, wantedList: string) {

@@ -1,4 +1,7 @@
+import { eq } from 'drizzle-orm';
 import { expect, test } from 'vitest';
+import { renewContentVersion } from '../../../src/database/content-versions.ts';
+import { pullRequests } from '../../../src/database/schema.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import type { PullRequestBody } from '../../support/client.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
@@ -107,4 +110,20 @@ test('following changes needs the scope read', async () => {
   const tenant = await newTenant();
   const token = await createToken(service, tenant.user, ['sync']);
   expect((await client.get(feed, token)).status).toBe(403);
+});
+
+test('a listing shows what has changed between two of its pages', async () => {
+  const tenant = await newTenant();
+  await insert(tenant, 4);
+  await waitUntilSettled(database);
+  let url = `${feed}?per_page=1`;
+  for (const title of ['First', 'Second', 'Third', 'Fourth']) {
+    await database.transaction(async executor => {
+      await executor.update(pullRequests).set({ title }).where(eq(pullRequests.organisationId, tenant.organisation.id));
+      await renewContentVersion(executor, tenant.organisation.id);
+    });
+    const { data, links } = await read(tenant, url);
+    expect(data).toMatchObject([{ pull_request: { title } }]);
+    url = links.next;
+  }
 });
