@@ -34,7 +34,7 @@ const Member = namedObject('Member', { ...memberFields, links: MemberLinks });
 const representPullRequest: RepresentPullRequest<SharedRow> = (row, base) =>
   `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
 
-const represent: RepresentMember = (row, base) => ({ ...representMember(row), links: memberLinks(row, base) });
+const represent: RepresentMember = (row, base) => representMember(row, { links: memberLinks(row, base) });
 
 /** As the interface specification has it. */
 export const version202504: Version = {

@@ -12,9 +12,9 @@ export const Member = namedObject('Member', {
   links: MemberLinks,
 });
 
-export const represent: RepresentMember = (row, base) => ({
-  ...representMember(row),
-  login: row.login,
-  left_at: row.leftAt === null ? null : Number(row.leftAt),
-  links: memberLinks(row, base),
-});
+export const represent: RepresentMember = (row, base) =>
+  representMember(row, {
+    login: row.login,
+    left_at: row.leftAt === null ? null : Number(row.leftAt),
+    links: memberLinks(row, base),
+  });
