@@ -10,6 +10,7 @@ import { measureGithubRequests } from './github.ts';
 import { measureGithubAsItIs } from './github-as-it-is.ts';
 import { measureIngest } from './ingest.ts';
 import { measureLists } from './lists.ts';
+import { measurePage } from './page.ts';
 import { measurePlan } from './plan.ts';
 import { measureReads } from './reads.ts';
 import { measureReplicas } from './replicas.ts';
@@ -22,6 +23,7 @@ const benchmarks: Record<string, () => Promise<Row[]>> = {
   reads: measureReads,
   filters: measureFilters,
   lists: measureLists,
+  page: measurePage,
   changes: measureChanges,
   replicas: measureReplicas,
   ingest: measureIngest,
