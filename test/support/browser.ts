@@ -34,6 +34,13 @@ export async function violationsOf(page: Page): Promise<[rule: string, html: str
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }): [string, string] => [id, html]));
 }
 
+/** How many charts of a page show no bar in the colour of the first series. */
+export const chartsWithoutBars = (page: Page) =>
+  page.evaluate<number>(`[...document.querySelectorAll('canvas')].filter(canvas => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return !data.some((red, at) => at % 4 === 0 && red === 0x3b && data[at + 1] === 0x7a && data[at + 2] === 0xe6);
+  }).length`);
+
 export const goTo = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
 
 /**

@@ -3,7 +3,7 @@ import type { BrowserContextOptions, Dialog } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -64,6 +64,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     for (const [view, text] of Object.entries(views)) {
       await goTo(page, view);
       await page.getByText(text).first().waitFor();
+      expect([view, await chartsWithoutBars(page)]).toEqual([view, 0]);
       expect([view, await violationsOf(page)]).toEqual([view, []]);
       const seen = "[document.documentElement.scrollWidth - innerWidth, 'wasAttacked' in window]";
       expect([view, await page.evaluate(seen)]).toEqual([view, [0, false]]);

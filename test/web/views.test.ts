@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -64,9 +64,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
       await goTo(page, view);
       await page.getByText(text).first().waitFor();
       await page.getByText('Loading…').first().waitFor({ state: 'hidden' });
-      const blank = `[...document.querySelectorAll('canvas')].filter(canvas =>
-        canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.every(value => value === 0))`;
-      expect([view, await page.evaluate(`${blank}.length`)]).toEqual([view, 0]);
+      expect([view, await chartsWithoutBars(page)]).toEqual([view, 0]);
       expect([view, await violationsOf(page)]).toEqual([view, []]);
       const seen = "['wasAttacked' in window, document.documentElement.scrollWidth - innerWidth]";
       expect([view, await page.evaluate(seen), problems]).toEqual([view, [false, 0], []]);
