@@ -90,7 +90,7 @@ const formula = /^(?=[\s=+\-@＝＋－＠])|;(?=[\s"]*[=+\-@＝＋－＠])/g;
 const csvCell = (value: string | number | boolean | undefined): string =>
   typeof value === 'string' ? `"${plain(value).replace(formula, "$&'").replaceAll('"', '""')}"` : String(value);
 
-/** With `byRule` a line for each rule of each member or repository. */
+/** With `byRule` a line for each rule of each member or repository, or one without a rule if none gave or took points. */
 function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: StandingsOptions): string {
   const membership = of === 'members' ? (['login', 'left'] as const) : [];
   const columns = ['rank', 'id', 'name', ...membership, 'pull_requests', 'score', 'mean'] as const;
@@ -101,7 +101,8 @@ function standingsCsv({ of, standings }: StandingsDocument, { byRule = false }: 
     const laterCells = laterColumns.map(column => csvCell(row[column] ?? ''));
     const ofRule = ({ name, score, share }: (typeof rules)[number]) =>
       [name, score, roundToHundredths(share)].map(csvCell);
-    return byRule ? rules.map(rule => [...cells, ...ofRule(rule), ...laterCells]) : [[...cells, ...laterCells]];
+    const ofRules = rules.length === 0 ? [['', '', '']] : rules.map(ofRule);
+    return (byRule ? ofRules : [[]]).map(cellsOfRule => [...cells, ...cellsOfRule, ...laterCells]);
   });
   const headings = [...columns, ...(byRule ? ['rule', 'rule_score', 'rule_share'] : []), ...laterColumns];
   return [headings, ...rows].map(cells => cells.join(',')).join('\n');

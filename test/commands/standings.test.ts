@@ -365,13 +365,17 @@ describe('--by-rule', () => {
       { by: 'ada', lines: 8 },
       { by: 'ada', lines: 1 },
     ];
-    const { login } = await newOrganisation({ ada: 'Ada' }, added, { rules: path });
+    const withoutPoints = { by: 'bob', lines: 0 };
+    const { login } = await newOrganisation({ ada: 'Ada', bob: 'Bob' }, [...added, withoutPoints], { rules: path });
     const byRule = [
       { name: 'Lines', score: 10, share: 10 / 13 },
       { name: '=Large', score: -3, share: -3 / 13 },
     ];
     const { standings: stored } = await standingsJson(login);
-    expect(stored).toMatchObject([{ score: 7, mean: 3.5, rules: byRule }]);
+    expect(stored).toMatchObject([
+      { score: 7, mean: 3.5, rules: byRule },
+      { score: 0, rules: [] },
+    ]);
     expect((await standingsJson(login, '--rules', path)).standings).toEqual(stored);
     expect((await standings(login, '--by-rule')).stdout).toContain(`
 RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
@@ -385,6 +389,7 @@ RANK  MEMBER    LOGIN  PULL REQUESTS  TOTAL  MEAN OR SHARE
     ).toBe(`rank,id,name,login,left,pull_requests,score,mean,rule,rule_score,rule_share,reviews,review_score,total
 1,"ID","Ada","ada",false,2,7,3.5,"Lines",10,0.77,0,0,7
 1,"ID","Ada","ada",false,2,7,3.5,"'=Large",-3,-0.23,0,0,7
+2,"ID","Bob","bob",false,1,0,0,,,,0,0,0
 `);
   });
 });
