@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { connect, createMirror, follow } from '../demo/client.ts';
 import { startGithub } from '../test/support/github/server.ts';
 import { joinEmptied, withClient } from './database.ts';
-import { environmentOf, secret, startProcess } from './processes.ts';
+import { environmentOf, secret, startProcess, startReader } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -72,13 +72,7 @@ async function measureFollowing(): Promise<Row> {
 /** The feed of changes from its beginning, a page after the other, against the same rows by hand, as many at once. */
 async function measureReading(): Promise<Row> {
   const server = await joinStored();
-  const service = await startProcess(['dist/main.js', 'serve'], {
-    DATABASE_URL: server.url,
-    PORT: '0',
-    RATE_LIMIT: '0',
-    WORKER: 'false',
-    LOG_LEVEL: 'error',
-  });
+  const service = await startReader(server.url);
   try {
     const seconds = async (read: () => Promise<number>) => {
       const begin = performance.now();

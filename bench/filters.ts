@@ -1,7 +1,6 @@
 import { formatId } from '../src/ids.ts';
 import { withClient } from './database.ts';
-import { startProcess } from './processes.ts';
-import { serveOptions } from './reads.ts';
+import { startReader } from './processes.ts';
 import type { Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -26,7 +25,7 @@ function createRandom(seed: number) {
 /** A page of pull requests under random filters: one by one, since each must be fast by itself. */
 export async function measureFilters(): Promise<Row[]> {
   const server = await joinStored();
-  const service = await startProcess(...serveOptions(server.url));
+  const service = await startReader(server.url);
   try {
     const [repositories, members] = await withClient(server.url, async client => [
       (await client.query('select name from repositories order by github_id')).rows.map(({ name }) => String(name)),

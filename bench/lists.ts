@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { applyRuleset } from '../src/database/rules.ts';
 import { withClient } from './database.ts';
-import { startProcess } from './processes.ts';
+import { startReader } from './processes.ts';
 import type { Row } from './report.ts';
 import { joinStored } from './stored.ts';
 
@@ -44,13 +44,7 @@ export async function measureLists(): Promise<Row[]> {
     ),
   );
   const rows = async (path: string, what: string) => {
-    const service = await startProcess(['dist/main.js', 'serve'], {
-      DATABASE_URL: server.url,
-      PORT: '0',
-      RATE_LIMIT: '0',
-      WORKER: 'false',
-      LOG_LEVEL: 'error',
-    });
+    const service = await startReader(server.url);
     const origin = `http://127.0.0.1:${service.port}/2025-04`;
     const headers = { authorization: `Bearer ${server.token}` };
     // Each address is new, so that no page comes from memory.

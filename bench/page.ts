@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { startProcess } from './processes.ts';
+import { startReader } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -16,13 +16,7 @@ const maxDroppedShare = 0.01;
 /** What somebody sees who opens the page of a large organisation, and scrolls. */
 export async function measurePage(): Promise<Row[]> {
   const server = await joinStored();
-  const service = await startProcess(['dist/main.js', 'serve'], {
-    DATABASE_URL: server.url,
-    PORT: '0',
-    RATE_LIMIT: '0',
-    WORKER: 'false',
-    LOG_LEVEL: 'error',
-  });
+  const service = await startReader(server.url);
   const browser = await chromium.launch({
     executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
     args: ['--no-sandbox', '--disable-gpu', '--in-process-gpu'],

@@ -10,8 +10,7 @@ import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
 import type { FactName } from '../src/scoring/facts.ts';
 import { withClient } from './database.ts';
-import { startProcess } from './processes.ts';
-import { serveOptions } from './reads.ts';
+import { startReader } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -98,7 +97,7 @@ const maxP99 = 50;
 
 /** Pages at a steady rate while the same service makes plans over HTTP, one after another. */
 async function measurePagesBeside({ url, token }: { url: string; token: string }, rules: string): Promise<Row> {
-  const service = await startProcess(...serveOptions(url));
+  const service = await startReader(url);
   const address = `http://127.0.0.1:${service.port}`;
   const headers = { authorization: `Bearer ${token}` };
   const pages = (seconds: number) =>

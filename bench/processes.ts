@@ -54,3 +54,13 @@ export async function startProcess(
     },
   };
 }
+
+/** Starts a service without background work. */
+export const startReader = (databaseUrl: string): Promise<Running> =>
+  startProcess(['dist/main.js', 'serve'], {
+    DATABASE_URL: databaseUrl,
+    PORT: '0',
+    WORKER: 'false',
+    RATE_LIMIT: '0',
+    LOG_LEVEL: 'warn',
+  });

@@ -1,7 +1,7 @@
 import autocannon from 'autocannon';
 import { formatId } from '../src/ids.ts';
 import { withClient } from './database.ts';
-import { type Running, startProcess } from './processes.ts';
+import { type Running, startProcess, startReader } from './processes.ts';
 import { median, type Row } from './report.ts';
 import { joinStored, pullRequests } from './stored.ts';
 
@@ -15,15 +15,17 @@ export async function measureReads(): Promise<Row[]> {
   const { organisationId, token } = server;
   const processes: Running[] = [];
   try {
-    const start = async (...given: Parameters<typeof startProcess>) => {
-      const running = await startProcess(...given);
+    const portOf = async (starting: Promise<Running>) => {
+      const running = await starting;
       processes.push(running);
       return running.port;
     };
-    const own = await start(...serveOptions(server.url));
-    const bare = await start(['--import', 'tsx', 'bench/servers.ts', 'bare', server.url, organisationId]);
-    const fixed = await start(['--import', 'tsx', 'bench/servers.ts', 'static', server.url, organisationId]);
-    const unmodified = await start(['--import', 'tsx', 'bench/servers.ts', '304', server.url, organisationId]);
+    const startPeer = (name: string) =>
+      portOf(startProcess(['--import', 'tsx', 'bench/servers.ts', name, server.url, organisationId]));
+    const own = await portOf(startReader(server.url));
+    const bare = await startPeer('bare');
+    const fixed = await startPeer('static');
+    const unmodified = await startPeer('304');
     const address = (port: string) => `http://127.0.0.1:${port}${list}`;
     const passed = Math.min(750_000, pullRequests - 100);
     const deep = `?cursor=${await cursorOf(server.url, organisationId, passed)}`;
@@ -130,12 +132,6 @@ function neverTheSame(path: string): NonNullable<autocannon.Options['setupClient
     client.setRequests(requests);
   };
 }
-
-/** Without background work. */
-export const serveOptions = (databaseUrl: string): Parameters<typeof startProcess> => [
-  ['dist/main.js', 'serve'],
-  { DATABASE_URL: databaseUrl, PORT: '0', WORKER: 'false', RATE_LIMIT: '0', LOG_LEVEL: 'warn' },
-];
 
 /** @throws Error if a request fails */
 export async function load(

@@ -1,5 +1,5 @@
-import { type Running, startProcess } from './processes.ts';
-import { load, serveOptions } from './reads.ts';
+import { type Running, startReader } from './processes.ts';
+import { load } from './reads.ts';
 import { median, type Row } from './report.ts';
 import { joinStored } from './stored.ts';
 
@@ -14,7 +14,7 @@ export async function measureReplicas(): Promise<Row[]> {
   const replicas: Running[] = [];
   try {
     for (const _ of Array(Math.max(...counts))) {
-      replicas.push(await startProcess(...serveOptions(server.url)));
+      replicas.push(await startReader(server.url));
     }
     // The load is spread evenly, as a load balancer does.
     const measure = async (count: number, duration: number): Promise<number> => {
