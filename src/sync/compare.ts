@@ -22,12 +22,12 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/github.ts';
 import { isTransientFailure } from '../github/github-error.ts';
-import { fullName } from './choose-repositories.ts';
 import { reasonOf, settlingSeconds } from './decide.ts';
 import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
 import { listPage } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
+import { fullName } from './scope-import.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
 import { syncMembers } from './sync-members.ts';
 

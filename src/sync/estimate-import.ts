@@ -3,17 +3,17 @@ import { findImportPlaces, type ImportPlace } from '../database/repositories.ts'
 import type { Deps } from '../deps.ts';
 import { maxPageSize, maxPullRequests } from '../github/github.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
+import { identifyOrganisation } from './identify-organisation.ts';
 import {
   type ChosenRepositories,
-  chooseRepositories,
   type FailedRepository,
   fullName,
   type ImportScope,
   isContinuable,
   maxImportAgeMs,
   parseNames,
-} from './choose-repositories.ts';
-import { identifyOrganisation } from './identify-organisation.ts';
+  scopeImport,
+} from './scope-import.ts';
 import { pointsLeft } from './share-github-points.ts';
 
 /**
@@ -56,7 +56,7 @@ export async function estimateImport(
 ): Promise<ImportEstimate> {
   parseNames(unidentified.login, scope.repositories);
   const organisation = await identifyOrganisation(deps, unidentified);
-  const chosen = await chooseRepositories(deps, organisation, scope, work => work());
+  const chosen = await scopeImport(deps, organisation, scope, work => work());
   const places = isContinuable(scope)
     ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories, maxImportAgeMs)
     : undefined;

@@ -15,19 +15,19 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { GithubRepository } from '../github/organisation.ts';
+import { estimateOf, type ImportEstimate } from './estimate-import.ts';
+import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
+import { listPage } from './list-page.ts';
 import {
   type ChosenRepositories,
-  chooseRepositories,
   type FailedRepository,
   fullName,
   type ImportScope,
   isContinuable,
   maxImportAgeMs,
   parseNames,
-} from './choose-repositories.ts';
-import { estimateOf, type ImportEstimate } from './estimate-import.ts';
-import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
-import { listPage } from './list-page.ts';
+  scopeImport,
+} from './scope-import.ts';
 import { createRequestWorker } from './serve-requests.ts';
 import { requireLimits } from './share-github-points.ts';
 
@@ -109,7 +109,7 @@ export async function importPullRequests(
   // Without rules nothing can be saved.
   await getUsableVersion(executor, unidentified.id);
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
-  const chosen = await chooseRepositories(deps, organisation, options, retry);
+  const chosen = await scopeImport(deps, organisation, options, retry);
   const { repositories, ignored, ticket } = chosen;
   const places = await database.transaction(async transaction => {
     await record?.(transaction);

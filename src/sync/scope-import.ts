@@ -53,7 +53,7 @@ type Found = { ticket: number; found: GithubRepository[]; failed: ServiceError[]
 type Retry = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
 /** @param retry runs each request */
-export async function chooseRepositories(
+export async function scopeImport(
   deps: Deps,
   organisation: IdentifiedOrganisation,
   scope: ImportScope,
