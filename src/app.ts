@@ -5,7 +5,7 @@ import Fastify, { type FastifyBaseLogger } from 'fastify';
 import { version202504 } from './api/2025-04/version.ts';
 import { version202612 } from './api/2026-12/version.ts';
 import { requireHost } from './api/addresses.ts';
-import { createErrorSender, handleClientError, handleConnections, handleErrors } from './api/error-replies.ts';
+import { createErrorSender, handleClientError, handleConnections, handleErrors } from './api/error-handlers.ts';
 import { addOperationRoutes } from './api/health.ts';
 import { serveDocumentation } from './api/openapi.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';

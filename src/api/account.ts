@@ -4,7 +4,7 @@ import type { Caller } from '../database/access-tokens.ts';
 import type { Executor } from '../database/client.ts';
 import { findUserRow } from '../database/users.ts';
 import { invalidToken } from './authentication.ts';
-import { errorResponses } from './error-replies.ts';
+import { errorResponses } from './error-handlers.ts';
 import { dataOf } from './pagination.ts';
 import { representUser, User } from './users.ts';
 

@@ -4,7 +4,7 @@ import type { Database } from '../database/client.ts';
 import { findMemberRow, type MemberRow, memberExistsAnywhere } from '../database/members.ts';
 import { formatId, parseId } from '../ids.ts';
 import { unauthorized } from './authentication.ts';
-import { errorResponses, unknownId } from './error-replies.ts';
+import { errorResponses, unknownId } from './error-handlers.ts';
 import { dataOf } from './pagination.ts';
 import { closedObject } from './validation.ts';
 import { versionUrl } from './version.ts';

@@ -8,7 +8,7 @@ import { formatId, parseId } from '../ids.ts';
 import { createRefresh } from '../sync/refresh.ts';
 import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { unauthorized } from './authentication.ts';
-import { errorResponses, unknownId } from './error-replies.ts';
+import { errorResponses, unknownId } from './error-handlers.ts';
 import { bytesOf, dataOf, jsonBytes } from './pagination.ts';
 import { closedObject, namedObject, stringEnum } from './validation.ts';
 import { versionUrl } from './version.ts';

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { beforeAllUsers, readUserPage, type UserPageRow } from '../database/users.ts';
 import { formatId, parseId } from '../ids.ts';
-import { errorResponses } from './error-replies.ts';
+import { errorResponses } from './error-handlers.ts';
 import { notModified, sendTagged } from './page-cache.ts';
 import { PageQuery, pageOf, paginate } from './pagination.ts';
 import { namedObject } from './validation.ts';

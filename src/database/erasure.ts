@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, like, type SQL, sql } from 'drizzle-orm';
-import { recordChanges } from './changes.ts';
+import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { addErased, finishErased, readErased } from './erased-people.ts';

@@ -1,7 +1,7 @@
 import { asc, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
-import { recordChanges } from './changes.ts';
+import { recordChanges } from './change-log.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';

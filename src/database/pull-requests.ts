@@ -1,6 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { recordChanges } from './changes.ts';
+import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
 import { createExistsAnywhere, lockOrganisation } from './organisations.ts';
 import { deletedPullRequests, pullRequests, repositories, scoreChanges } from './schema.ts';

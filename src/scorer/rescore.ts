@@ -1,4 +1,4 @@
-import { recordChangedRange } from '../database/changes.ts';
+import { recordChangedRange } from '../database/change-log.ts';
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';

@@ -2,7 +2,7 @@
 export default {
   mutate: [
     'src/scoring/**/*.ts',
-    'src/api/{error-replies,pagination}.ts',
+    'src/api/{error-handlers,pagination}.ts',
     'src/github/{decode,further-pages,github-error,organisation,pages,pull-request,reply-entries}.ts',
     'src/sync/decide.ts',
     'src/config.ts',

@@ -11,7 +11,7 @@ import {
   type SharedRow,
 } from '../../database/pull-request-pages.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams, type RepresentMember } from '../members.ts';
 import { notModified } from '../page-cache.ts';
 import { dataOf, PageQuery, pageOf, paginate, sendList } from '../pagination.ts';

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { dataOf, sendList } from '../pagination.ts';
 
 export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {

@@ -7,7 +7,7 @@ import { getRuleset } from '../../database/rules.ts';
 import { listDeliveries } from '../../database/webhook-deliveries.ts';
 import { representFailure, representHealth } from '../../reports/health.ts';
 import { unixSeconds } from '../../text/times.ts';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { dataOf } from '../pagination.ts';
 import { closedObject, Nullable, namedObject } from '../validation.ts';
 

@@ -8,7 +8,7 @@ import { findRepositoryIds, readFilteredPage } from '../../database/pull-request
 import { beforeAllPullRequests, isWhole, type PullRequestRow, type Sort } from '../../database/pull-request-pages.ts';
 import { findPullRequestRow } from '../../database/pull-requests.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from '../pagination.ts';

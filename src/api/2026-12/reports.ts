@@ -7,7 +7,7 @@ import { formatId, parseId } from '../../ids.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
 import { parsePeriod } from '../../reports/period.ts';
 import { readStandings, readWeeks } from '../../reports/standings.ts';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { dataOf } from '../pagination.ts';

@@ -15,7 +15,7 @@ import { checkFile, maxFileBytes } from '../../reports/rules-file.ts';
 import { evaluatedLogic } from '../../scoring/ruleset.ts';
 import { unixSeconds } from '../../text/times.ts';
 import { invalidToken } from '../authentication.ts';
-import { errorResponses } from '../error-replies.ts';
+import { errorResponses } from '../error-handlers.ts';
 import { isUnchanged, notModified, sendTagged } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
 import { ruleFields } from '../rules.ts';

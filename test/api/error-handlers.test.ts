@@ -9,7 +9,7 @@ import {
   handleConnections,
   handleErrors,
   unknownId,
-} from '../../src/api/error-replies.ts';
+} from '../../src/api/error-handlers.ts';
 import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
 
 interface LogLine {

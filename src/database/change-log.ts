@@ -3,7 +3,7 @@ import type { Executor } from './client.ts';
 import { changes } from './schema.ts';
 
 /*
- * What `feed.ts` reads. A transaction that changes what clients see of pull requests writes entries here, and its id into
+ * What `change-feed.ts` reads. A transaction that changes what clients see of pull requests writes entries here, and its id into
  * the `changed_by` of these pull requests.
  */
 
