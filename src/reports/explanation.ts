@@ -11,13 +11,7 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
-import {
-  type ExplainedRule,
-  type ExplainedRules,
-  type Explanation,
-  explainScore,
-  listWaiting,
-} from '../scoring/explain/explain.ts';
+import { type ExplainedRule, type ExplainedRules, explainScore, listWaiting } from '../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../scoring/explain/parts.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
@@ -123,12 +117,8 @@ export async function readExplanation(
   const { pullRequest, repository, repositoryLeftAt, repositoryIgnoredBecause, organisation, isOutdated, changes } =
     stored;
   const facts = factsOf(recordOf(pullRequest, repository));
-  async function explain(version: number): Promise<Explanation> {
-    const input = { organisationId: organisation.id, version, facts: [facts] };
-    const [explanation] = await scorer.run('explain', input, { signal });
-    if (explanation === undefined) throw new Error('a pull request without an explanation');
-    return explanation;
-  }
+  const explain = (version: number) =>
+    scorer.run('explain', { organisationId: organisation.id, version, facts }, { signal });
   const inForce = organisation.rulesetVersion;
   // The one in force, or the score's own if the score is out of date.
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;

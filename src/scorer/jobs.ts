@@ -2,7 +2,7 @@
  * What a scorer does: functions of plain data, which come and go between processes as JSON. Whatever a user wrote as a
  * rule is parsed, checked, compiled and evaluated here and nowhere else in a service.
  */
-import { createExplainer, type Explanation } from '../scoring/explain/explain.ts';
+import { createExplainer, type Explanation, listWaiting, type WaitingEntry } from '../scoring/explain/explain.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
@@ -28,16 +28,39 @@ async function score(work: Work, { organisationId, version, facts }: VersionedFa
   return scores;
 }
 
-/** Explains scores. @returns in their order */
-async function explain(work: Work, { organisationId, version, facts }: VersionedFacts): Promise<Explanation[]> {
+/** A pull request, and the version of the rules to explain. */
+interface Explained {
+  organisationId: string;
+  version: number;
+  facts: Facts;
+}
+
+/** Explains one score. By a thousand entries, an explanation has twenty megabytes. */
+async function explain(work: Work, { organisationId, version, facts }: Explained): Promise<Explanation> {
   const ruleset = await work.rulesets.read(work, organisationId, version);
-  const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
-  const explanations: Explanation[] = [];
+  return createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }))(facts);
+}
+
+/**
+ * Finds what would still change scores.
+ *
+ * @param input.limit of entries for each
+ * @returns in their order; `count` includes entries past the limit
+ */
+async function findWaiting(
+  work: Work,
+  { organisationId, version, facts, limit }: VersionedFacts & { limit: number },
+): Promise<{ entries: WaitingEntry[]; count: number }[]> {
+  const ruleset = await work.rulesets.read(work, organisationId, version);
+  const onEntry = (rule: string, entry: number) => work.alive({ version, rule, entry });
+  const explainPullRequest = createExplainer({ ...ruleset, reviews: [] }, onEntry);
+  const found: { entries: WaitingEntry[]; count: number }[] = [];
   for (const each of facts) {
     await work.turn();
-    explanations.push(explainPullRequest(each));
+    const all = listWaiting(explainPullRequest(each));
+    found.push({ entries: all.slice(0, limit), count: all.length });
   }
-  return explanations;
+  return found;
 }
 
 /** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
@@ -45,7 +68,7 @@ async function check(work: Work, { file }: { organisationId: string; file: strin
   return checkRulesFile(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
 }
 
-const table = { score, explain, rescore, check, plan, audit };
+const table = { score, explain, findWaiting, rescore, check, plan, audit };
 
 export type JobKind = keyof typeof table;
 export type InputOf<Kind extends JobKind> = Parameters<(typeof table)[Kind]>[1];
@@ -58,6 +81,7 @@ export const jobs: Jobs = table;
 export const priorities: Readonly<Record<JobKind, number>> = {
   score: 0,
   explain: 1,
+  findWaiting: 1,
   rescore: 2,
   check: 3,
   plan: 4,

@@ -19,7 +19,7 @@ import { factsOf } from '../scoring/facts.ts';
 import { nextTry, reasonOf } from './decide.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub } from './share-github-points.ts';
-import { checkRunSummary, checkRunTitle } from './write-check-run.ts';
+import { checkRunSummary, checkRunTitle, maxShownEntries } from './write-check-run.ts';
 
 /** Between two check runs of one pull request. */
 const minSeconds = 60;
@@ -126,7 +126,7 @@ interface Written {
 
 const isShown = ({ hash, isFinal }: Written) => ({ shownHash: hash, isFinal });
 
-/** Explains the scores by the rules in force. */
+/** What GitHub is to show of the scores, by the rules in force. */
 async function write(
   { scorer }: Deps,
   { id, rulesetVersion }: Organisation,
@@ -135,22 +135,20 @@ async function write(
   // For rules that came into force since the organisation was read there is the next turn.
   const scored = all.filter(({ pullRequest }) => pullRequest.rulesetVersion <= rulesetVersion);
   const facts = scored.map(({ pullRequest, repository }) => factsOf(recordOf(pullRequest, repository)));
-  const explanations = await scorer.run('explain', { organisationId: id, version: rulesetVersion, facts });
-  return scored.flatMap((shown, index) => {
+  const input = { organisationId: id, version: rulesetVersion, facts, limit: maxShownEntries };
+  const waiting = await scorer.run('findWaiting', input);
+  return scored.map((shown, index): Written => {
     const { pullRequest, repositoryNodeId, formerScore } = shown;
-    // A score keeps the version that gave it: another one alone makes no new check run.
-    const { state, score, scoreBreakdown: breakdown, reviewScores, headSha, rulesetVersion: scoredBy } = pullRequest;
-    const explanation = explanations[index];
-    if (explanation === undefined) return [];
+    const { state, score, headSha } = pullRequest;
     const run: CheckRun = {
       repositoryNodeId,
       headSha,
       externalId: formatId('pr', pullRequest.id),
       title: checkRunTitle(score, formerScore),
-      summary: checkRunSummary({ score, breakdown, reviewScores, state, rulesetVersion: scoredBy, explanation }),
+      summary: checkRunSummary(pullRequest, waiting[index] ?? { entries: [], count: 0 }),
     };
     const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
-    return [{ shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion }];
+    return { shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion };
   });
 }
 

@@ -28,7 +28,7 @@ import type { FetchedPullRequest } from '../github/pull-request.ts';
 import type { FetchResult } from '../github/reply-entries.ts';
 import { formatId } from '../ids.ts';
 import type { PullRequestRecord, Reviewer } from '../pull-request.ts';
-import { factsOf } from '../scoring/facts.ts';
+import { type Facts, factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import type { Answer, Failure } from './decide.ts';
 import { createIgnore } from './ignore-repositories.ts';
@@ -214,13 +214,34 @@ async function drawUp(
   const known = await readKnown(executor, organisationId, fetched);
   const final = finalise(fetched, known, ticket);
   const facts = final.map(each => factsOf(each));
-  const scores = facts.length === 0 ? [] : await scorer.run('score', { organisationId, version, facts });
+  const scores: Score[] = [];
+  for (const some of splitByReviews(facts)) {
+    scores.push(...(await scorer.run('score', { organisationId, version, facts: some })));
+  }
   return {
     rulesetVersion: version,
     lock: renamesAny(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
     fetched,
     final: new Map(final.map((each, index) => [each.githubId, { ...each, ...(scores[index] as Score) }])),
   };
+}
+
+/** Reviews that one job scores: each may have 8 KB of breakdown. */
+const maxReviewsInJob = 2_000;
+
+/** One list, unless they have very many reviews. */
+function splitByReviews(facts: readonly Facts[]): Facts[][] {
+  const lists: Facts[][] = [];
+  let reviews = Number.POSITIVE_INFINITY;
+  for (const each of facts) {
+    reviews += each.given_reviews?.length ?? 0;
+    if (reviews > maxReviewsInJob) {
+      lists.push([]);
+      reviews = each.given_reviews?.length ?? 0;
+    }
+    lists.at(-1)?.push(each);
+  }
+  return lists;
 }
 
 /** As they are saved: without people whose data was erased, and with the name that the repository will have. */

@@ -1,6 +1,7 @@
 /** What a check run on GitHub says about a score: its title, and its summary in Markdown. */
+import type { Shown } from '../database/check-runs.ts';
 import { maxSummaryBytes } from '../github/check-runs.ts';
-import { type Explanation, listWaiting } from '../scoring/explain/explain.ts';
+import type { WaitingEntry } from '../scoring/explain/explain.ts';
 import { code, markdownTable } from '../text/markdown.ts';
 import { counted, formatInteger, signed } from '../text/number-formats.ts';
 import { right } from '../text/terminal.ts';
@@ -9,18 +10,7 @@ import { right } from '../text/terminal.ts';
 const maxShownReviewers = 20;
 
 /** Entries that do not count yet; each may have several conditions. */
-const maxMissing = 50;
-
-interface ShownScore {
-  score: number;
-  /** The breakdown, as it is stored. */
-  breakdown: string;
-  /** As it is stored. */
-  reviewScores: string | null;
-  state: 'closed' | 'draft' | 'merged' | 'open';
-  rulesetVersion: number;
-  explanation: Explanation;
-}
+export const maxShownEntries = 50;
 
 /** @param formerScore before the last change; null if it has not changed */
 export function checkRunTitle(score: number, formerScore: number | null): string {
@@ -28,18 +18,25 @@ export function checkRunTitle(score: number, formerScore: number | null): string
   return `Score ${formatInteger(score)}${change}`;
 }
 
-/** Names of rules and parts of expressions are shown as code: nothing in them becomes a link, a mention or markup. */
-export function checkRunSummary(shown: ShownScore): string {
-  const { score, breakdown, reviewScores, state, rulesetVersion, explanation } = shown;
+/**
+ * Names of rules and parts of expressions are shown as code: nothing in them becomes a link, a mention or markup.
+ * A score keeps the version that gave it: another one alone makes no new check run.
+ *
+ * @param waiting the entries that do not count yet, and how many there are
+ */
+export function checkRunSummary(
+  { score, scoreBreakdown, reviewScores, state, rulesetVersion }: Shown['pullRequest'],
+  waiting: { entries: readonly WaitingEntry[]; count: number },
+): string {
   const isOpen = state === 'open' || state === 'draft';
-  const missing = isOpen ? listMissing(explanation) : [];
-  const rest = missing.length - maxMissing;
+  const missing = isOpen ? waiting.entries.map(describeMissing) : [];
+  const rest = waiting.count - waiting.entries.length;
   const lines = [
-    ...showRules(breakdown, score),
+    ...showRules(scoreBreakdown, score),
     ...showReviews(reviewScores),
     ...(missing.length > 0 ? ['', '**What would still change it**', ''] : []),
-    ...missing.slice(0, maxMissing),
-    ...(rest > 0 ? [`- … and ${counted(rest, 'more entry', 'more entries')}`] : []),
+    ...missing,
+    ...(isOpen && rest > 0 ? [`- … and ${counted(rest, 'more entry', 'more entries')}`] : []),
     '',
     isOpen
       ? `By version ${rulesetVersion} of the organisation's rules. This check never fails.`
@@ -72,13 +69,11 @@ function showReviews(reviewScores: string | null): string[] {
   return ['', `For reviews: ${[...paid.slice(0, maxShownReviewers), ...others].join(', ')}`];
 }
 
-/** The entries that do not count yet. */
-const listMissing = (explanation: Explanation): string[] =>
-  listWaiting(explanation).map(({ rule, entry, isOnly, potential, missing }) => {
-    const place = isOnly ? code(rule) : `${code(rule)}, entry ${entry}`;
-    const effect = potential === 0 ? 'may count' : signed(potential);
-    return `- ${place}: ${effect} once ${missing.map(code).join(' and ')}`;
-  });
+function describeMissing({ rule, entry, isOnly, potential, missing }: WaitingEntry): string {
+  const place = isOnly ? code(rule) : `${code(rule)}, entry ${entry}`;
+  const effect = potential === 0 ? 'may count' : signed(potential);
+  return `- ${place}: ${effect} once ${missing.map(code).join(' and ')}`;
+}
 
 /** Leaves out the last lines of what is too long for GitHub. */
 function withinLimit(lines: readonly string[]): string {

@@ -3,7 +3,7 @@
 import type { Facts } from '../facts.ts';
 import { type CheckedEntry, scoredReviews } from '../language/compile.ts';
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
-import { factsRead } from '../language/tree.ts';
+import { allParts, factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { type ExplainedPart, explainExpression, representPart } from './parts.ts';
@@ -137,13 +137,15 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
   const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
   const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
+  const parts = [...allParts(reviewEntries.flatMap(({ condition, value }) => [condition, value]))].length;
+  const maxReviews = Math.max(1, Math.min(maxExplainedReviews, Math.floor(maxExplainedParts / parts)));
   const explain = (checked: readonly CheckedRule[], facts: Facts) =>
     total(checked.map(rule => explainRule(rule, facts, onEntry)));
   return (facts: Facts) => {
     const reviews = reviewEntries.length === 0 ? [] : scoredReviews(facts, reviewEntries);
     return {
       ...explain(rules, facts),
-      reviews: reviews.slice(0, maxExplainedReviews).map(review => ({
+      reviews: reviews.slice(0, maxReviews).map(review => ({
         reviewer: review.reviewer,
         member: review.member,
         ...explain(rulesOfReviews, review),
@@ -152,8 +154,11 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
   };
 }
 
-/** An explanation has kilobytes for each entry, and a pull request can have 500 reviews. */
+/** A pull request can have 500 reviews. */
 const maxExplainedReviews = 50;
+
+/** Of all reviews together. Each has about 100 bytes, and definitions are written out. */
+const maxExplainedParts = 100_000;
 
 /** Explains one pull request. */
 export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => createExplainer(ruleset)(facts);
@@ -170,6 +175,8 @@ function total(explained: ReturnType<typeof explainRule>[]) {
     score: clampScore(sum),
   };
 }
+
+export type WaitingEntry = ReturnType<typeof listWaiting>[number];
 
 /** The entries that do not count yet, and the parts of their conditions that are false. */
 export const listWaiting = ({ rules }: Pick<ExplainedRules, 'rules'>) =>

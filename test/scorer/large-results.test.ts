@@ -1,0 +1,87 @@
+/** What a job returns is collected in a scorer's memory: without a bound, rules within all limits would be suspended. */
+import { expect, onTestFinished, test } from 'vitest';
+import { setChecksEnabled } from '../../src/database/check-runs.ts';
+import { getOrganisation } from '../../src/database/organisations.ts';
+import { applyRuleset } from '../../src/database/rules.ts';
+import type { JobKind, Scorer } from '../../src/scorer/jobs.ts';
+import { createScorer } from '../../src/scorer/scorer.ts';
+import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
+import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
+import { factsWith, reviewWith } from '../scoring/support.ts';
+import { appOptions, startWorld, type TenantOnGithub } from '../support/world.ts';
+import { applyReviews, rule, sync } from '../sync/support.ts';
+
+const world = await startWorld(...appOptions());
+const { service } = world;
+
+/** Six groups of eight comparisons: as many parts as an expression may have. */
+const group = Array.from({ length: 8 }, (_, index) => `size > ${index}`).join(' && ');
+const define = { d: Array.from({ length: 6 }, () => `(${group})`).join(' || ') };
+
+/** Entries whose text is short and whose explanation is long. */
+const longRules = (entries: number) =>
+  Array.from({ length: entries / 50 }, (_, index) => ({
+    name: `Long ${index}`,
+    logic: Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: '1' } })),
+  }));
+
+async function applyLong({ organisation }: TenantOnGithub, given: { rules?: number; reviews?: number }): Promise<void> {
+  const file = { define, rules: longRules(given.rules ?? 0), reviews: longRules(given.reviews ?? 0) };
+  const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
+  expect(checked.problems).toEqual([]);
+  await service.database.transaction(executor => applyRuleset(executor, organisation.id, checked));
+}
+
+/** As `serve` has it. */
+function processesOfRules(): Scorer {
+  const scorer = createScorer(service.database, service.log, { environment: {} });
+  onTestFinished(() => scorer.close());
+  return scorer;
+}
+
+const suspendedVersionOf = async ({ organisation }: TenantOnGithub) =>
+  (await getOrganisation(service.database.executor, organisation.id)).suspendedVersion;
+
+test('check runs of ten pull requests by a thousand long entries are published', async () => {
+  const home = await world.newTenant();
+  const { id } = home.organisation;
+  await applyLong(home, { rules: 1_000 });
+  const web = home.acme.repository('web');
+  await sync(service, home, ...Array.from({ length: 10 }, () => web.openPullRequest()));
+  await service.database.transaction(executor => setChecksEnabled(executor, id, true));
+  await publishCheckRuns({ ...service, scorer: processesOfRules() }, { organisationId: id });
+  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(web.checkRuns).toHaveLength(10);
+});
+
+test('a pull request with fifty reviews is explained by a hundred long entries, with some of its reviews', async () => {
+  const home = await world.newTenant();
+  await applyLong(home, { reviews: 100 });
+  const reviews = Array.from({ length: 50 }, (_, index) => reviewWith({ member: `mem_${index}` }));
+  const facts = factsWith({ size: 3, given_reviews: reviews });
+  const input = { organisationId: home.organisation.id, version: 1, facts };
+  const explanation = await processesOfRules().run('explain', input);
+  expect(explanation.reviews.length).toBeGreaterThan(0);
+  expect(explanation.reviews.length).toBeLessThan(50);
+  expect(await suspendedVersionOf(home)).toBeNull();
+});
+
+test('pull requests with hundreds of reviews are scored in several jobs', async () => {
+  const home = await world.newTenant();
+  await applyReviews(service, home, [rule('1')], []);
+  const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
+  const pullRequests = Array.from({ length: 5 }, () => home.acme.repository('web').openPullRequest());
+  for (const each of pullRequests) for (const reviewer of reviewers) each.review(reviewer, 'APPROVED');
+  const jobs: number[] = [];
+  const scorer: Scorer = {
+    ...service.scorer,
+    run(kind, input, options) {
+      if (isScore(kind, input)) jobs.push(input.facts.length);
+      return service.scorer.run(kind, input, options);
+    },
+  };
+  await sync({ ...service, scorer }, home, ...pullRequests);
+  expect(jobs).toEqual([4, 1]);
+});
+
+const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
