@@ -63,13 +63,17 @@ test('a plan for reviews counts each review, and those by nobody for rules and n
 });
 
 function wayOf(way: ReviewWay, [reviews, rules = 'false']: readonly [string, string?], facts: Facts) {
-  const ruleset = { ...rulesetOf([rule('Opened', entry(rules, '1'))]), ...reviewsOf(reviews) };
+  const ruleset = { ...rulesetOf([rule('Opened', entry(rules, '1'))]), ...reviewsOf(reviews), definitions };
   const audit = createReviewAudit(ruleset);
   audit.add('1', facts);
   const found = audit.result().ways.find(each => each.way === way);
   return { share: found?.share, gain: found?.largest_gain, rules: found?.rules.map(({ name }) => name) };
 }
 
+const definitions = [
+  { name: 'core', expression: '["ada", "cleo"]' },
+  { name: 'lead', expression: '"cleo"' },
+];
 const reviewsOf = (value: string) => ({ reviews: [rule('Review', entry('true', value))] });
 
 const work = {
@@ -90,6 +94,10 @@ test.each<[ReviewWay, value: string, gain: number]>([
   ['rubber_stamp', 'was_requested ? 0 : 5', 5],
   ['rubber_stamp', 'reviewer in ["ada", "bob", "cleo"] ? 1 : 0', 1],
   ['rubber_stamp', 'reviewer == "cleo" ? 1 : 0', 1],
+  ['rubber_stamp', 'lower(reviewer) == "cleo" ? 1 : 0', 1],
+  ['rubber_stamp', 'reviewer == lead ? 1 : 0', 1],
+  ['rubber_stamp', 'reviewer in core ? 1 : 0', 1],
+  ['rubber_stamp', 'contains(core, reviewer) ? 1 : 0', 1],
   ['rubber_stamp', 'review_decision == "APPROVED" && approvals == 1 ? 5 : 0', 10],
   ['split_review', 'reviews', 3],
   ['split_review', '2', 2],
@@ -105,6 +113,12 @@ test('two who approve each other gain what the pull request gains by it, too', (
   expect(wayOf('rubber_stamp', rules, facts)).toEqual({ share: 1, gain: 5, rules: ['Review'] });
   // The points that it has anyway are not a gain.
   expect(wayOf('mutual_approval', [rules[0], 'true'], facts)).toMatchObject({ gain: 5, rules: ['Review'] });
+});
+
+test('more comments change nothing of reviews by bots', () => {
+  const given = reviewed(work, bob, { reviewer: 'linter', reviewer_is_bot: true });
+  expect(wayOf('trivial_comments', ['reviewer_is_bot ? -5 : 0'], given)).toMatchObject({ share: 0, gain: 0 });
+  expect(wayOf('trivial_comments', ['reviewer_is_bot ? 20 : review_comments'], given)).toMatchObject({ gain: 10 });
 });
 
 test('a review without comments can be given in two', () => {

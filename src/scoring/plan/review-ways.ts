@@ -53,10 +53,9 @@ const reviewOften: Change = facts => {
 
 const commentMore: Change = facts => ({
   ...facts,
-  given_reviews: peopleIn(facts).map(review => ({
-    ...review,
-    review_comments: review.review_comments + trivialComments,
-  })),
+  given_reviews: (facts.given_reviews ?? []).map(review =>
+    review.reviewer_is_bot ? review : { ...review, review_comments: review.review_comments + trivialComments },
+  ),
 });
 
 const peopleIn = (facts: Facts) => (facts.given_reviews ?? []).filter(({ reviewer_is_bot: isBot }) => !isBot);
@@ -64,9 +63,12 @@ const peopleIn = (facts: Facts) => (facts.given_reviews ?? []).filter(({ reviewe
 /** Who reviews, as the rules name them. */
 function namesIn(trees: readonly TypedExpression[]): string[][] {
   const lists = new Map<string, string[]>();
-  for (const { kind, parts, ...part } of allParts(trees)) {
-    if (!parts.some(inner => inner.kind === 'fact' && inner.name === 'reviewer')) continue;
-    const constants = parts.flatMap(inner => (inner.kind === 'constant' ? [inner.value] : []));
+  for (const part of allParts(trees)) {
+    // A comparison, not what joins comparisons.
+    if (part.type !== 'boolean' || part.parts.some(({ type }) => type === 'boolean')) continue;
+    const inner = [...allParts(part.parts)];
+    if (!inner.some(each => each.kind === 'fact' && each.name === 'reviewer')) continue;
+    const constants = inner.flatMap(each => (each.kind === 'constant' ? each.value : []));
     const options = 'options' in part ? part.options : [];
     const names = [...constants, ...options].filter(name => typeof name === 'string');
     if (names.length > 0) lists.set(names.join('\n'), names);
