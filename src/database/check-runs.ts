@@ -216,7 +216,11 @@ export type CheckRunCounts = Awaited<ReturnType<typeof countCheckRuns>>;
 export async function countCheckRuns(executor: Executor, organisationId?: string) {
   const { rows } = await executor.execute<{ waiting: number }>(sql`
     select count(*)::int as waiting from ${candidates(organisationId)} ${joined}
-    where organisations.checks_due_at is not null and last_error is null and ${hasChanged}`);
+    where organisations.checks_due_at is not null and last_error is null and ${hasChanged}
+      and not exists (
+        select 1 from repositories where repositories.organisation_id = pull_requests.organisation_id
+          and repositories.id = pull_requests.repository_id and left_at is not null
+      )`);
   const isFailing = and(
     isNotNull(checkRuns.lastError),
     organisationId === undefined ? undefined : eq(checkRuns.organisationId, organisationId),

@@ -129,6 +129,8 @@ export async function saveRepositories(
   }
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
     await requestUntrackedByRepository(executor, organisationId);
+    // Their check runs may be out of date. With the organisation's lock, the caller saves pull requests, too, and renews it.
+    if (lockedRows === undefined) await renewContentVersion(executor, organisationId, { isVisible: false });
   }
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });
   return found;

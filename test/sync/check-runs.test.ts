@@ -8,11 +8,12 @@ import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { runJson } from '../commands/support.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, rule, stored, sync, waitUntil } from './support.ts';
+import { apply, compare, rule, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld(...appOptions());
 afterEach(() => {
@@ -455,4 +456,32 @@ describe('a failure to show a score', () => {
     expect(shownOn(good)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
+});
+
+test('an ignored repository has no check run that waits, and shows present scores once it is tracked again', async () => {
+  const { home } = await newShown();
+  const pullRequest = home.acme.repository('sandbox-1').openPullRequest();
+  await sync(world.service, home, pullRequest);
+  await publish(home);
+  const settings = (option: string) =>
+    runJson(
+      { DATABASE_URL: world.service.database.url },
+      'organisation',
+      'settings',
+      home.acme.login,
+      option,
+      'sandbox-*',
+    );
+  await settings('--ignore');
+  await compare(world, home);
+  await apply(world.service, home, rule('5'));
+  while ((await rescoreBatch(world.service)) > 0);
+  await afterAMinute(home);
+  await publish(home);
+  expect(shownOn(pullRequest)?.title).toBe('Score 2');
+  expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+  await settings('--unignore');
+  await compare(world, home);
+  await publish(home);
+  expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
 });
