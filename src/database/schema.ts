@@ -399,8 +399,10 @@ export const untrackedPullRequests = pgTable(
     organisationId: organisationId(),
     githubId: githubId('github_id').notNull(),
     nodeId: text('node_id').notNull(),
-    /** Null if the repository belonged to another owner, or was ignored. */
+    /** Null if the account is gone. */
     authorGithubId: githubId('author_github_id'),
+    /** The repository belonged to another owner, or was ignored. */
+    awaitsRepository: boolean('awaits_repository').notNull().default(false),
     /** Its state when it was fetched. */
     sourceUpdatedAt: seconds('source_updated_at').notNull(),
   },

@@ -1,4 +1,4 @@
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
 import { requestInBackground } from './background-requests.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
@@ -11,16 +11,18 @@ import { anyTime } from './sync-requests.ts';
  * another owner or was ignored. Rows are written in the order of their keys, to avoid deadlocks.
  */
 
+/** @param options `awaitsRepository`: they come back with their repository, not with their author */
 export async function rememberUntracked(
   executor: Executor,
   organisationId: string,
-  pullRequests: readonly Omit<typeof untrackedPullRequests.$inferSelect, 'organisationId'>[],
+  pullRequests: readonly Omit<typeof untrackedPullRequests.$inferSelect, 'organisationId' | 'awaitsRepository'>[],
+  { awaitsRepository = false } = {},
 ): Promise<void> {
   if (pullRequests.length === 0) return;
   await executor.execute(sql`
     insert into untracked_pull_requests as known
-      (organisation_id, github_id, node_id, author_github_id, source_updated_at)
-    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at)
+      (organisation_id, github_id, node_id, author_github_id, source_updated_at, awaits_repository)
+    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at), ${awaitsRepository}::boolean
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[],
       ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[],
@@ -29,9 +31,10 @@ export async function rememberUntracked(
     order by github_id
     on conflict (organisation_id, github_id) do update
       set node_id = excluded.node_id, author_github_id = excluded.author_github_id,
-        source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at)
-      where (known.node_id, known.author_github_id, known.source_updated_at)
-        is distinct from (excluded.node_id, excluded.author_github_id, excluded.source_updated_at)`);
+        source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at),
+        awaits_repository = excluded.awaits_repository
+      where (known.node_id, known.author_github_id, known.source_updated_at, known.awaits_repository)
+        is distinct from (excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`);
 }
 
 export async function forgetUntracked(
@@ -66,34 +69,44 @@ export async function requestUntrackedOfMembers(
       ),
     );
   const memberIds = present.map(row => row.githubId);
-  await requestUntracked(executor, organisationId, isOneOf(untrackedPullRequests.authorGithubId, memberIds));
+  const { authorGithubId, awaitsRepository } = untrackedPullRequests;
+  const isOfMembers = and(isOneOf(authorGithubId, memberIds), not(awaitsRepository));
+  await requestUntracked(executor, organisationId, isOfMembers);
 }
 
 /** Requests syncs of those whose repository was not tracked: it may be one that is tracked now. */
 export const requestUntrackedByRepository = (executor: Executor, organisationId: string): Promise<void> =>
-  requestUntracked(executor, organisationId, isNull(untrackedPullRequests.authorGithubId));
+  // The release before stores them without an author instead.
+  requestUntracked(
+    executor,
+    organisationId,
+    or(untrackedPullRequests.awaitsRepository, isNull(untrackedPullRequests.authorGithubId)),
+  );
 
 /** More at once might exceed a statement's timeout. */
-const maxRequested = 10_000;
+const maxRequestedAtOnce = 10_000;
 
-/** The next call takes what this one leaves: those past the limit, and those that another transaction saves just now. */
-async function requestUntracked(executor: Executor, organisationId: string, condition: SQL): Promise<void> {
+/** The next call takes those that another transaction saves just now. */
+async function requestUntracked(executor: Executor, organisationId: string, condition: SQL | undefined): Promise<void> {
   const { githubId } = untrackedPullRequests;
-  const held = await executor
-    .select({ githubId })
-    .from(untrackedPullRequests)
-    .where(and(eq(untrackedPullRequests.organisationId, organisationId), condition))
-    .orderBy(githubId)
-    .limit(maxRequested)
-    .for('update');
-  if (held.length === 0) return;
-  const isHeld = hasGithubId(
-    untrackedPullRequests,
-    organisationId,
-    held.map(row => row.githubId),
-  );
-  await executor.execute(sql`
-    with moved as (delete from ${untrackedPullRequests} where ${isHeld} returning github_id, node_id)
-    ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
-  await notify(executor, 'sync');
+  let held: { githubId: number }[];
+  do {
+    held = await executor
+      .select({ githubId })
+      .from(untrackedPullRequests)
+      .where(and(eq(untrackedPullRequests.organisationId, organisationId), condition))
+      .orderBy(githubId)
+      .limit(maxRequestedAtOnce)
+      .for('update');
+    if (held.length === 0) return;
+    const isHeld = hasGithubId(
+      untrackedPullRequests,
+      organisationId,
+      held.map(row => row.githubId),
+    );
+    await executor.execute(sql`
+      with moved as (delete from ${untrackedPullRequests} where ${isHeld} returning github_id, node_id)
+      ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
+    await notify(executor, 'sync');
+  } while (held.length === maxRequestedAtOnce);
 }

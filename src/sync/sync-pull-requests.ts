@@ -151,7 +151,7 @@ function findUntracked(organisation: Organisation, fetched: readonly FetchedPull
 /**
  * Remembers pull requests whose repository is not tracked: it may come back. Runs in a transaction.
  *
- * @returns those, by the settings under the lock: they may have changed while GitHub answered
+ * @returns those, by the settings under the lock, and by newer answers: both may have changed while GitHub answered
  */
 async function saveUntracked(
   executor: Executor,
@@ -160,13 +160,19 @@ async function saveUntracked(
   ticket: number,
 ): Promise<UntrackedPullRequest[]> {
   const organisation = await lockOrganisation(executor, organisationId, 'shared');
-  const untracked = findUntracked(organisation, fetched);
+  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
+  const isTrackedSince = ({ repositoryGithubId }: FetchedPullRequest) => {
+    const repository = stored.get(repositoryGithubId);
+    return repository !== undefined && repository.leftAt === null && repository.fetchTicket > ticket;
+  };
+  const untracked = findUntracked(organisation, fetched).filter(each => !isTrackedSince(each));
   // Until the organisation's id is known, its login may be that of another one.
   const known = organisation.githubId === null ? untracked.filter(each => each.ignoredBecause !== null) : untracked;
   const repositories = known.map(each => ({ ...repositoryOf(each), ignoredBecause: each.ignoredBecause }));
   await saveUntrackedRepositories(executor, organisationId, ticket, repositories);
-  const unowned = known.map(each => ({ ...each, authorGithubId: null }));
-  await rememberUntracked(executor, organisationId, unowned);
+  const isErased = await readErased(executor, organisationId);
+  const remembered = known.filter(({ authorGithubId }) => !isErased(authorGithubId));
+  await rememberUntracked(executor, organisationId, remembered, { awaitsRepository: true });
   return untracked;
 }
 

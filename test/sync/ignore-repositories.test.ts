@@ -1,7 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
-import { repositories } from '../../src/database/schema.ts';
+import { eraseMembers } from '../../src/database/erasure.ts';
+import { findMembersByLogin } from '../../src/database/members.ts';
+import { repositories, untrackedPullRequests } from '../../src/database/schema.ts';
 import { listTotals } from '../../src/database/standings.ts';
 import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
@@ -323,5 +325,78 @@ describe('a repository that is tracked again', () => {
     await early.save();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
     await workOff(home);
+  });
+
+  test('no pull request is lost that was fetched while it was archived, and saved afterwards', async () => {
+    const { home, sandbox } = await twoRepositories();
+    await settings(home, '--ignore-archived');
+    await compareOnly(world, home);
+    const opened = sandbox.openPullRequest();
+    expect((await post(world.service, opened.opened ?? { event: '' })).status).toBe(202);
+    world.github.clock.advance(120);
+    sandbox.archive();
+    const organisation = { ...home.organisation, ignoresArchived: true };
+    const early = await fetchedSync(world.service, { ...home, organisation }, opened);
+    expect((await post(world.service, sandbox.unarchive())).status).toBe(202);
+    await compareOnly(world, home);
+    expect(await early.save()).toBe('saved');
+    expect(await untracked(home)).toEqual({});
+  });
+
+  test('brings them all if they are more than one statement takes', async () => {
+    const { home } = await withIgnoredSandbox();
+    const { executor } = world.service.database;
+    const { id } = home.organisation;
+    await executor.execute(sql`
+      insert into untracked_pull_requests (organisation_id, github_id, node_id, source_updated_at, awaits_repository)
+      select ${id}::uuid, 900000000000 + place, 'PR_' || place, now(), true from generate_series(1, 10005) as place`);
+    await settings(home, '--unignore', 'sandbox-*');
+    await compareOnly(world, home);
+    expect(await waitingSyncs(world.service, home)).toHaveLength(10_005);
+  });
+});
+
+describe('what is remembered of the pull requests of an ignored repository', () => {
+  const remembered = ({ organisation }: TenantOnGithub) =>
+    world.service.database.executor.$count(
+      untrackedPullRequests,
+      eq(untrackedPullRequests.organisationId, organisation.id),
+    );
+
+  async function fetchIgnored(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
+    const organisation = { ...home.organisation, ignoredGlobs: ['sandbox-*'] };
+    expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['ignored']);
+  }
+
+  async function erase({ organisation }: TenantOnGithub, login: string): Promise<void> {
+    const { database } = world.service;
+    await eraseMembers(database, organisation.id, await findMembersByLogin(database.executor, organisation.id, login));
+  }
+
+  test('goes with the erasure of their author, and does not come back', async () => {
+    const home = await world.newTenant();
+    const eve = home.acme.member(`eve-of-${home.acme.login}`);
+    const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
+    const [inWeb, inSandbox] = [web.openPullRequest({ author: eve }), sandbox.openPullRequest({ author: eve })];
+    await sync(world.service, home, inWeb);
+    await settings(home, '--ignore', 'sandbox-*');
+    await fetchIgnored(home, inSandbox);
+    expect(await remembered(home)).toBe(1);
+    await erase(home, eve.login);
+    expect(await remembered(home)).toBe(0);
+    await fetchIgnored(home, inSandbox);
+    expect(await remembered(home)).toBe(0);
+  });
+
+  test('is not asked for if its author becomes a member', async () => {
+    const home = await world.newTenant();
+    const author = home.acme.member(`late-of-${home.acme.login}`);
+    const [inWeb, inSandbox] = ['web', 'sandbox-1'].map(name => home.acme.repository(name).openPullRequest({ author }));
+    if (inWeb === undefined || inSandbox === undefined) throw new Error('two pull requests');
+    await settings(home, '--ignore', 'sandbox-*');
+    await fetchIgnored(home, inSandbox);
+    await sync(world.service, home, inWeb);
+    expect(await remembered(home)).toBe(1);
+    expect(await waitingSyncs(world.service, home)).toEqual([]);
   });
 });

@@ -448,7 +448,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 });
 
-test('of more than ten thousand earlier pull requests, the rest is requested with the next list', async () => {
+test('more than ten thousand earlier pull requests are all requested with one list', async () => {
   const [other, home] = [await world.newTenant(), await world.newTenant()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   const { executor } = world.service.database;
@@ -466,8 +466,6 @@ test('of more than ten thousand earlier pull requests, the rest is requested wit
     }));
     await rememberUntracked(executor, home.organisation.id, some);
   }
-  await readList(home);
-  expect(await untracked(home)).toEqual([6_000_010_000, 6_000_010_001]);
   await readList(home);
   expect(await untracked(home)).toEqual([]);
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);

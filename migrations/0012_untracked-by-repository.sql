@@ -1,0 +1,1 @@
+ALTER TABLE "untracked_pull_requests" ADD COLUMN "awaits_repository" boolean DEFAULT false NOT NULL;
