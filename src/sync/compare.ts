@@ -131,7 +131,8 @@ async function comparePage(
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(database.executor, organisation.id, listed);
-  const { tracked, ignored } = separateIgnored(organisation, listed);
+  // Read anew: the settings may have changed since the comparison began.
+  const { tracked, ignored } = separateIgnored(await getOrganisation(database.executor, organisation.id), listed);
   const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
   await database.transaction(async transaction => {
     // An ignored one is confirmed, too, but keeps its name.

@@ -10,6 +10,7 @@ import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { runJson } from '../commands/support.ts';
+import { createLatch, type GithubStandInRequest } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -222,6 +223,22 @@ describe('a repository that is ignored', () => {
         { repositories: ['sandbox-1'] },
       ),
     ).rejects.toThrow(/^The organisation ignores acme-\d+\/sandbox-1: its name matches sandbox-\*\.$/);
+  });
+
+  test('is marked by a comparison that was under way before the setting', async () => {
+    const home = await world.newTenant();
+    for (let index = 0; index < 100; index += 1) home.acme.repository(`empty-${index}`);
+    await sync(world.service, home, home.acme.repository('sandbox-1').openPullRequest());
+    const reply = createLatch();
+    const isSecondPage = ({ operation, variables }: GithubStandInRequest) =>
+      operation === 'Repositories' && variables.after != null;
+    world.github.fault({ kind: 'late', until: reply.released }, { when: isSecondPage });
+    const underWay = compareOnly(world, home);
+    await expect.poll(() => world.github.requests.some(isSecondPage), { interval: 5 }).toBe(true);
+    await settings(home, '--ignore', 'sandbox-*');
+    reply.release();
+    await underWay;
+    expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
   });
 
   test('one that GitHub then deletes has left, and is ignored no more', async () => {
