@@ -1,6 +1,6 @@
 import type { Database, Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
-import { getOrganisation } from '../database/organisations.ts';
+import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
 import { scoresReviews } from '../database/rules.ts';
 import { readFacts, readSnapshot } from '../database/snapshot.ts';
@@ -151,6 +151,10 @@ const representRow = (row: ReturnType<typeof rankRows>[number], { of, withRules 
   ...(withRules && { rules: sharesOf(row.points) }),
 });
 
+/** While rules are suspended, stored points stay, whatever gave them. */
+const countsReviews = async (executor: Executor, { id, rulesetVersion, suspendedVersion }: Organisation) =>
+  rulesetVersion === suspendedVersion || (await scoresReviews(executor, id, rulesetVersion));
+
 interface StandingsOptions extends ReportOptions {
   /** A file to score by, instead of the stored scores, in this process. */
   rules?: { name: string; ruleset: Ruleset } | undefined;
@@ -173,10 +177,9 @@ export async function readStandings(
   return readSnapshot(
     database,
     async executor => {
-      const { login, rulesetVersion } = await getOrganisation(executor, organisationId);
-      const hasReviews = rules
-        ? rules.ruleset.reviews.length > 0
-        : await scoresReviews(executor, organisationId, rulesetVersion);
+      const organisation = await getOrganisation(executor, organisationId);
+      const { login, rulesetVersion } = organisation;
+      const hasReviews = rules ? rules.ruleset.reviews.length > 0 : await countsReviews(executor, organisation);
       const totals = await listTotals(executor, organisationId, of, period, { withIdle: hasReviews });
       const count = sumOf(totals, 'pullRequests');
       const rows = new Map(
@@ -221,8 +224,7 @@ export const readWeeks = (
   readSnapshot(
     database,
     async executor => {
-      const { rulesetVersion } = await getOrganisation(executor, organisationId);
-      const withReviews = await scoresReviews(executor, organisationId, rulesetVersion);
+      const withReviews = await countsReviews(executor, await getOrganisation(executor, organisationId));
       return listWeeks(executor, organisationId, memberId, period, { withReviews });
     },
     signal,

@@ -5,9 +5,10 @@ import { applyRuleset, getRuleset, suspendRules } from '../../src/database/rules
 import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runHere, runJson } from '../commands/support.ts';
 import { startWorld, type World } from '../support/world.ts';
-import { rule } from '../sync/support.ts';
+import { applyReviews, rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
 const entry = 'rule "Slow", entry 2,';
@@ -97,4 +98,19 @@ test('suspended rules score nothing and stored scores stay, until new rules scor
   expect(await world.workOff()).toBe(1);
   expect(await list()).toMatchObject([{ score: 2 }, { score: 2 }]);
   expect((await sync()).status).toBe(200);
+});
+
+test('points for reviews stay in standings while rules without them are suspended', async () => {
+  const world = await startWorld();
+  const { acme, client, organisation, service, token, web } = world;
+  const [ada, bob] = [acme.member('ada'), acme.member('bob')];
+  await applyReviews(service, world, [rule('6', 'true', 'Review')], [rule('1', 'true', 'Opened')]);
+  await syncMembers(service, organisation);
+  web.openPullRequest({ author: ada }).review(bob, 'APPROVED');
+  await world.import();
+  await world.workOff();
+  await world.applyRules([rule('2', 'true', 'Slow')]);
+  await service.database.transaction(executor => suspendRules(executor, organisation.id, 2, entry));
+  const { body } = await client.get('/2026-12/standings', token);
+  expect(body).toMatchObject({ data: { score: 1, review_score: 6, total: 7, outdated: 1 } });
 });
