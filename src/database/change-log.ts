@@ -3,8 +3,8 @@ import type { Executor } from './client.ts';
 import { changes } from './schema.ts';
 
 /*
- * What `change-feed.ts` reads. A transaction that changes what clients see of pull requests writes entries here, and its id into
- * the `changed_by` of these pull requests.
+ * What `change-feed.ts` reads. A transaction that changes what clients see of pull requests writes entries here, and its
+ * id into the `changed_by` of these pull requests.
  */
 
 /** Records that this transaction has changed, or deleted, these pull requests, which may be anywhere. */

@@ -22,7 +22,8 @@ export async function rememberUntracked(
   await executor.execute(sql`
     insert into untracked_pull_requests as known
       (organisation_id, github_id, node_id, author_github_id, source_updated_at, awaits_repository)
-    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at), ${awaitsRepository}::boolean
+    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at),
+      ${awaitsRepository}::boolean
     from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
       ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[],
       ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[],
@@ -34,7 +35,8 @@ export async function rememberUntracked(
         source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at),
         awaits_repository = excluded.awaits_repository
       where (known.node_id, known.author_github_id, known.source_updated_at, known.awaits_repository)
-        is distinct from (excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`);
+        is distinct from (
+          excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`);
 }
 
 export async function forgetUntracked(
