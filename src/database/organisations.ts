@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
-import { badRequest, notFound, rulesSuspended } from '../errors.ts';
+import { badRequest, notFound, rulesSuspended, ServiceError } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { type members, organisations, type pullRequests } from './schema.ts';
@@ -143,6 +143,10 @@ export async function releaseLogin(
 }
 
 export const organisationGone = () => notFound('The organisation has been removed.');
+
+/** Whether work has ended because its organisation was removed meanwhile. */
+export const isOrganisationGone = (error: unknown): boolean =>
+  error instanceof ServiceError && error.code === 'not_found' && error.message === organisationGone().message;
 
 /** @throws ServiceError `not_found` if it has been removed, or is being removed */
 export async function getOrganisation(executor: Executor, id: string): Promise<Organisation> {

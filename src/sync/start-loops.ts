@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { clientOptions, openSession } from '../database/connection.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isOrganisationGone } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { compareOrganisation } from './compare.ts';
 import { pruneOrganisation } from './prune.ts';
@@ -86,7 +87,7 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
       failures.end(begunAt);
       return mayGoOn ? 0 : pollMs;
     } catch (error) {
-      failures.add(error);
+      if (!isOrganisationGone(error)) failures.add(error);
       return Math.min(pollMs, retryMs);
     }
   };

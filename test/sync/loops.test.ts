@@ -2,8 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beginRemoval } from '../../src/database/erasure.ts';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { formatId } from '../../src/ids.ts';
+import type { Scorer } from '../../src/scorer/jobs.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
@@ -194,6 +196,32 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   world.github.clearFaults();
   release();
   for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
+});
+
+test('no loop fails if an organisation is removed while it is being served', async () => {
+  const home = await world.newTenant();
+  const { database, scorer } = world.service;
+  await sync(world.service, home, home.acme.repository('web').openPullRequest());
+  await apply(world.service, home, rule('5'));
+  const lines: string[] = [];
+  const begun = createLatch();
+  const remove = async () => {
+    await database.transaction(executor => beginRemoval(executor, home.organisation.id));
+    begun.release();
+  };
+  let removal: Promise<void> | undefined;
+  const removing: Scorer = {
+    ...scorer,
+    run(kind, input, options) {
+      removal ??= remove();
+      return removal.then(() => scorer.run(kind, input, options));
+    },
+  };
+  const log = pino({ level: 'info' }, { write: line => lines.push(line) });
+  const loops = startLoops({ ...world.service, scorer: removing, log });
+  await begun.released;
+  await loops.stop();
+  expect(lines.filter(line => line.includes('a loop failed'))).toEqual([]);
 });
 
 describe('stopping', () => {
