@@ -8,7 +8,7 @@ import { readPersonalData } from '../database/personal-data.ts';
 import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { noCredentials } from '../github/credentials.ts';
-import { formatId, type IdPrefix } from '../ids.ts';
+import { formatId, type IdPrefix, parseId } from '../ids.ts';
 import { readMemberList, syncMembers } from '../sync/sync-members.ts';
 import { counted, formatInteger } from '../text/number-formats.ts';
 import { table } from '../text/terminal.ts';
@@ -60,12 +60,12 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
   one
     .command('export')
     .description('print all that is stored about a person, as JSON')
-    .argument('<login>', "the person's login on GitHub, or a former one")
+    .argument('<login>', "the person's login on GitHub, a former one, or their id")
     .examples('member export ada --organisation acme > ada.json')
-    .answerFor((_, login) => async ({ database }, organisation) => {
-      const people = await requirePeople(database.executor, organisation, login);
+    .answerFor((_, person) => async ({ database }, organisation) => {
+      const { login, member } = await requirePerson(database.executor, organisation, person);
       await recordAuditEvent(database.executor, organisation.id, operator(), 'member.export', login);
-      const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, people));
+      const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, [member]));
       const json = { organisation: organisation.login, login, ...representRows(data) };
       return { json, text: jsonDocument(json).trimEnd() };
     });
@@ -73,7 +73,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
   one
     .command('erase')
     .description('delete what is stored about a person, and store nothing about them any more')
-    .argument('<login>', "the person's login on GitHub, or a former one")
+    .argument('<login>', "the person's login on GitHub, a former one, or their id")
     .option('--yes', 'do not ask')
     .option('--allow', 'let what concerns the person be stored again: they are a member, and no longer object')
     .addHelpText(
@@ -87,12 +87,12 @@ The audit log keeps for three years that this login was erased, with the time an
 you did it.`,
     )
     .examples('member erase ada --organisation acme --yes', 'member erase ada --organisation acme --allow')
-    .answerFor<{ yes?: boolean; allow?: boolean }>(({ yes, allow }, login) => async (deps, organisation) => {
+    .answerFor<{ yes?: boolean; allow?: boolean }>(({ yes, allow }, person) => async (deps, organisation) => {
       const { database } = deps;
-      if (allow) return allowMember(deps, organisation, login);
-      const people = await requirePeople(database.executor, organisation, login);
+      if (allow) return allowMember(deps, organisation, person);
+      const { login, member } = await requirePerson(database.executor, organisation, person);
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-      const { pullRequests, assignments, reviews } = await eraseMembers(database, organisation.id, people, executor =>
+      const { pullRequests, assignments, reviews } = await eraseMembers(database, organisation.id, [member], executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
       );
       return {
@@ -102,7 +102,7 @@ you did it.`,
           pull_requests: pullRequests,
           assignments,
           reviews,
-          had_left: people.every(({ leftAt }) => leftAt !== null),
+          had_left: member.leftAt !== null,
         },
         text: `Erased ${login}: the profile, ${counted(pullRequests, 'pull request')}, ${counted(assignments, 'assignment')} and ${counted(reviews, 'review')}. Nothing about them is stored any more.`,
       };
@@ -141,12 +141,36 @@ function representRows(data: Awaited<ReturnType<typeof readPersonalData>>) {
 
 const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
-/** @throws CommandError if no member has, or had, the login */
-async function requirePeople(executor: Executor, organisation: Organisation, login: string): Promise<Member[]> {
-  const people = await findMembersByLogin(executor, organisation.id, login);
-  if (people.length > 0) return people;
-  const message = `No member of ${organisation.login} has the login ${login}.`;
-  throw new CommandError(message, 'Check its spelling. It may have been erased before.', 'not_found');
+/**
+ * Several people can have had a login, one after the other.
+ *
+ * @param person their login, a former one, or their id
+ * @returns also the login by which to name them
+ * @throws CommandError if it is nobody, or several people
+ */
+async function requirePerson(
+  executor: Executor,
+  organisation: Organisation,
+  person: string,
+): Promise<{ login: string; member: Member }> {
+  const id = parseId('mem', person);
+  const people =
+    id === undefined
+      ? await findMembersByLogin(executor, organisation.id, person)
+      : (await listMembers(executor, organisation.id, true)).filter(member => member.id === id);
+  const [member, ...others] = people;
+  if (member === undefined) {
+    const message = `No member of ${organisation.login} has the ${id === undefined ? 'login' : 'id'} ${person}.`;
+    throw new CommandError(message, 'Check its spelling. It may have been erased before.', 'not_found');
+  }
+  if (others.length > 0) {
+    const each = people.map(({ id, leftAt }) => `${formatId('mem', id)} (${leftAt === null ? 'a member' : 'left'})`);
+    throw new CommandError(
+      `Several people have, or had, the login ${person}.`,
+      `Name one by id: ${each.join(' or ')}.`,
+    );
+  }
+  return { login: id === undefined ? person : member.login, member };
 }
 
 /** GitHub says which id the login has: here it is known as a hash only. */

@@ -1,11 +1,13 @@
-import { and, asc, eq, gt, inArray, isNull, like, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, like, notInArray, type SQL, sql } from 'drizzle-orm';
+import { requestInBackground } from './background-requests.ts';
 import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { addErased, finishErased, readErased } from './erased-people.ts';
 import { listMembers, type Member } from './members.ts';
+import { notify } from './notifications.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
-import { deletePullRequests } from './pull-requests.ts';
+import { deletePullRequests, isInPresentRepository } from './pull-requests.ts';
 import { requestRescoring } from './rescore-ranges.ts';
 import { isReviewedBy, withoutReviewsOf } from './reviews.ts';
 import {
@@ -125,6 +127,7 @@ export async function eraseMembers(
   const change = (
     condition: SQL,
     values: { assignees: SQL } | { mergedBy: string } | ReturnType<typeof withoutReviewsOf>,
+    { refetches = false } = {},
   ) =>
     inSteps(database, organisationId, condition, async (executor, isInStep) => {
       const changed = await executor
@@ -134,14 +137,31 @@ export async function eraseMembers(
         .returning({ id: pullRequests.id, isShown: sql<boolean>`${pullRequests.changedBy} = pg_current_xact_id()` });
       const shown = changed.filter(({ isShown }) => isShown).map(({ id }) => id);
       await recordChanges(executor, organisationId, shown);
+      if (refetches) {
+        const some = and(
+          eq(pullRequests.organisationId, organisationId),
+          isInStep,
+          isInPresentRepository(organisationId),
+        );
+        const source = sql`(select github_id, node_id from pull_requests where ${some}) as changed`;
+        await executor.execute(requestInBackground(organisationId, source));
+        await notify(executor, 'sync');
+      }
       // Also if no score depends on it: one that is being calculated from what was stored before must not be saved.
       await requestRescoring(executor, organisationId);
     });
   let assignments = 0;
   for (const login of new Set(people.flatMap(person => [person.login, ...person.formerLogins]))) {
+    // Somebody else may have it now: GitHub tells whom of the two is meant.
+    const hasIt = and(
+      eq(members.organisationId, organisationId),
+      eq(members.login, login),
+      notInArray(members.id, ids),
+    );
+    const options = { refetches: (await database.executor.$count(members, hasIt)) > 0 };
     const isAssigned = sql`${assignees} @> array[${login}]`;
-    assignments += await change(isAssigned, { assignees: sql`array_remove(${assignees}, ${login})` });
-    await change(eq(mergedBy, login), { mergedBy: 'ghost' });
+    assignments += await change(isAssigned, { assignees: sql`array_remove(${assignees}, ${login})` }, options);
+    await change(eq(mergedBy, login), { mergedBy: 'ghost' }, options);
   }
   const reviews = await change(isReviewedBy(ids), withoutReviewsOf(ids));
   await database.transaction(async executor => {

@@ -70,17 +70,33 @@ export async function saveMembers(
   return ids;
 }
 
-/** Updates the profile of a known person. Whether they are a member stays as it is. */
+/** Updates the profile of a known person, or their login alone. Whether they are a member stays as it is. */
 export async function saveProfile(
   executor: Executor,
   organisationId: string,
   ticket: number,
-  { githubId, login, name, photoUrl }: MemberProfile,
+  { githubId, login, ...others }: Pick<Member, 'githubId' | 'login'> & Partial<MemberProfile>,
 ): Promise<void> {
   await executor
     .update(members)
-    .set({ login, formerLogins: formerLoginsAfter(sql`${login}`), name, photoUrl, fetchTicket: ticket })
+    .set({ login, formerLogins: formerLoginsAfter(sql`${login}`), ...others, fetchTicket: ticket })
     .where(and(hasGithubId(members, organisationId, [githubId]), lte(members.fetchTicket, ticket)));
+}
+
+/** Saves new logins of known people, also of those who have left: what is stored under these logins is about them. */
+export async function followLogins(
+  executor: Executor,
+  organisationId: string,
+  ticket: number,
+  people: readonly Pick<Member, 'githubId' | 'login'>[],
+): Promise<void> {
+  const logins = new Map(people.map(({ githubId, login }) => [githubId, login]));
+  const known = await findMembers(executor, organisationId, [...logins.keys()]);
+  for (const { githubId, login: former, fetchTicket } of sortedForLocking([...known.values()])) {
+    const login = logins.get(githubId) ?? former;
+    if (login !== former && fetchTicket <= ticket)
+      await saveProfile(executor, organisationId, ticket, { githubId, login });
+  }
 }
 
 /** Sorted by login; `left` includes those who have left. */
@@ -101,10 +117,11 @@ export async function findMembersByLogin(executor: Executor, organisationId: str
   const present = await executor
     .select()
     .from(members)
-    .where(and(isOfOrganisation, eq(sql`lower(${members.login})`, wanted)));
+    .where(and(isOfOrganisation, eq(sql`lower(${members.login})`, wanted)))
+    .orderBy(members.id);
   if (present.length > 0) return present;
   const hadIt = sql`lower(${members.formerLogins}::text)::text[] @> array[${wanted}]`;
-  return executor.select().from(members).where(and(isOfOrganisation, hadIt));
+  return executor.select().from(members).where(and(isOfOrganisation, hadIt)).orderBy(members.id);
 }
 
 /** Stored members by GitHub id, including those who have left. */

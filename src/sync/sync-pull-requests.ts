@@ -9,7 +9,7 @@ import {
   removeTombstones,
   savePullRequests,
 } from '../database/fetched-pull-requests.ts';
-import { findMembers, type Member } from '../database/members.ts';
+import { findMembers, followLogins, type Member } from '../database/members.ts';
 import { getUsableVersion, lockOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   findRepositories,
@@ -307,6 +307,7 @@ async function saveDraft(
   const kept = fetched.filter(each => !isDeleted(each) && final.has(each.githubId));
 
   const { ids: authorIds, joined } = await saveAuthors(executor, organisationId, ticket, kept);
+  await followLogins(executor, organisationId, ticket, kept.flatMap(namedIn));
   // A stored pull request stays, even if its author has left or their account is gone.
   const memberIdOf = ({ githubId, authorGithubId }: FetchedPullRequest) =>
     authorIds.get(authorGithubId ?? 0) ?? known.get(githubId)?.memberId;
@@ -354,6 +355,14 @@ async function saveDraft(
   if (saved.size > 0) await renewContentVersion(executor, organisationId, { isVisible });
   return outcomes;
 }
+
+/** People whose logins are stored with the pull request, besides its author's if that is a member. */
+const namedIn = (each: FetchedPullRequest): { githubId: number; login: string }[] =>
+  [
+    { githubId: each.authorGithubId, login: each.author },
+    { githubId: each.mergerGithubId, login: each.mergedBy },
+    ...each.assignees.map((login, index) => ({ githubId: each.assigneeGithubIds[index] ?? null, login })),
+  ].flatMap(({ githubId, login }) => (githubId === null || login === null ? [] : [{ githubId, login }]));
 
 const repositoryOf = ({ repositoryGithubId, repositoryNodeId, repository }: FetchedPullRequest) => ({
   githubId: repositoryGithubId,

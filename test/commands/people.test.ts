@@ -1,0 +1,111 @@
+/** Logins go from one person to another, and change while nobody looks: what is stored under them is of one person. */
+import { expect, test } from 'vitest';
+import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import type { PullRequest } from '../support/github/pull-request.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { storedPullRequests, sync } from '../sync/support.ts';
+import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+
+const world = await startWorld();
+const { service } = world;
+const environment = {
+  DATABASE_URL: service.database.url,
+  GITHUB_API_URL: world.github.apiUrl,
+  GITHUB_TOKEN: world.github.token,
+  LOG_LEVEL: 'silent',
+} as Environment;
+
+const run = ({ organisation }: TenantOnGithub, ...command: string[]) =>
+  runHere(environment, ...command, '--organisation', organisation.login);
+const readList = (home: TenantOnGithub) => run(home, 'members', 'sync');
+
+async function namesOf(home: TenantOnGithub, { id }: PullRequest) {
+  const row = (await storedPullRequests(service, home)).find(({ githubId }) => githubId === id);
+  return row && { assignees: row.assignees, mergedBy: row.mergedBy };
+}
+
+/** One who left, and who took their login; each has a pull request. */
+async function withTakenLogin() {
+  const home = await world.newTenant();
+  const { acme } = home;
+  const login = `eve-of-${acme.login}`;
+  const first = acme.member(login);
+  await sync(service, home, acme.repository('web').openPullRequest({ author: first }));
+  acme.leave(first);
+  await readList(home);
+  first.login = `gone-of-${acme.login}`;
+  const second = acme.member(`new-of-${acme.login}`);
+  second.login = login;
+  await sync(service, home, acme.repository('web').openPullRequest({ author: second }));
+  return { home, login };
+}
+
+test('what concerns several people is neither erased nor exported at once, but by id', async () => {
+  const { home, login } = await withTakenLogin();
+  for (const command of [
+    ['erase', login, '--yes'],
+    ['export', login],
+  ]) {
+    expect(complaintOf(await run(home, 'member', ...command)).replace(/mem_\w+/g, 'ID')).toContain(
+      `Several people have, or had, the login ${login}. Name one by id: ID (left) or ID (a member).`,
+    );
+  }
+  expect(await storedPullRequests(service, home)).toHaveLength(2);
+  const { stderr } = await run(home, 'member', 'export', login);
+  const id = /(mem_\w+) \(left\)/.exec(stderr)?.[1] ?? '';
+  const options = ['--organisation', home.organisation.login];
+  const exported = await runJson<{ login: string; members: unknown[] }>(
+    environment,
+    'member',
+    'export',
+    id,
+    ...options,
+  );
+  expect(exported).toMatchObject({ login, members: [{ id }] });
+  expect(await runJson(environment, 'member', 'erase', id, '--yes', ...options)).toMatchObject({ pull_requests: 1 });
+  expect(await storedPullRequests(service, home)).toHaveLength(1);
+});
+
+test.each([
+  ['a member', false],
+  ['somebody who has left', true],
+])('an erasure and an export of %s know the login that a pull request brought', async (_, hasLeft) => {
+  const home = await world.newTenant();
+  const { acme } = home;
+  const [author, ada] = [acme.member(`bert-of-${acme.login}`), acme.member(`ruth-of-${acme.login}`)];
+  const web = acme.repository('web');
+  await sync(service, home, web.openPullRequest({ author: ada }));
+  const others = web.openPullRequest({ author, state: 'MERGED', mergedBy: ada, assignees: [ada] });
+  await sync(service, home, others);
+  if (hasLeft) acme.leave(ada);
+  await readList(home);
+  const former = ada.login;
+  ada.login = `lovelace-of-${acme.login}`;
+  await sync(service, home, others);
+  const options = ['--organisation', home.organisation.login];
+  const exported = await runJson(environment, 'member', 'export', former, ...options);
+  expect(exported).toMatchObject({ merged: [{ url: others.url }], assigned_to: [{ url: others.url }] });
+  await runJson(environment, 'member', 'erase', former, '--yes', ...options);
+  expect(await namesOf(home, others)).toEqual({ assignees: [], mergedBy: 'ghost' });
+});
+
+test('an erasure leaves the assignments and merges of who has the former login now', async () => {
+  const home = await world.newTenant();
+  const { acme } = home;
+  const [author, kim] = [acme.member(`bert-of-${acme.login}`), acme.member(`kim-of-${acme.login}`)];
+  const web = acme.repository('web');
+  const own = web.openPullRequest({ author: kim });
+  await sync(service, home, own);
+  const former = kim.login;
+  kim.login = `kim2-of-${acme.login}`;
+  await sync(service, home, own);
+  const max = acme.member(`max-of-${acme.login}`);
+  max.login = former;
+  const others = web.openPullRequest({ author, state: 'MERGED', mergedBy: max, assignees: [max] });
+  await sync(service, home, others);
+  await readList(home);
+  await run(home, 'member', 'erase', kim.login, '--yes');
+  const work = createRequestWorker(service, home.organisation.id);
+  while (await work());
+  expect(await namesOf(home, others)).toEqual({ assignees: [former], mergedBy: former });
+});
