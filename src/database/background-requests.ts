@@ -64,6 +64,9 @@ export async function requestRefetches(
   return oldest.length;
 }
 
+/** More at once might exceed a statement's timeout. */
+export const maxRequestedAtOnce = 10_000;
+
 /** The former name of a label or a milestone that was renamed or deleted on GitHub. */
 export type LabelOrMilestone = { label: string } | { milestone: string };
 
@@ -83,15 +86,19 @@ export async function requestRefetchesWith(
     'label' in former
       ? sql`labels @> array[${storable(former.label)}]`
       : sql`milestone = ${storable(former.milestone)}`;
-  const { rows } = await executor.execute(sql`
-    with found as materialized (
-      select pull_requests.github_id, pull_requests.node_id from pull_requests
-      join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
-      where pull_requests.organisation_id = ${organisationId}
-        and repositories.github_id = ${repositoryGithubId} and repositories.left_at is null and ${hasIt}
-    ), requested as (${requestInBackground(organisationId, sql`found`, { seconds })})
-    select github_id from requested limit 1`);
-  if (rows.length > 0) await notify(executor, 'sync');
+  const { rows: found } = await executor.execute<{ githubId: string; nodeId: string }>(sql`
+    select pull_requests.github_id::text as "githubId", pull_requests.node_id as "nodeId" from pull_requests
+    join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
+    where pull_requests.organisation_id = ${organisationId}
+      and repositories.github_id = ${repositoryGithubId} and repositories.left_at is null and ${hasIt}
+    order by pull_requests.github_id`);
+  for (let start = 0; start < found.length; start += maxRequestedAtOnce) {
+    const some = found.slice(start, start + maxRequestedAtOnce);
+    const source = sql`unnest(${sql.param(some.map(({ githubId }) => githubId))}::bigint[],
+      ${sql.param(some.map(({ nodeId }) => nodeId))}::text[]) as found (github_id, node_id)`;
+    await executor.execute(requestInBackground(organisationId, source, { seconds }));
+  }
+  if (found.length > 0) await notify(executor, 'sync');
 }
 
 /**

@@ -1,5 +1,5 @@
 import { and, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
-import { requestInBackground } from './background-requests.ts';
+import { maxRequestedAtOnce, requestInBackground } from './background-requests.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
 import { members, untrackedPullRequests } from './schema.ts';
@@ -84,9 +84,6 @@ export const requestUntrackedByRepository = (executor: Executor, organisationId:
     organisationId,
     or(untrackedPullRequests.awaitsRepository, isNull(untrackedPullRequests.authorGithubId)),
   );
-
-/** More at once might exceed a statement's timeout. */
-const maxRequestedAtOnce = 10_000;
 
 /** The next call takes those that another transaction saves just now. */
 async function requestUntracked(executor: Executor, organisationId: string, condition: SQL | undefined): Promise<void> {
