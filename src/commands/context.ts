@@ -88,14 +88,17 @@ export async function requireOrganisation(
     );
   }
   if (organisation.removedAt !== null && !removed) {
-    throw new CommandError(
-      `${organisation.login} is being removed.`,
-      `The service finishes that. To do it now: ${context.program} organisation remove ${organisation.login} --yes`,
-      'not_found',
-    );
+    throw beingRemoved(context, organisation);
   }
   return organisation;
 }
+
+export const beingRemoved = (context: Context, { login }: Pick<Organisation, 'login'>): CommandError =>
+  new CommandError(
+    `${login} is being removed.`,
+    `The service finishes that. To do it now: ${context.program} organisation remove ${login} --yes`,
+    'not_found',
+  );
 
 /** Like {@link withDeps}, for what is stored of one organisation. */
 export const withOrganisation = <Result>(

@@ -3,7 +3,7 @@ import { noCredentials } from '../github/credentials.ts';
 import { parseDay } from '../reports/period.ts';
 import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/estimate-import.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import { fullName } from '../sync/scope-import.ts';
+import { fullName, isContinuable } from '../sync/scope-import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
@@ -52,10 +52,11 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
             onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
             onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
           });
-          return describeResult(result);
+          return describeResult(result, isContinuable(scope));
         } catch (error) {
           if (!signal.aborted) throw error;
-          throw new CommandError('Interrupted. What was imported is kept; run the same command again to continue.');
+          const next = isContinuable(scope) ? 'to continue' : 'to start from the beginning';
+          throw new CommandError(`Interrupted. What was imported is kept; run the same command again ${next}.`);
         } finally {
           progress.stop();
         }
@@ -83,8 +84,11 @@ function describeIgnored(ignored: ImportResult['ignored']): string[] {
   return [`Left out ${counted(ignored.length, 'ignored repository', 'ignored repositories')}: ${counts.join(', ')}.`];
 }
 
-function describeResult({ failedRepositories, ignored, ...result }: ImportResult): Answer {
+function describeResult({ failedRepositories, ignored, ...result }: ImportResult, continues: boolean): Answer {
   const { repositories: read, seen, saved, untracked, deleted, failed, requests } = result;
+  const next = continues
+    ? 'Import each again with --repository OWNER/NAME: it continues there.'
+    : 'Run the same command again for each, with --repository OWNER/NAME: it starts from the beginning.';
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +
@@ -96,9 +100,7 @@ function describeResult({ failedRepositories, ignored, ...result }: ImportResult
     json: { ...result, failed_repositories: failedRepositories, ignored_repositories: representIgnored(ignored) },
     text: [text, ...describeIgnored(ignored), ...failures].join('\n'),
     failure:
-      failures.length === 0
-        ? undefined
-        : `${counted(failures.length, 'repository', 'repositories')} failed. Import each again with --repository OWNER/NAME: it continues there.`,
+      failures.length === 0 ? undefined : `${counted(failures.length, 'repository', 'repositories')} failed. ${next}`,
   };
 }
 

@@ -4,6 +4,7 @@ import { leasePruning } from '../database/old-rows.ts';
 import {
   addOrganisation,
   findGithubOrganisation,
+  findOrganisation,
   listOrganisations,
   type Organisation,
   releaseLogin,
@@ -18,6 +19,7 @@ import { shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import {
+  beingRemoved,
   CommandError,
   type Context,
   confirm,
@@ -67,6 +69,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
     await database.transaction(executor => saveGithubIdentity(executor, known.id, ticket, profile));
     const renamed =
       known.login.toLowerCase() === login.toLowerCase() ? '' : `; until now it was called ${known.login} here`;
+    if (known.removedAt !== null) throw beingRemoved(context, known);
     throw new CommandError(`The organisation ${login} already exists${renamed}.`);
   }
   const added = await database.transaction(async executor => {
@@ -81,7 +84,11 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       fetchTicket: ticket,
     });
     // Rolls back the released login, too.
-    if (organisation === undefined) throw new CommandError(`The organisation ${login} already exists.`);
+    if (organisation === undefined) {
+      const stored = await findOrganisation(executor, login);
+      if (stored !== undefined && stored.removedAt !== null) throw beingRemoved(context, stored);
+      throw new CommandError(`The organisation ${login} already exists.`);
+    }
     await recordAuditEvent(executor, id, operator(), 'organisation.add', organisation.login);
     return organisation;
   });

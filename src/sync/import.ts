@@ -3,7 +3,7 @@ import { requestListed } from '../database/background-requests.ts';
 import { type FetchOutcome, findOutcomes } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { removeTombstones } from '../database/fetched-pull-requests.ts';
-import { getUsableVersion, type Organisation } from '../database/organisations.ts';
+import { getOrganisation, getUsableVersion, type Organisation } from '../database/organisations.ts';
 import {
   beginImport,
   endImport,
@@ -156,6 +156,8 @@ export async function importPullRequests(
     while (waiting.size > left) {
       signal?.throwIfAborted();
       const hadTurn = await takeTurn(signal);
+      // Of one that has been removed, nothing waits any more.
+      await getOrganisation(executor, organisation.id);
       for (const [githubId, outcome] of await findOutcomes(executor, organisation.id, [...waiting])) {
         waiting.delete(githubId);
         count(outcome, 1);
@@ -209,6 +211,7 @@ export async function importPullRequests(
       result.repositories += 1;
     } catch (error) {
       signal?.throwIfAborted();
+      await getOrganisation(executor, organisation.id);
       const reason = await retry(() => reasonOfRepository(metered, organisation, progress.repository, error));
       log.warn({ repository: progress.repository, reason }, 'the import of a repository failed');
       result.failedRepositories.push({ repository: progress.repository, reason });

@@ -143,8 +143,27 @@ describe('organisation remove', () => {
     expect([refused.code, complaintOf(refused)]).toEqual([1, expect.stringContaining('removed')]);
     const other = await runHere(environment, 'import', '--organisation', 'stuck');
     expect([other.code, complaintOf(other)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
+    const added = await runHere(environment, 'organisation', 'add', 'stuck');
+    expect([added.code, complaintOf(added)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
     await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
+  });
+
+  test('an import says so if its organisation is removed meanwhile', async () => {
+    const home = await world.newTenant();
+    home.acme.repository('web').openPullRequest();
+    const reply = createLatch();
+    world.github.fault(
+      { kind: 'hold', until: reply.released },
+      { when: ({ operation }) => operation === 'PullRequests' },
+    );
+    const asked = world.github.count('PullRequests');
+    const importing = runHere(environment, 'import', '--organisation', home.acme.login);
+    await expect.poll(() => world.github.count('PullRequests')).toBe(asked + 1);
+    await runJson(environment, 'organisation', 'remove', home.acme.login, '--yes');
+    reply.release();
+    const { code, stderr } = await importing;
+    expect([code, stderr]).toEqual([1, expect.stringContaining('The organisation has been removed.')]);
   });
 
   test('a sync ends with 404 if its organisation is removed meanwhile', async () => {
