@@ -59,7 +59,11 @@ export function createFactsReader(wanted: Iterable<SourceName>) {
     /** Whether a row may have {@link largeFields}. */
     isLarge: fields.some(field => largeFields.has(field)),
     /** Selects these columns, and then those of the facts, from all such pull requests, or from the first ones. */
-    select(columns: readonly PgColumn[], condition: SQL | undefined, first?: { order: PgColumn; limit: number }) {
+    select(
+      columns: readonly (PgColumn | SQL)[],
+      condition: SQL | undefined,
+      first?: { order: PgColumn; limit: number },
+    ) {
       const selection = query
         .select(Object.fromEntries([...columns, ...fields.map(expressionOf)].entries()))
         .from(pullRequests)

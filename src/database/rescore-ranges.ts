@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { and, eq, gt, gte, isNull, lt, lte, not, or, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
 import { type Executor, queryText, type TextRow } from './client.ts';
 import type { FactsReader } from './facts.ts';
@@ -21,6 +23,21 @@ const batchSize = 1_000;
 
 /** Pull requests in a small first step: under costly rules, a worker's time is over after a few. */
 const smallStepSize = 50;
+
+/** Pull requests in a step if their facts may be large: 3,000 paths, and a description of 64 KB. */
+const largeFactsStepSize = 100;
+
+/** In place of a longer breakdown its digest is read: a thousand breakdowns may have hundreds of megabytes. */
+const maxReadBytes = 2_000;
+
+const textOrDigest = (column: PgColumn) =>
+  sql`case when octet_length(${column}::text) > ${maxReadBytes} then md5(${column}::text) else ${column}::text end`;
+
+/** Whether a text is the one that a step has read, or of which it has read the digest. */
+export const isAsRead = (text: string | null, read: string | null): boolean =>
+  text === null || read === null || Buffer.byteLength(text) <= maxReadBytes
+    ? text === read
+    : createHash('md5').update(text).digest('hex') === read;
 
 /** Batches that a worker leases at once. */
 const leaseSize = 4;
@@ -165,7 +182,8 @@ export async function* readRange(
   { startsSmall = false }: { startsSmall?: boolean } = {},
 ) {
   const { id, score, scoreBreakdown, reviewScores, fetchTicket } = pullRequests;
-  const columns = [id, score, scoreBreakdown, reviewScores, fetchTicket];
+  const columns = [id, score, textOrDigest(scoreBreakdown), textOrDigest(reviewScores), fetchTicket];
+  const stepSize = reader.isLarge ? largeFactsStepSize : batchSize;
   const isOfRange = and(eq(pullRequests.organisationId, organisationId), lt(id, untilId ?? afterAllIds));
   type Row = readonly [
     ...[id: string, score: string, breakdown: string, reviewScores: string | null, fetchTicket: string],
@@ -180,7 +198,7 @@ export async function* readRange(
     }
   }
   let isAhead = gte(id, fromId);
-  for (let limit = startsSmall ? smallStepSize : batchSize; ; limit = batchSize) {
+  for (let limit = startsSmall ? smallStepSize : stepSize; ; limit = stepSize) {
     const selection = reader.select(columns, and(isOfRange, isAhead), { order: id, limit });
     const rows = await queryText<Row>(executor.$client, selection);
     yield readRows(rows);

@@ -6,6 +6,7 @@ import { getUsableVersion, lockOrganisation } from '../database/organisations.ts
 import {
   finishRange,
   followRepositoryNames,
+  isAsRead,
   leaseRanges,
   type NewScore,
   type RescoreRange,
@@ -78,7 +79,7 @@ async function rescoreRanges(work: Work, organisationId: string, ranges: readonl
         isFirst = false;
         result.scored += 1;
         // The score is the sum of its entries.
-        if (breakdown !== former.breakdown || reviewScores !== former.reviewScores) {
+        if (!isAsRead(breakdown, former.breakdown) || !isAsRead(reviewScores, former.reviewScores)) {
           result.changed.push({ id, fetchTicket, from: former.score, score, breakdown, reviewScores });
           characters += breakdown.length + (reviewScores?.length ?? 0);
         }

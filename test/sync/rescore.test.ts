@@ -3,9 +3,16 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
+import { createFactsReader } from '../../src/database/facts.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
 import { deletePullRequest } from '../../src/database/pull-requests.ts';
-import { countOutdated, leaseRanges, requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
+import {
+  countOutdated,
+  leaseRanges,
+  readRange,
+  requestRescoring,
+  splitRemainder,
+} from '../../src/database/rescore-ranges.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -475,4 +482,30 @@ test('text in rules that PostgreSQL cannot hold is replaced', async () => {
   expect((await stored(world.service, home, pullRequest))?.score).toBe(4);
   await apply(world.service, home, hostile);
   expect((await stored(world.service, home, pullRequest))?.rulesetVersion).toBe(1);
+});
+
+test('of long breakdowns a rescoring reads digests, and leaves rows alone whose breakdown stays the same', async () => {
+  const home = await world.newTenant();
+  const { executor } = world.service.database;
+  const long = (value: string) =>
+    Array.from({ length: 20 }, (_, index) => rule(value, `title != "→${'x'.repeat(150)}"`, `Long ${index}`));
+  await apply(world.service, home, ...long('1'));
+  await newStored(world.service, home, 3);
+  const rows = async () => {
+    const { rows } = await executor.execute<{ version: string; bytes: number }>(sql`
+      select xmin::text as version, octet_length(score_breakdown::text) as bytes from pull_requests
+      where organisation_id = ${home.organisation.id} order by id`);
+    return rows;
+  };
+  const before = await rows();
+  expect(before[0]?.bytes).toBeGreaterThan(4_000);
+  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
+  const { value: step } = await readRange(executor, home.organisation.id, whole, createFactsReader(['title'])).next();
+  expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
+  await apply(world.service, home, ...long('1'));
+  expect(await rescoreBatch(world.service)).toBe(3);
+  expect(await rows()).toEqual(before);
+  await apply(world.service, home, ...long('2'));
+  expect(await rescoreBatch(world.service)).toBe(3);
+  expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
