@@ -1,4 +1,4 @@
-/** What a job returns is collected in a scorer's memory: without a bound, rules within all limits would be suspended. */
+/** Rules within all limits keep within the time and the memory of a scorer's process, whatever they are asked for. */
 import { expect, onTestFinished, test } from 'vitest';
 import { setChecksEnabled } from '../../src/database/check-runs.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
@@ -63,6 +63,32 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
   const explanation = await processesOfRules().run('explain', input);
   expect(explanation.reviews.length).toBeGreaterThan(0);
   expect(explanation.reviews.length).toBeLessThan(50);
+  expect(await suspendedVersionOf(home)).toBeNull();
+});
+
+test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
+  const home = await world.newTenant();
+  const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;
+  const pairs = [
+    ['floor', 'abs'],
+    ['ceil', 'round'],
+    ['abs', 'floor'],
+  ] as const;
+  const number = pairs
+    .map(([one, two]) => `(${nested(one, 'review_comments')} + ${nested(two, 'hours_to_review')})`)
+    .join(' + ');
+  const logic = Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: 'n' } }));
+  const reviews = ['One', 'Two'].map(name => ({ name, logic }));
+  const file = { define: { d: `${number} != 7`, n: number }, rules: [], reviews };
+  const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
+  expect(checked.problems).toEqual([]);
+  await service.database.transaction(executor => applyRuleset(executor, home.organisation.id, checked));
+  const given = Array.from({ length: 500 }, (_, index) =>
+    reviewWith({ member: `mem_${index}`, review_comments: index, hours_to_review: index / 7 }),
+  );
+  const facts = [factsWith({ given_reviews: given })];
+  const scores = await processesOfRules().run('score', { organisationId: home.organisation.id, version: 1, facts });
+  expect(scores).toHaveLength(1);
   expect(await suspendedVersionOf(home)).toBeNull();
 });
 

@@ -135,7 +135,10 @@ function createWriter(isForReviews = false) {
     const { guard, values } = definition.takesAbsent ? { guard: '', values: parts.map(write) } : present(parts);
     if (definition.prepare !== undefined) values.push(constant(prepared));
     const { implementation } = definition;
-    const called = isForReviews ? remembering(implementation as (...values: never[]) => unknown) : implementation;
+    // A comparison of arguments takes longer than arithmetic.
+    const isCostly = parts.some(part => part.type === 'text' || part.type === 'list');
+    const called =
+      isForReviews && isCostly ? remembering(implementation as (...values: never[]) => unknown) : implementation;
     const call = `${constant(called)}(${values.join(', ')})`;
     if (guard === '') return call;
     if (type === 'boolean') return `(${guard}${call})`;
