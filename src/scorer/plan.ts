@@ -49,11 +49,12 @@ const hasReviews = ({ reviews }: Ruleset) => reviews.length > 0;
 
 /** Searches rules for ways to game them. Writes nothing. @returns `reviews`: null if no rules are for them */
 export function audit(work: Work, { organisationId, ruleset }: { organisationId: string; ruleset: Ruleset }) {
+  const alive = () => work.alive();
   return readSnapshot(
     work.database,
     async executor => {
-      const audit = createAudit(ruleset);
-      const reviews = hasReviews(ruleset) ? createReviewAudit(ruleset) : null;
+      const audit = createAudit(ruleset, alive);
+      const reviews = hasReviews(ruleset) ? createReviewAudit(ruleset, alive) : null;
       const stored = await runAudits(work, executor, organisationId, reviews === null ? [audit] : [audit, reviews]);
       return { stored, ...audit.result(), reviews: reviews?.result() ?? null };
     },
@@ -77,6 +78,7 @@ export function plan(
   work: Work,
   { organisationId, ruleset, withAudit }: { organisationId: string; ruleset: Ruleset; withAudit: boolean },
 ) {
+  const alive = () => work.alive();
   return readSnapshot(
     work.database,
     async executor => {
@@ -86,7 +88,7 @@ export function plan(
       const outdated = await countOutdated(executor, organisationId);
       await work.turn();
       const sides = [inForce, ruleset];
-      const planOf = (of: RuleKind) => createPlan(inForce, ruleset, of, () => work.alive());
+      const planOf = (of: RuleKind) => createPlan(inForce, ruleset, of, alive);
       const plan = planOf('rules');
       const reviewPlan = sides.some(hasReviews) ? planOf('reviews') : null;
       const reader = createFactsReader(new Set([...plan.facts, ...(reviewPlan?.facts ?? [])]));
@@ -94,8 +96,8 @@ export function plan(
         plan.add(id, memberId, facts);
         reviewPlan?.add(id, memberId, facts);
       });
-      const audits = withAudit ? sides.map(createAudit) : [];
-      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(createReviewAudit) : [];
+      const audits = withAudit ? sides.map(side => createAudit(side, alive)) : [];
+      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(side => createReviewAudit(side, alive)) : [];
       const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
       return {
         version,

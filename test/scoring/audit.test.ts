@@ -131,3 +131,12 @@ test('an audit never throws, and never changes a pull request', () => {
     { numRuns: 200 },
   );
 });
+
+test('an audit says that it goes on before each change that it tries', () => {
+  let changes = 0;
+  const tried = createAudit(rulesetOf(paying('merged')), () => {
+    changes += 1;
+  });
+  tried.add('pr', factsWith(work));
+  expect(changes).toBeGreaterThanOrEqual(ways.length);
+});

@@ -38,3 +38,23 @@ test.each([
     { line, message: `The file is ${reason}; save it as UTF-8`, rule: null, entry: null, part: null },
   ]);
 });
+
+test('of many tests that fail under many long entries, some are explained, and the check says that it goes on', () => {
+  const group = Array.from({ length: 8 }, (_, index) => `size > ${index}`).join(' && ');
+  const define = { d: Array.from({ length: 6 }, () => `(${group})`).join(' || ') };
+  const logic = Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: '1' } }));
+  const rules = Array.from({ length: 10 }, (_, index) => ({ name: `Long ${index}`, logic }));
+  const tests = Array.from({ length: 20 }, (_, index) => ({ name: `t${index}`, pull_request: {}, score: 7 }));
+  let steps = 0;
+  const onEntry = () => {
+    steps += 1;
+  };
+  const { problems, results } = checkRulesFile(Buffer.from(JSON.stringify({ define, rules, tests })), { onEntry });
+  expect(problems).toEqual([]);
+  expect(results.filter(({ passed }) => !passed)).toHaveLength(20);
+  const explained = results.filter(({ explanation }) => explanation !== undefined).length;
+  expect(explained).toBeGreaterThan(0);
+  expect(explained).toBeLessThan(20);
+  // Each explanation reports each of its entries.
+  expect(steps).toBeGreaterThan(500 * explained);
+});

@@ -259,3 +259,10 @@ test('an explanation has the exact sum, and the score limited to 32 bits', () =>
     score: 2147483647,
   });
 });
+
+test('each part shows at most the beginning of a long text, whatever its level', () => {
+  const deep = `${'!('.repeat(26)}title != "${'x'.repeat(1_800)}"${')'.repeat(26)}`;
+  const explanation = explainScore(rulesetOf([rule('Deep', entry(deep, '1'))]), facts);
+  expect(JSON.stringify(explanation).length).toBeLessThan(20_000);
+  expect(explanation.rules[0]?.entries[0]?.condition?.source).toMatch(/^!\(.{298}…$/);
+});

@@ -69,7 +69,7 @@ const Standings = namedObject('Standings', {
 
 const ExplainedPart = Type.Object(
   {
-    source: Type.String({ description: 'As written in the rule' }),
+    source: Type.String({ description: 'As written in the rule; if it is long, its beginning' }),
     kind: stringEnum(['operation', 'fact', 'definition', 'constant'], { description: 'What it is' }),
     value: Type.Union([Type.Number(), Type.String(), Type.Boolean(), Type.Array(Type.String()), Type.Null()], {
       description: 'Null if it is absent or infinite',

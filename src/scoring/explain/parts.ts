@@ -9,7 +9,7 @@ import { allParts, type TypedExpression } from '../language/tree.ts';
 
 /** A part of an expression and its value for one pull request. */
 export interface ExplainedPart {
-  /** As written, without brackets around it. If a call reads a fact without naming it, the fact's name. */
+  /** As written, without brackets around it, or its beginning. If a call reads a fact without naming it, the fact's name. */
   source: string;
   kind: 'operation' | 'fact' | 'definition' | 'constant';
   /** Null if it is absent. */
@@ -139,15 +139,21 @@ export function explainExpression(source: string, tree: TypedExpression, facts: 
 /** A body can have 64 KiB, and thousands of entries can read it. */
 const maxTextLength = 1_000;
 
+/** Each of thirty levels repeats the text of those within it. */
+const maxSourceLength = 300;
+
+/** Never half a surrogate pair. */
+const shorten = (text: string, maxLength: number) =>
+  text.length <= maxLength ? text : `${text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '')}…`;
+
 /** The part as JSON can hold it. */
 export function representPart(part: ExplainedPart): ExplainedPart {
   const { value, note } = part;
-  const represented = { ...part, parts: part.parts.map(representPart) };
+  const source = shorten(part.source, maxSourceLength);
+  const represented = { ...part, source, parts: part.parts.map(representPart) };
   if (typeof value === 'number' && !Number.isFinite(value)) {
     return { ...represented, value: null, infinite: true, note: note || 'infinite' };
   }
   if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  // Never half a surrogate pair.
-  const beginning = value.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, '');
-  return { ...represented, value: `${beginning}…`, note: 'shortened', characters: [...value].length };
+  return { ...represented, value: shorten(value, maxTextLength), note: 'shortened', characters: [...value].length };
 }

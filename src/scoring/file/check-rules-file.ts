@@ -58,5 +58,5 @@ export function checkRulesFile(bytes: Buffer, { onEntry }: { onEntry?: () => voi
     };
   }
   const file = parseRulesFile(source, onEntry);
-  return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests) };
+  return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests, onEntry) };
 }

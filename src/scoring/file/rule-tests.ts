@@ -1,7 +1,9 @@
 /** The tests of a rules file: facts of a pull request and of its reviews, and the scores that they must give. */
 
-import { type ExplainedEntry, type ExplainedRules, explainScore } from '../explain/explain.ts';
+import { createExplainer, type ExplainedEntry, type ExplainedRules } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
+import { treesOf } from '../language/compile.ts';
+import { allParts } from '../language/tree.ts';
 import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
@@ -31,6 +33,9 @@ export interface RuleTestResult {
 
 /** Explanations are large: every part of every entry. */
 const maxExplained = 20;
+
+/** Of all of them together. Each has about 100 bytes. */
+const maxExplainedParts = 200_000;
 
 /** @param taken the names of the tests before @returns undefined if there was a problem, which is reported */
 export function readTest(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleTest | undefined {
@@ -74,18 +79,21 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
   return [...own, ...others];
 }
 
-/** Scores each test's pull request and reviews under the rules. */
-export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): RuleTestResult[] {
-  const { score } = compileRuleset(ruleset);
+/** Scores each test's pull request and reviews under the rules. @param onStep called again and again meanwhile */
+export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): RuleTestResult[] {
+  const { score, entries, reviewEntries } = compileRuleset(ruleset, onStep);
+  const parts = [...allParts(treesOf([...entries, ...reviewEntries]))].length;
+  const maxShown = Math.max(1, Math.min(maxExplained, Math.floor(maxExplainedParts / parts)));
   let failed = 0;
   return tests.flatMap(casesOf).map(({ test, of, facts }) => {
+    onStep?.();
     const scored = score(facts);
     const [review] = JSON.parse(scored.reviewScores ?? '[]') as { score: number }[];
     const actual = of === 'rules' ? scored.score : (review?.score ?? 0);
     if (actual === test.score) return { test, actual, passed: true };
     failed += 1;
-    if (failed > maxExplained) return { test, actual, passed: false };
-    const explanation = explain(ruleset, of, facts);
+    if (failed > maxShown) return { test, actual, passed: false };
+    const explanation = explain(ruleset, of, facts, onStep);
     // Rules of reviews need not have any for this one.
     if (explanation === undefined) return { test, actual, passed: false };
     return {
@@ -93,13 +101,13 @@ export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[]): Rule
       actual,
       passed: false,
       explanation,
-      relevant: findRelevant(ruleset, { test, of, facts }, explanation),
+      relevant: findRelevant(ruleset, { test, of, facts }, explanation, onStep),
     };
   });
 }
 
-function explain(ruleset: Ruleset, of: RuleKind, facts: Facts): ExplainedRules | undefined {
-  const { reviews, ...explanation } = explainScore(ruleset, facts);
+function explain(ruleset: Ruleset, of: RuleKind, facts: Facts, onStep?: () => void): ExplainedRules | undefined {
+  const { reviews, ...explanation } = createExplainer(ruleset, onStep)(facts);
   return of === 'rules' ? explanation : reviews[0];
 }
 
@@ -107,7 +115,12 @@ function explain(ruleset: Ruleset, of: RuleKind, facts: Facts): ExplainedRules |
  * Entries whose condition is true, and those that would bring the score nearer to the expected one if theirs were. If each
  * of the latter would bring it too far, all of them. If there is nothing of all that, every entry.
  */
-function findRelevant(ruleset: Ruleset, { test, of, facts }: Case, explanation: ExplainedRules): Set<ExplainedEntry> {
+function findRelevant(
+  ruleset: Ruleset,
+  { test, of, facts }: Case,
+  explanation: ExplainedRules,
+  onStep?: () => void,
+): Set<ExplainedEntry> {
   // Entries that do not read this give bots nothing.
   const always = of === 'rules' ? 'true' : 'reviewer_is_bot || true';
   const unconditional = ruleset[of].map(({ when, logic, ...rule }) => ({
@@ -115,7 +128,7 @@ function findRelevant(ruleset: Ruleset, { test, of, facts }: Case, explanation: 
     is_enabled: true,
     logic: logic.map(({ effect }) => ({ expression: always, effect })),
   }));
-  const asIfTrue = explain({ ...ruleset, [of]: unconditional }, of, facts)?.rules ?? [];
+  const asIfTrue = explain({ ...ruleset, [of]: unconditional }, of, facts, onStep)?.rules ?? [];
   const missing = test.score - explanation.score;
   const entries = explanation.rules.flatMap((rule, place) =>
     rule.entries.map((entry, index) => {

@@ -43,17 +43,18 @@ type EntriesByKind = Record<RuleKind, readonly CheckedEntry[]>;
 const entriesOf = (ruleset: Ruleset, of: RuleKind) => checkRules(ruleset, of).flatMap(rule => rule.entries);
 
 /** How points of pull requests can be gained. */
-export function createAudit(ruleset: Ruleset) {
+export function createAudit(ruleset: Ruleset, onChange = () => {}) {
   const rules = entriesOf(ruleset, 'rules');
   const changes = changesOf(treesOf(rules));
   return search(
     { rules, reviews: [] },
     ways.map(way => ({ way, changes: changes[way], of: 'rules' })),
+    onChange,
   );
 }
 
 /** How points of reviews can be gained: by those who review a pull request, all together. */
-export function createReviewAudit(ruleset: Ruleset) {
+export function createReviewAudit(ruleset: Ruleset, onChange = () => {}) {
   const entries = { rules: entriesOf(ruleset, 'rules'), reviews: entriesOf(ruleset, 'reviews') };
   const changes = reviewChangesOf(treesOf(entries.reviews));
   return search(
@@ -62,6 +63,7 @@ export function createReviewAudit(ruleset: Ruleset) {
     reviewWays.map(way => {
       return { way, changes: changes[way], of: way === 'mutual_approval' ? 'both' : 'reviews' };
     }),
+    onChange,
   );
 }
 
@@ -72,7 +74,8 @@ interface TriedWay<Way> {
   of: RuleKind | 'both';
 }
 
-function search<Way extends string>(entries: EntriesByKind, tried: readonly TriedWay<Way>[]) {
+/** @param onChange called before each change that is tried: all of them take a while */
+function search<Way extends string>(entries: EntriesByKind, tried: readonly TriedWay<Way>[], onChange: () => void) {
   const facts = new Set<SourceName>([
     ...factsReadBy(entries.rules, 'rules'),
     ...factsReadBy(entries.reviews, 'reviews'),
@@ -97,6 +100,7 @@ function search<Way extends string>(entries: EntriesByKind, tried: readonly Trie
   function tryWay(tally: (typeof tallies)[number], id: string, original: Facts, from: number): void {
     let best: { after: number; points: Float64Array } | undefined;
     for (const change of tally.changes) {
+      onChange();
       const points = new Float64Array(names.length);
       const results = change(original);
       if (results === undefined) continue;

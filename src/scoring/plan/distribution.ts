@@ -5,8 +5,10 @@ export function createDistribution() {
   const counts = new Map<number, number>();
   let [count, sum] = [0, 0];
 
+  /** Until another score is added. */
+  let ordered: [score: number, occurrences: number][] | undefined;
   /** Each score with its count, lowest first. */
-  const sorted = () => [...counts].sort(([a], [b]) => a - b);
+  const sorted = () => (ordered ??= [...counts].sort(([a], [b]) => a - b));
 
   /** The score at a place in ascending order, from 0; null after the last one. */
   function at(place: number): number | null {
@@ -20,6 +22,7 @@ export function createDistribution() {
 
   return {
     add(score: number): void {
+      ordered = undefined;
       count += 1;
       sum += score;
       counts.set(score, (counts.get(score) ?? 0) + 1);
