@@ -160,7 +160,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Scores', 'scorer/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
-    ['if (breakdown !== former.breakdown || reviewScores !== former.reviewScores) {', 'if (true) {'],
+    ['if (!isAsRead(breakdown, former.breakdown) || !isAsRead(reviewScores, former.reviewScores)) {', 'if (true) {'],
   ]),
 
   ...of('Points', 'database/github-rate-limits.ts', sync('share-github-points'), [

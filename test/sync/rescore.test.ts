@@ -503,9 +503,9 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   const { value: step } = await readRange(executor, home.organisation.id, whole, createFactsReader(['title'])).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
   await apply(world.service, home, ...long('1'));
-  expect(await rescoreBatch(world.service)).toBe(3);
+  expect(await rescoreBatch(world.service, home.organisation.id)).toBe(3);
   expect(await rows()).toEqual(before);
   await apply(world.service, home, ...long('2'));
-  expect(await rescoreBatch(world.service)).toBe(3);
+  expect(await rescoreBatch(world.service, home.organisation.id)).toBe(3);
   expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
