@@ -24,8 +24,16 @@ const batchSize = 1_000;
 /** Pull requests in a small first step: under costly rules, a worker's time is over after a few. */
 const smallStepSize = 50;
 
-/** Pull requests in a step if their facts may be large: 3,000 paths, and a description of 64 KB. */
-const largeFactsStepSize = 100;
+/** Steps of pull requests whose facts may be large: 3,000 paths, and a description of 64 KB. */
+const largeFacts = { firstStepSize: 100, maxCharacters: 16_000_000, maxGrowth: 4 };
+
+/** How many large ones to read after these. */
+function nextStepSize(rows: readonly TextRow[]): number {
+  const characters = rows.reduce((sum, row) => row.reduce((ofRow, text) => ofRow + (text?.length ?? 0), sum), 0);
+  const { maxCharacters, maxGrowth } = largeFacts;
+  const fitting = Math.floor((maxCharacters / characters) * rows.length);
+  return Math.max(1, Math.min(batchSize, maxGrowth * rows.length, fitting));
+}
 
 /** In place of a longer breakdown its digest is read: a thousand breakdowns may have hundreds of megabytes. */
 const maxReadBytes = 2_000;
@@ -183,7 +191,6 @@ export async function* readRange(
 ) {
   const { id, score, scoreBreakdown, reviewScores, fetchTicket } = pullRequests;
   const columns = [id, score, textOrDigest(scoreBreakdown), textOrDigest(reviewScores), fetchTicket];
-  const stepSize = reader.isLarge ? largeFactsStepSize : batchSize;
   const isOfRange = and(eq(pullRequests.organisationId, organisationId), lt(id, untilId ?? afterAllIds));
   type Row = readonly [
     ...[id: string, score: string, breakdown: string, reviewScores: string | null, fetchTicket: string],
@@ -198,13 +205,15 @@ export async function* readRange(
     }
   }
   let isAhead = gte(id, fromId);
-  for (let limit = startsSmall ? smallStepSize : stepSize; ; limit = stepSize) {
+  const firstStepSize = reader.isLarge ? largeFacts.firstStepSize : batchSize;
+  for (let limit = startsSmall ? smallStepSize : firstStepSize; ; ) {
     const selection = reader.select(columns, and(isOfRange, isAhead), { order: id, limit });
     const rows = await queryText<Row>(executor.$client, selection);
     yield readRows(rows);
     const last = rows.at(-1);
     if (last === undefined || rows.length < limit) return;
     isAhead = gt(id, last[0]);
+    limit = reader.isLarge ? nextStepSize(rows) : batchSize;
   }
 }
 

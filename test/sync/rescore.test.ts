@@ -509,3 +509,21 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   expect(await rescoreBatch(world.service, home.organisation.id)).toBe(3);
   expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
+
+test('steps of large facts grow while these are small, and shrink with their size', async () => {
+  const sizesOf = async (body: string) => {
+    const home = await world.newTenant();
+    await newStored(world.service, home, 900, body);
+    const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
+    const sizes: number[] = [];
+    const reader = createFactsReader(['body']);
+    for await (const step of readRange(world.service.database.executor, home.organisation.id, whole, reader)) {
+      sizes.push([...step].length);
+    }
+    return sizes;
+  };
+  expect(await sizesOf('')).toEqual([100, 400, 400]);
+  const sizes = await sizesOf('x'.repeat(60_000));
+  expect(Math.max(...sizes)).toBeLessThan(270);
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(900);
+});
