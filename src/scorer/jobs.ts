@@ -35,7 +35,7 @@ interface Explained {
   facts: Facts;
 }
 
-/** Explains one score. By a thousand entries, an explanation has twenty megabytes. */
+/** Explains one score: with a thousand entries, an explanation has twenty megabytes. */
 async function explain(work: Work, { organisationId, version, facts }: Explained): Promise<Explanation> {
   const ruleset = await work.rulesets.read(work, organisationId, version);
   return createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }))(facts);

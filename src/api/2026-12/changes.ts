@@ -51,10 +51,10 @@ const cursorColumns = Type.Object({
 });
 
 /*
- * A client that starts lists all pull requests, page after page. So the next page is built while the client reads this one:
- * twice as many rows a second. The key has the content version, which is read with the token, so the page is never older
- * than its request: see `createPageCache`. Once the listing is over, pages are built when they are asked for: what has been
- * committed may become readable later, without another version.
+ * A new client lists all pull requests first, page after page. So the next page is built while it reads this one: twice as
+ * many rows a second. The key has the content version, which is read with the token, so the page is never older than its
+ * request: see `createPageCache`. After the listing, pages are built when they are asked for: what has been committed may
+ * become readable later, without another version.
  */
 
 /** Each has up to a megabyte. */

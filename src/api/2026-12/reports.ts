@@ -130,7 +130,7 @@ const Explanation = namedObject('Explanation', {
       sum: Type.Integer({ description: 'The sum of all effects; the score is limited to 32 bits' }),
       rules: ExplainedRules,
     }),
-    { description: 'The first reviews that rules score: 50, or fewer under very many long entries' },
+    { description: 'The first 50 reviews that rules score, or fewer if the rules are very long' },
   ),
   would_change: Type.Array(
     closedObject({

@@ -1,7 +1,7 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 
 import type { Facts } from '../facts.ts';
-import { type CheckedEntry, scoredReviews } from '../language/compile.ts';
+import { type CheckedEntry, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { allParts, factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
@@ -137,8 +137,7 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
   const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
   const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
-  const parts = [...allParts(reviewEntries.flatMap(({ condition, value }) => [condition, value]))].length;
-  const maxReviews = Math.max(1, Math.min(maxExplainedReviews, Math.floor(maxExplainedParts / parts)));
+  const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
   const explain = (checked: readonly CheckedRule[], facts: Facts) =>
     total(checked.map(rule => explainRule(rule, facts, onEntry)));
   return (facts: Facts) => {
@@ -157,8 +156,12 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
 /** A pull request can have 500 reviews. */
 const maxExplainedReviews = 50;
 
-/** Of all reviews together. Each has about 100 bytes, and definitions are written out. */
+/** Of all reviews together. */
 const maxExplainedParts = 100_000;
+
+/** How many explanations by the entries have so many parts together, each of about 100 bytes; at least one. */
+export const countFitting = (entries: readonly CheckedEntry[], maxParts: number): number =>
+  Math.max(1, Math.floor(maxParts / [...allParts(treesOf(entries))].length));
 
 /** Explains one pull request. */
 export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => createExplainer(ruleset)(facts);

@@ -1,9 +1,7 @@
 /** The tests of a rules file: facts of a pull request and of its reviews, and the scores that they must give. */
 
-import { createExplainer, type ExplainedEntry, type ExplainedRules } from '../explain/explain.ts';
+import { countFitting, createExplainer, type ExplainedEntry, type ExplainedRules } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
-import { treesOf } from '../language/compile.ts';
-import { allParts } from '../language/tree.ts';
 import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
@@ -34,7 +32,7 @@ export interface RuleTestResult {
 /** Explanations are large: every part of every entry. */
 const maxExplained = 20;
 
-/** Of all of them together. Each has about 100 bytes. */
+/** Of all of them together. */
 const maxExplainedParts = 200_000;
 
 /** @param taken the names of the tests before @returns undefined if there was a problem, which is reported */
@@ -82,8 +80,7 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
 /** Scores each test's pull request and reviews under the rules. @param onStep called again and again meanwhile */
 export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): RuleTestResult[] {
   const { score, entries, reviewEntries } = compileRuleset(ruleset, onStep);
-  const parts = [...allParts(treesOf([...entries, ...reviewEntries]))].length;
-  const maxShown = Math.max(1, Math.min(maxExplained, Math.floor(maxExplainedParts / parts)));
+  const maxShown = Math.min(maxExplained, countFitting([...entries, ...reviewEntries], maxExplainedParts));
   let failed = 0;
   return tests.flatMap(casesOf).map(({ test, of, facts }) => {
     onStep?.();
