@@ -39,6 +39,7 @@ interface Job {
   kind: JobKind;
   organisationId: string;
   input: string;
+  /** A process ended with it: it is done again, alone in one, so that no job is blamed for what another takes. */
   isCareful: boolean;
   /** Processes that ended while they ran it. */
   ends: number;
@@ -104,9 +105,10 @@ export function createScorer(
   }, watchIntervalMs).unref();
 
   function dispatch(): void {
-    // Those to be tried again come first.
+    // Those to be done again come first.
     const inOrder = [...waiting.keys()].sort(
       (a, b) =>
+        Number(b.isCareful) - Number(a.isCareful) ||
         b.ends - a.ends ||
         priorities[a.kind] - priorities[b.kind] ||
         (servedAt.get(a.organisationId) ?? 0) - (servedAt.get(b.organisationId) ?? 0) ||
@@ -129,11 +131,11 @@ export function createScorer(
   function placeFor(job: Job): Place | undefined {
     const hasRoom = ({ jobs, endReason }: Place) => {
       if (endReason !== undefined) return false;
+      if (jobs.size === 0) return true;
       const others = [...jobs.values()];
+      if (job.isCareful || others.some(({ isCareful }) => isCareful)) return false;
       if (isLong(job)) return !others.some(isLong);
-      return (
-        jobs.size === 0 || others.reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters
-      );
+      return others.reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters;
     };
     // An organisation has one process at a time: the other one is for others, and its compiled rules are in memory once.
     const own = [...places].find(({ jobs }) =>
@@ -187,7 +189,7 @@ export function createScorer(
     void place.process.kill();
   }
 
-  /** A process has ended: all its jobs are done again, the one that it was at with care. */
+  /** A process has ended: all its jobs are done again. */
   function recover(place: Place, how: string): void {
     places.delete(place);
     if (isClosed) return;
@@ -199,7 +201,10 @@ export function createScorer(
       if (job.cancelled !== undefined) job.settle({ error: job.cancelled.reason });
       else if (job === running) tryAgain(job, endReason ?? how, current?.entry ?? undefined);
       else if (isFault && !isReady && ++job.ends === maxEnds) job.settle({ error: outOfOrder("can't be started") });
-      else waiting.set(job, performance.now());
+      else {
+        job.isCareful ||= isFault && isReady;
+        waiting.set(job, performance.now());
+      }
     }
     if (isFault) {
       const { kind, organisationId } = running ?? {};

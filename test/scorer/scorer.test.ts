@@ -101,6 +101,19 @@ test.each(['endless', 'greedy'])(
   },
 );
 
+test('a job is not blamed for memory that another one in its process takes', async () => {
+  const scorer = newScorer({ maxPullRequestMs: undefined });
+  const begin = (organisationId: string, title: string) =>
+    new Promise<void>(resolve => {
+      const input = { organisationId, version: 1, facts: [{ title } as Facts] };
+      scorer.run('score', input, { onProgress: () => resolve() }).catch(() => undefined);
+    });
+  const hoarding = begin('hoarder', 'hoard');
+  // The other process has more to do, so that the next job comes to the hoarder, and the hoarder to it.
+  await Promise.all([hoarding, begin('busy', 'wait'), begin('busy', 'wait')]);
+  await expect(score(scorer, 'small', 'large of entry 1')).resolves.toMatchObject([{ score: 1 }]);
+});
+
 test('a rules file that takes too long is refused as such', async () => {
   const scorer = newScorer({ maxPullRequestMs: undefined });
   await score(scorer, 'a', 'x');

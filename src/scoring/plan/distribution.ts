@@ -5,19 +5,19 @@ export function createDistribution() {
   const counts = new Map<number, number>();
   let [count, sum] = [0, 0];
 
-  /** Until another score is added. */
-  let ordered: [score: number, occurrences: number][] | undefined;
-  /** Each score with its count, lowest first. */
-  const sorted = () => (ordered ??= [...counts].sort(([a], [b]) => a - b));
+  /** The different scores, lowest first, and how many there are up to each. Typed arrays: there may be a million. */
+  let ordered: { scores: Float64Array; upTo: Float64Array } | undefined;
+
+  function order() {
+    const scores = Float64Array.from(counts.keys()).sort();
+    let passed = 0;
+    return { scores, upTo: scores.map(score => (passed += counts.get(score) ?? 0)) };
+  }
 
   /** The score at a place in ascending order, from 0; null after the last one. */
   function at(place: number): number | null {
-    let passed = 0;
-    for (const [score, occurrences] of sorted()) {
-      passed += occurrences;
-      if (passed > place) return score;
-    }
-    return null;
+    ordered ??= order();
+    return ordered.scores[ordered.upTo.findIndex(passed => passed > place)] ?? null;
   }
 
   return {
@@ -33,7 +33,8 @@ export function createDistribution() {
     get sum() {
       return sum;
     },
-    sorted,
+    /** Each score with how often it occurs. */
+    entries: () => counts.entries(),
     /** @param share 0 to 1: 0.25 is the score above the lowest quarter. Null if there are no scores */
     quantile: (share: number) => at(Math.min(count - 1, Math.floor(share * count))),
     /** The mean of the two in the middle if the count is even. Null if there are no scores. */
@@ -82,7 +83,7 @@ export function bucketsOf(before: Distribution, after: Distribution): Bucket[] {
   if (highest >= end) buckets.push({ from: end, to: null, before: 0, after: 0 });
   const first = lowest < start ? 1 : 0;
   for (const [side, distribution] of [['before', before] as const, ['after', after] as const]) {
-    for (const [score, count] of distribution.sorted()) {
+    for (const [score, count] of distribution.entries()) {
       const place = Math.floor((score - start) / step) + first;
       const bucket = buckets[Math.min(Math.max(place, 0), buckets.length - 1)];
       if (bucket !== undefined) bucket[side] += count;
