@@ -24,15 +24,14 @@ const batchSize = 1_000;
 /** Pull requests in a small first step: under costly rules, a worker's time is over after a few. */
 const smallStepSize = 50;
 
-/** Steps of pull requests whose facts may be large: 3,000 paths, and a description of 64 KB. */
-const largeFacts = { firstStepSize: 100, maxCharacters: 16_000_000, maxGrowth: 4 };
+/** Steps of pull requests whose facts may be large. Each may have 700 KB, whatever the ones before it have. */
+const largeFacts = { firstStepSize: 100, maxStepSize: 200, maxCharacters: 16_000_000 };
 
 /** How many large ones to read after these. */
 function nextStepSize(rows: readonly TextRow[]): number {
   const characters = rows.reduce((sum, row) => row.reduce((ofRow, text) => ofRow + (text?.length ?? 0), sum), 0);
-  const { maxCharacters, maxGrowth } = largeFacts;
-  const fitting = Math.floor((maxCharacters / characters) * rows.length);
-  return Math.max(1, Math.min(batchSize, maxGrowth * rows.length, fitting));
+  const fitting = Math.floor((largeFacts.maxCharacters / characters) * rows.length);
+  return Math.max(1, Math.min(largeFacts.maxStepSize, fitting));
 }
 
 /** In place of a longer breakdown its digest is read: a thousand breakdowns may have hundreds of megabytes. */

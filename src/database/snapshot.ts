@@ -38,8 +38,8 @@ export async function* readFacts(
   reader: FactsReader,
   condition?: SQL,
 ) {
-  // Three batches are in memory at a time, and a pull request's text has up to 64 KiB.
-  const limit = reader.isLarge ? 200 : 1_000;
+  // Three batches are in memory at a time, and large facts have up to 700 KB.
+  const limit = reader.isLarge ? 50 : 1_000;
   const { id, memberId, repositoryId } = pullRequests;
   const { text, values } = reader.select(
     [id, memberId, repositoryId],

@@ -1,4 +1,5 @@
 /** Rules within all limits keep within the time and the memory of a scorer's process, whatever they are asked for. */
+import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { setChecksEnabled } from '../../src/database/check-runs.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
@@ -9,7 +10,7 @@ import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { factsWith, reviewWith } from '../scoring/support.ts';
 import { appOptions, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { applyReviews, rule, sync } from '../sync/support.ts';
+import { applyReviews, newStored, rule, sync } from '../sync/support.ts';
 
 const world = await startWorld(...appOptions());
 const { service } = world;
@@ -111,3 +112,19 @@ test('pull requests with hundreds of reviews are scored in several jobs', async 
 });
 
 const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
+
+test('hundreds of pull requests as large as GitHub has them are planned', async () => {
+  const home = await world.newTenant();
+  const { id: organisationId } = home.organisation;
+  await newStored(service, home, 450);
+  const { executor } = service.database;
+  const isFirst = sql`id = (select min(id::text)::uuid from pull_requests where organisation_id = ${organisationId})`;
+  // As long as a description and all paths together. Compressed once.
+  await executor.execute(sql`update pull_requests set body = repeat('ж', 327680) where ${isFirst}`);
+  await executor.execute(sql`
+    update pull_requests set body = (select body from pull_requests where ${isFirst})
+    where organisation_id = ${organisationId}`);
+  const ruleset = { definitions: [], rules: [rule('1', 'contains(body, "x")')], reviews: [] };
+  const planned = await processesOfRules().run('plan', { organisationId, ruleset, withAudit: false });
+  expect(planned.result.pullRequests).toBe(450);
+});
