@@ -1,4 +1,4 @@
-import { and, count, eq, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, inArray, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { formatId, parseId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { isInPresentRepository } from './pull-requests.ts';
@@ -85,84 +85,101 @@ export function listTotals(
     .orderBy(sql`coalesce(nullif(${name}, ''), ${login}) collate "und-x-icu"`, login, id);
 }
 
-const points = sql`(entry->>'effect')::bigint * case entry->>'action' when 'ADD' then 1 else -1 end`;
+export type ReviewPoints = {
+  /** The reviewer's, or the repository's. */
+  id: string;
+  reviews: number;
+  score: number;
+};
+
+/** Reviews by members of the pull requests that count: with the id of their member as it is public. */
+const ofReviews = (columns: SQL, organisationId: string, period: Period) => sql`
+  from ${pullRequests} cross join lateral json_to_recordset(${pullRequests.reviewScores}) as review (${columns})
+  where ${and(
+    eq(pullRequests.organisationId, organisationId),
+    isNotNull(pullRequests.reviewScores),
+    isCounted(organisationId, period),
+  )} and member is not null`;
+
+/** The points for reviews by members, of the pull requests that count, by reviewer or repository. */
+export async function listReviewPoints(
+  executor: Executor,
+  organisationId: string,
+  of: 'members' | 'repositories',
+  period: Period,
+): Promise<ReviewPoints[]> {
+  const { rows } = await executor.execute<ReviewPoints>(sql`
+    select ${of === 'members' ? sql`member` : pullRequests.repositoryId} as id,
+      count(*)::float8 as reviews, sum(review.score)::float8 as score
+    ${ofReviews(sql`member text, score bigint`, organisationId, period)} group by 1`);
+  return of === 'repositories' ? rows : rows.map(row => ({ ...row, id: parseId('mem', row.id) ?? '' }));
+}
+
+export type RulePoints = {
+  /** The member's or the repository's; null for all together. */
+  id: string | null;
+  name: string;
+  score: number;
+};
+
+/** What points take besides the name of their rule, about. */
+const pointsBytes = 60;
 
 /**
- * The points that each rule gave the pull requests that count, by member or repository, as their breakdowns say.
+ * The points that each rule gave and took, as breakdowns say: by member or repository, and all together.
  *
- * @param memberId the only member; undefined for all
+ * @param ids whose, in their order
+ * @param options `withReviews`: points for reviews count, too; `maxBytes`: what names and points may take
+ * @returns `cutAt`: the index in `ids` from which on they are left out; undefined if all are there
  */
 export async function listPointsByRule(
   executor: Executor,
   organisationId: string,
   of: 'members' | 'repositories',
   period: Period,
-  memberId: string | undefined,
-): Promise<{ id: string; name: string; score: number }[]> {
+  ids: readonly string[],
+  { withReviews, maxBytes }: { withReviews: boolean; maxBytes: number },
+): Promise<{ points: RulePoints[]; cutAt: number | undefined }> {
   const ownerId = of === 'members' ? pullRequests.memberId : pullRequests.repositoryId;
-  const isOfMember = memberId === undefined ? undefined : eq(pullRequests.memberId, memberId);
+  const isOfOne = ids.length === 1 ? inArray(ownerId, [...ids]) : undefined;
+  const publicIds = ids.map(id => formatId(of === 'members' ? 'mem' : 'repo', id));
+  const reviewed = sql`
+    union all
+    select place, breakdown, count(*)
+    from (
+      select ${of === 'members' ? sql`member` : pullRequests.repositoryId} as owner, breakdown
+      ${ofReviews(sql`member text, breakdown text`, organisationId, period)}
+    ) as reviews join owners on ${of === 'members' ? sql`public_id` : sql`id`} = owner
+    group by 1, 2`;
   // Many breakdowns are alike. Each is parsed once: parsing takes longer than reading and counting them.
-  const { rows } = await executor.execute<{ id: string; name: string; score: number }>(sql`
-    with counted as materialized (
-      select ${ownerId} as id, ${pullRequests.scoreBreakdown}::text as breakdown, count(*) as pull_requests
-      from ${pullRequests}
-      where ${and(eq(pullRequests.organisationId, organisationId), isOfMember, isCounted(organisationId, period))}
+  const { rows } = await executor.execute<RulePoints & { cutAt: number | null }>(sql`
+    with owners as (
+      select * from unnest(${sql.param(ids)}::uuid[], ${sql.param(publicIds)}::text[]) with ordinality as owner (id, public_id, place)
+    ), counted as materialized (
+      select place, ${pullRequests.scoreBreakdown}::text as breakdown, count(*) as times
+      from ${pullRequests} join owners on owners.id = ${ownerId}
+      where ${and(eq(pullRequests.organisationId, organisationId), isOfOne, isCounted(organisationId, period))}
       group by 1, 2
+      ${withReviews ? reviewed : sql``}
     ), parsed as materialized (
-      select breakdown, entry->>'name' as name, ${points} as points
+      select breakdown, entry->>'name' as name,
+        (entry->>'effect')::bigint * case entry->>'action' when 'ADD' then 1 else -1 end as points
       from (select distinct breakdown from counted) as breakdowns
         cross join lateral json_array_elements(breakdown::json) as entry
+    ), by_owner as materialized (
+      select place, name, sum(times * points)::float8 as score,
+        sum(octet_length(name) + ${pointsBytes}::int) over (order by place) as bytes
+      from counted join parsed using (breakdown)
+      group by place, name
+    ), cut as (
+      select min(place)::int - 1 as cut_at from by_owner where bytes > ${maxBytes}::bigint
     )
-    select id, name, sum(pull_requests * points)::float8 as score from counted join parsed using (breakdown)
-    group by 1, 2`);
-  return rows;
-}
-
-export type ReviewPoints = {
-  /** The reviewer's, or the repository's. */
-  id: string;
-  /** The rule that gave or took the points; null for all points. */
-  rule: string | null;
-  /** How many reviews; 0 with a rule. */
-  reviews: number;
-  score: number;
-};
-
-/**
- * The points for reviews by members, of the pull requests that count, by reviewer or repository.
- *
- * @param options `withRules`: also what each rule gave and took
- */
-export async function listReviewPoints(
-  executor: Executor,
-  organisationId: string,
-  of: 'members' | 'repositories',
-  period: Period,
-  { withRules }: { withRules: boolean },
-): Promise<ReviewPoints[]> {
-  const ownerId = of === 'members' ? sql`member` : sql`${pullRequests.repositoryId}::text`;
-  const columns = withRules ? sql`member text, score bigint, breakdown text` : sql`member text, score bigint`;
-  // Many reviews are alike, and the breakdown of these is parsed once.
-  const breakdown = withRules ? sql`breakdown` : sql`null::text`;
-  const byRule = sql`
+    select id, name, score, cut_at as "cutAt"
+    from by_owner join owners using (place) cross join cut
+    where bytes <= ${maxBytes}::bigint
     union all
-    select id, entry->>'name', 0, sum(reviews * ${points})::float8
-    from given cross join lateral json_array_elements(breakdown::json) as entry
-    group by 1, 2`;
-  const { rows } = await executor.execute<ReviewPoints>(sql`
-    with given as materialized (
-      select ${ownerId} as id, ${breakdown} as breakdown, count(*) as reviews, sum(review.score) as score
-      from ${pullRequests} cross join lateral json_to_recordset(${pullRequests.reviewScores}) as review (${columns})
-      where ${and(
-        eq(pullRequests.organisationId, organisationId),
-        isNotNull(pullRequests.reviewScores),
-        isCounted(organisationId, period),
-      )} and member is not null
-      group by 1, 2
-    )
-    select id, null as rule, sum(reviews)::float8 as reviews, sum(score)::float8 as score from given group by 1
-    ${withRules ? byRule : sql``}`);
-  return of === 'repositories' ? rows : rows.map(row => ({ ...row, id: parseId('mem', row.id) ?? '' }));
+    select null, name, sum(score), cut_at from by_owner cross join cut group by name, cut_at`);
+  return { points: rows, cutAt: rows[0]?.cutAt ?? undefined };
 }
 
 export type Week = {

@@ -55,15 +55,16 @@ interface Scope {
   rows: ReadonlyMap<string, Row>;
   /** Whether to find what each rule gave and took. */
   withRules: boolean;
+  /** What it gave and took in all. */
+  points: Map<string, number>;
 }
 
-function addPoints({ rows }: Scope, id: string, rule: string, score: number): void {
-  const points = rows.get(id)?.points;
-  points?.set(rule, (points.get(rule) ?? 0) + score);
-}
-
-function addBreakdown(scope: Scope, id: string, breakdown: readonly BreakdownEntry[]): void {
-  for (const { name, action, effect } of breakdown) addPoints(scope, id, name, action === 'ADD' ? effect : -effect);
+function addPoints({ rows, points: all }: Scope, id: string, breakdown: readonly BreakdownEntry[]): void {
+  for (const { name, action, effect } of breakdown) {
+    for (const points of [rows.get(id)?.points, all]) {
+      points?.set(name, (points.get(name) ?? 0) + (action === 'ADD' ? effect : -effect));
+    }
+  }
 }
 
 function addReviews({ rows }: Scope, id: string, reviews: number, score: number): void {
@@ -73,16 +74,23 @@ function addReviews({ rows }: Scope, id: string, reviews: number, score: number)
   row.reviewScore += score;
 }
 
-/** The totals have the stored scores of pull requests already. @param only the only member whose points are wanted */
-async function addStored(scope: Scope, hasReviews: boolean, only: string | undefined): Promise<void> {
-  const { executor, organisationId, of, period, withRules } = scope;
-  const byRule = withRules ? await listPointsByRule(executor, organisationId, of, period, only) : [];
-  for (const { id, name, score } of byRule) addPoints(scope, id, name, score);
-  const ofReviews = hasReviews ? await listReviewPoints(executor, organisationId, of, period, { withRules }) : [];
-  for (const { id, rule, reviews, score } of ofReviews) {
-    if (rule === null) addReviews(scope, id, reviews, score);
-    else addPoints(scope, id, rule, score);
+async function addReviewPoints(scope: Scope): Promise<void> {
+  const { executor, organisationId, of, period } = scope;
+  for (const { id, reviews, score } of await listReviewPoints(executor, organisationId, of, period)) {
+    addReviews(scope, id, reviews, score);
   }
+}
+
+/** @param shown the rows to tell apart */
+async function addRulePoints(
+  { executor, organisationId, of, period, rows, points: all }: Scope,
+  shown: readonly Row[],
+  options: Parameters<typeof listPointsByRule>[5],
+) {
+  const ids = shown.map(({ id }) => id);
+  const { points, cutAt } = await listPointsByRule(executor, organisationId, of, period, ids, options);
+  for (const { id, name, score } of points) (id === null ? all : rows.get(id)?.points)?.set(name, score);
+  return { cutAt };
 }
 
 /** Scores the stored pull requests in this process, instead. @param onBatch gets how many are done */
@@ -105,13 +113,13 @@ async function addScoredBy(
       const row = rows.get(id);
       const { score: sum, breakdown, reviewScores } = score(facts);
       if (row !== undefined) row.score += sum;
-      if (withRules) addBreakdown(scope, id, JSON.parse(breakdown));
+      if (withRules) addPoints(scope, id, JSON.parse(breakdown));
       const reviews: ReviewScore[] = reviewScores === null ? [] : JSON.parse(reviewScores);
       for (const { member, score, breakdown } of reviews) {
         if (member === null) continue;
         const reviewed = of === 'members' ? (parseId('mem', member) ?? '') : id;
         addReviews(scope, reviewed, 1, score);
-        if (withRules) addBreakdown(scope, reviewed, breakdown);
+        if (withRules) addPoints(scope, reviewed, breakdown);
       }
     }
     onBatch(done);
@@ -137,7 +145,7 @@ function sharesOf(points: Row['points']) {
     .sort((one, two) => Math.abs(two.score) - Math.abs(one.score) || one.name.localeCompare(two.name, 'und'));
 }
 
-const representRow = (row: ReturnType<typeof rankRows>[number], { of, withRules }: Scope) => ({
+const representRow = (row: ReturnType<typeof rankRows>[number], of: Scope['of'], withRules: boolean) => ({
   rank: row.rank,
   id: formatId(of === 'members' ? 'mem' : 'repo', row.id),
   name: row.name,
@@ -160,6 +168,8 @@ interface StandingsOptions extends ReportOptions {
   rules?: { name: string; ruleset: Ruleset } | undefined;
   /** Also what each rule gave and took, which takes some time for the breakdowns of a million pull requests. */
   withRules: boolean;
+  /** What the names of rules in all rows may take. The last rows are without rules if there are more. */
+  maxRuleBytes?: number | undefined;
   /** The id of the only member whose row is wanted. */
   only?: string | undefined;
 }
@@ -169,7 +179,7 @@ export async function readStandings(
   database: Database,
   organisationId: string,
   query: StandingsQuery,
-  { rules, withRules, only, signal, onProgress }: StandingsOptions,
+  { rules, withRules, maxRuleBytes: maxBytes = Number.MAX_SAFE_INTEGER, only, signal, onProgress }: StandingsOptions,
 ) {
   const { by, of, since, until } = query;
   const period = parsePeriod(query);
@@ -185,10 +195,13 @@ export async function readStandings(
       const rows = new Map(
         totals.map(total => [total.id, { ...total, reviews: 0, reviewScore: 0, points: new Map<string, number>() }]),
       );
-      const scope = { executor, organisationId, of, period, rows, withRules };
+      const scope = { executor, organisationId, of, period, rows, withRules, points: new Map<string, number>() };
       if (rules) await addScoredBy(rules.ruleset, scope, signal, done => onProgress?.(done, count));
-      else await addStored(scope, hasReviews, only);
+      else if (hasReviews) await addReviewPoints(scope);
       const ranked = rankRows(rows.values());
+      const shown = ranked.filter(({ id }) => only === undefined || id === only);
+      const ruleOptions = { withReviews: hasReviews, maxBytes };
+      const { cutAt = shown.length } = withRules && !rules ? await addRulePoints(scope, shown, ruleOptions) : {};
       return {
         organisation: login,
         of,
@@ -204,7 +217,8 @@ export async function readStandings(
         review_score: sumOf(ranked, 'reviewScore'),
         total: sumOf(ranked, 'total'),
         ranked: ranked.length,
-        standings: ranked.filter(({ id }) => only === undefined || id === only).map(row => representRow(row, scope)),
+        ...(withRules && only === undefined && { rules: sharesOf(scope.points) }),
+        standings: shown.map((row, index) => representRow(row, of, withRules && index < cutAt)),
         // The name of the rules file by which they are scored.
         file: rules?.name ?? null,
       };

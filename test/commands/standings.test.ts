@@ -163,6 +163,7 @@ describe('standings of members', () => {
       review_score: 0,
       total: 1_246,
       ranked: 5,
+      rules: [{ name: 'Pays', score: 1_246, share: 1 }],
       standings: [
         row(1, 'ada', 'Ada Lovelace', 3, 1_234, 411.33),
         row(2, 'zola', 'Émile Zola', 1, 5, 5),

@@ -31,6 +31,21 @@ const ReviewTotal = {
   total: Type.Integer({ description: '`score` and `review_score`' }),
 };
 
+/** Rows with hundreds of rules can have a megabyte each. */
+const maxRuleBytes = 4_000_000;
+
+const RuleTotals = (description: string) =>
+  Type.Optional(
+    Type.Array(
+      closedObject({
+        name: Type.String({ description: 'Name of the rule' }),
+        score: Type.Integer({ description: 'What it gave or took' }),
+        share: Type.Number({ description: 'Of all points that rules gave and took' }),
+      }),
+      { description },
+    ),
+  );
+
 const Standings = namedObject('Standings', {
   organisation: Type.String({ description: "The organisation's login" }),
   of: stringEnum(['members', 'repositories'], { description: 'Whose totals they are' }),
@@ -42,6 +57,7 @@ const Standings = namedObject('Standings', {
   ...Total,
   ...ReviewTotal,
   ranked: Type.Integer({ description: 'How many members or repositories have a rank' }),
+  rules: RuleTotals('What each rule gave and took in all. With `by_rule`, but not with `member`'),
   standings: Type.Array(
     closedObject({
       rank: Type.Integer({ description: 'From 1; equal totals have the same' }),
@@ -52,15 +68,8 @@ const Standings = namedObject('Standings', {
       ...Total,
       mean: Type.Number({ description: 'Score per pull request, in hundredths; 0 without one' }),
       ...ReviewTotal,
-      rules: Type.Optional(
-        Type.Array(
-          closedObject({
-            name: Type.String({ description: 'Name of the rule' }),
-            score: Type.Integer({ description: 'What it gave or took' }),
-            share: Type.Number({ description: 'Of all points that rules gave and took' }),
-          }),
-          { description: 'With `by_rule`' },
-        ),
+      rules: RuleTotals(
+        'With `by_rule`. The last rows have none if there are very many rows and rules; ask for a row by `member`',
       ),
     }),
     { description: 'Highest total first' },
@@ -213,7 +222,12 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
       const row = member === undefined ? undefined : await getMember(database, organisationId, member, { parameter });
       const signal = whileConnected(reply);
       const { file: _, ...data } = await inPlace(organisationId, signal, () =>
-        readStandings(database, organisationId, { by, of, ...days }, { withRules, only: row?.id, signal }),
+        readStandings(
+          database,
+          organisationId,
+          { by, of, ...days },
+          { withRules, maxRuleBytes, only: row?.id, signal },
+        ),
       );
       return { data };
     },

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { requestListed } from '../../../src/database/background-requests.ts';
 import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
+import { readStandings } from '../../../src/reports/standings.ts';
 import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreBatch } from '../../../src/sync/rescore.ts';
 import { createToken, insertPullRequests } from '../../support/tenants.ts';
@@ -172,7 +173,7 @@ describe('standings', () => {
     });
   });
 
-  test('show the row of one member, with the rank among all', async () => {
+  test('show the row of one member with the rank among all, and rules for as many rows as fit', async () => {
     const home = await world.newTenant();
     const repository = home.acme.repository('web');
     for (const [login, count] of Object.entries({ bob: 1, cyd: 2 })) {
@@ -191,13 +192,23 @@ describe('standings', () => {
     const [first, second] = all.body.data.standings;
     expect(all.body.data).toMatchObject({
       ranked: 2,
+      rules: [{ name: 'Base', score: 15, share: 1 }],
       standings: [
         { rank: 1, login: 'cyd-of-two', score: 10, rules: [{ name: 'Base', score: 10, share: 1 }] },
         { rank: 2, login: 'bob-of-two', score: 5, rules: [{ name: 'Base', score: 5, share: 1 }] },
       ],
     });
     const only = await client.get<Body>(`/2026-12/standings?by_rule=true&member=${second?.id}`, writer);
-    expect(only.body.data).toEqual({ ...all.body.data, standings: [second] });
+    expect(only.body.data).toEqual({ ...all.body.data, rules: undefined, standings: [second] });
+    const options = { withRules: true, maxRuleBytes: 100 };
+    const bounded = await readStandings(
+      service.database,
+      home.organisation.id,
+      { by: 'created', of: 'members' },
+      options,
+    );
+    expect(bounded).toMatchObject({ rules: [{ score: 15 }], standings: [{ rules: [{ score: 10 }] }, { score: 5 }] });
+    expect(bounded.standings[1]).not.toHaveProperty('rules');
     const ask = (query: string, by = writer) => client.get(`/2026-12/standings?member=${query}`, by);
     expect(await ask('mem_unknown')).toMatchObject({ status: 404, body: { parameter: 'member' } });
     expect(await ask(`${first?.id}`, reader)).toMatchObject({ status: 403, body: { parameter: 'member' } });
