@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { Schemas } from './api.tsx';
+import type { Schemas } from './api.ts';
 import { addressOf } from './route.ts';
 
 /** Undefined for anything but a page of the web, such as `javascript:`. */

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
-import { type Loading, type Problem, useSession } from './api.tsx';
+import type { Loading, Problem } from './api.ts';
 import { Button } from './button.tsx';
 import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
+import { refresh } from './session.ts';
 
 /** The heading of a view, also in the browser's list of tabs and places. */
 export function Title({ children, photo }: { children: string; photo?: ComponentChildren }) {
@@ -18,7 +19,7 @@ export function Title({ children, photo }: { children: string; photo?: Component
 }
 
 export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
-  const { message, status, requestId, problems } = problem;
+  const { message, status, request_id: requestId, problems } = problem;
   const texts = problems?.map(({ line, message }) => `Line ${line}: ${message}`) ?? [message];
   return (
     <div class="notice bad" role="alert">
@@ -46,7 +47,6 @@ interface LoadedProps<Data> {
 /** Shows what is loaded, or why it is not there yet. */
 export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>) {
   const { data, problem, waiting, isLoading } = of;
-  const { refresh } = useSession();
   const Frame = section ? 'section' : 'div';
   return (
     <Frame aria-busy={isLoading} aria-label={section}>

@@ -1,10 +1,11 @@
 import { render } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { SessionContext, useData, useSession } from './api.tsx';
+import { useEffect, useRef } from 'preact/hooks';
+import { useData } from './api.ts';
 import { Button } from './button.tsx';
 import { Photo } from './links.tsx';
 import { Title } from './loaded.tsx';
 import { addressOf, type Route, useRoute } from './route.ts';
+import { end, session } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { HealthView } from './views/health.tsx';
 import { MemberView } from './views/member.tsx';
@@ -34,31 +35,7 @@ const views: Record<string, View> = {
   health: { title: 'Health', scope: 'sync', show: HealthView },
 };
 
-function App() {
-  const [token, setToken] = useState(() => sessionStorage.getItem('token'));
-  const [farewell, setFarewell] = useState<string>();
-  const [round, setRound] = useState(0);
-  if (token === null) {
-    const begin = (given: string) => {
-      sessionStorage.setItem('token', given);
-      setToken(given);
-    };
-    return <SignIn reason={farewell} begin={begin} />;
-  }
-  const end = (reason: string | undefined) => {
-    sessionStorage.removeItem('token');
-    setFarewell(reason);
-    setToken(null);
-  };
-  return (
-    <SessionContext.Provider value={{ token, end, round, refresh: () => setRound(round + 1) }}>
-      <Layout />
-    </SessionContext.Provider>
-  );
-}
-
 function Layout() {
-  const { end } = useSession();
   const account = useData('/2026-12/account', {}).data?.data;
   const scopes: readonly string[] = account?.scopes ?? ['read'];
   const may = (scope: string) => scopes.includes(scope);
@@ -99,7 +76,7 @@ function Layout() {
         </nav>
         <Photo address={account?.profile_photo_url ?? ''} size={28} />
         <span>{account?.name}</span>
-        <Button text="Sign out" onClick={() => end(undefined)} />
+        <Button text="Sign out" onClick={() => end()} />
       </header>
       <main ref={main} tabIndex={-1} key={place}>
         {Shown === undefined ? (
@@ -117,4 +94,5 @@ function Layout() {
   );
 }
 
-render(<App />, document.body);
+session.onChange = () => render(session.token === null ? <SignIn /> : <Layout />, document.body);
+session.onChange();

@@ -11,18 +11,10 @@ export interface Route {
 
 function parseRoute(fragment: string): Route {
   const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
-  const [name = '', ...rest] = path.split('/');
+  const [name, id] = path.split('/', 2);
   // Links to a pull request used to begin so.
   const view = name === 'pull-request' ? 'pull-requests' : name || 'standings';
-  return { view, id: decode(rest.join('/')), query: new URLSearchParams(query), fragment };
-}
-
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text) || undefined;
-  } catch {
-    return text;
-  }
+  return { view, id: id || undefined, query: new URLSearchParams(query), fragment };
 }
 
 export type Query = Record<string, string | undefined>;
@@ -31,7 +23,7 @@ export type Query = Record<string, string | undefined>;
 export function addressOf(view: string, id?: string, query: Query = {}): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
   const parameters = new URLSearchParams(given).toString();
-  return `#/${view}${id === undefined ? '' : `/${encodeURIComponent(id)}`}${parameters && `?${parameters}`}`;
+  return `#/${view}${id === undefined ? '' : `/${id}`}${parameters && `?${parameters}`}`;
 }
 
 /** Changes parameters of the present view, as a step that "back" undoes. */

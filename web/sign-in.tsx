@@ -1,7 +1,7 @@
 import { Button } from './button.tsx';
+import { begin, session } from './session.ts';
 
-/** @param reason why one has to sign in again, if it was not one's own wish */
-export function SignIn({ reason, begin }: { reason: string | undefined; begin: (token: string) => void }) {
+export function SignIn() {
   const submit = (event: preact.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     begin(String(new FormData(event.currentTarget).get('token')).trim());
@@ -11,9 +11,9 @@ export function SignIn({ reason, begin }: { reason: string | undefined; begin: (
       <img src="icon.svg" alt="" width="48" height="48" />
       <h1>pullscore</h1>
       <p>Scores of your organisation's pull requests, and why they are what they are.</p>
-      {reason !== undefined && (
+      {session.farewell !== undefined && (
         <p class="notice bad" role="alert">
-          {reason}
+          {session.farewell}
         </p>
       )}
       <form onSubmit={submit}>

@@ -1,15 +1,15 @@
-import { type Schemas, useData, useSession } from '../api.tsx';
+import { type Schemas, useData } from '../api.ts';
 import { Button } from '../button.tsx';
 import { formatNumber, formatTime } from '../format.ts';
 import { WebLink } from '../links.tsx';
 import { Loaded, Title } from '../loaded.tsx';
+import { refresh } from '../session.ts';
 import { name, number, short, Table, text } from '../table.tsx';
 
 type Health = Schemas['Health'];
 
 export function HealthView() {
   const health = useData('/2026-12/health', {});
-  const { refresh } = useSession();
   return (
     <>
       <Title>Health</Title>

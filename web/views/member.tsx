@@ -1,4 +1,4 @@
-import { type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.ts';
 import { Bars } from '../chart.tsx';
 import { chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
@@ -64,23 +64,13 @@ function Place({ row, of }: { row: Row | undefined; of: number }) {
 }
 
 const weekMs = 7 * 86_400_000;
-/** More are no longer bars that one can see. */
-const maxWeeks = 1_000;
-
-/** With the weeks between them in which nothing counts, so that the plot's axis is time. */
-function withGaps(weeks: Week[]): Pick<Week, 'week' | 'total'>[] {
-  const known = new Map(weeks.map(week => [week.week, week]));
-  const [first = 0, last = 0] = [weeks[0], weeks.at(-1)].map(week => Date.parse(week?.week ?? ''));
-  const length = Math.round((last - first) / weekMs) + 1;
-  if (length > maxWeeks) return weeks;
-  return Array.from({ length }, (_, index) => {
-    const week = toDay(first + index * weekMs);
-    return known.get(week) ?? { week, total: 0 };
-  });
-}
 
 function Weeks({ weeks }: { weeks: Week[] }) {
-  const all = withGaps(weeks);
+  // With the weeks between them in which nothing counts, so that the plot's axis is time.
+  const points = new Map<string, number>();
+  const last = Date.parse(weeks.at(-1)?.week ?? '');
+  for (let week = Date.parse(weeks[0]?.week ?? ''); week <= last; week += weekMs) points.set(toDay(week), 0);
+  for (const { week, total } of weeks) points.set(week, total);
   return (
     <Table
       caption="Points by week, from Monday, UTC"
@@ -88,8 +78,8 @@ function Weeks({ weeks }: { weeks: Week[] }) {
       chart={
         <Bars
           label="Points by week"
-          labels={all.map(({ week }) => formatDay(week))}
-          series={[{ name: 'Points', values: all.map(({ total }) => total) }]}
+          labels={[...points.keys()].map(formatDay)}
+          series={[{ name: 'Points', values: [...points.values()] }]}
           vertical
         />
       }

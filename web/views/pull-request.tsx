@@ -1,10 +1,11 @@
-import { type ComponentChildren, Fragment } from 'preact';
-import { type Schemas, useAction, useData, useSession } from '../api.tsx';
+import type { ComponentChildren } from 'preact';
+import { type Schemas, useAction, useData } from '../api.ts';
 import { Button } from '../button.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
 import { AuthorLink, MemberLink, WebLink } from '../links.tsx';
 import { Failure, Loaded, Title } from '../loaded.tsx';
 import { addressOf, type Route } from '../route.ts';
+import { refresh } from '../session.ts';
 import { name, number, Table, text } from '../table.tsx';
 import { State } from './pull-requests.tsx';
 
@@ -89,7 +90,6 @@ const question =
 /** For tokens that may. */
 function Actions({ id, may }: { id: string; may: May }) {
   const params = { path: { pullRequest: id } };
-  const { refresh } = useSession();
   const sync = useAction(api => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', { params }), refresh);
   const remove = useAction(
     api => api.DELETE('/2026-12/pull-requests/{pullRequest}', { params }),
@@ -140,13 +140,7 @@ function WouldChange({ explanation: { would_change: changes, rules } }: { explan
           {effect === null
             ? `${adds(rule, entry) ? 'adds' : 'takes away'} an amount that depends`
             : formatChange(effect)}
-          , once{' '}
-          {once.map((condition, index) => (
-            <Fragment key={index}>
-              {index > 0 && ' and '}
-              <code>{condition}</code>
-            </Fragment>
-          ))}
+          , once <code>{once.join(' and ')}</code>
         </li>
       ))}
     </ul>

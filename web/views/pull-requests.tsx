@@ -1,4 +1,5 @@
-import { usePullRequests } from '../api.tsx';
+import { useState } from 'preact/hooks';
+import { type ParametersOf, type Schemas, useData } from '../api.ts';
 import { Choice, chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
 import { formatTime } from '../format.ts';
 import { AuthorLink, PullRequestLink } from '../links.tsx';
@@ -17,6 +18,7 @@ export const PullRequestsView = ({ route }: { route: Route }) => (
 
 const states = { '': 'in every state', open: 'open', draft: 'draft', merged: 'merged', closed: 'closed' };
 const times = { created: 'by day of creation', merged: 'by day of merge', updated: 'by day of last update' };
+const timeHeads = { created: 'Created', merged: 'Merged', updated: 'Updated' };
 
 /**
  * Those that the address asks for.
@@ -25,17 +27,17 @@ const times = { created: 'by day of creation', merged: 'by day of merge', update
  */
 export function PullRequestList({ route, member }: { route: Route; member?: string }) {
   const { since, until } = periodOf(route);
-  const by = chosenIn(route, 'by', times);
+  const sort = chosenIn(route, 'by', times);
   const [state, repository] = [route.query.get('state'), route.query.get('repository')];
-  const { key, rows, page, more } = usePullRequests({
+  const query = {
     ...(member && { member }),
     ...(state && { state }),
     ...(repository && { repository }),
-    sort: by,
-    ...(since && { [`${by}_since`]: since }),
-    ...(until && { [`${by}_until`]: until }),
+    ...(since && { [`${sort}_since`]: since }),
+    ...(until && { [`${sort}_until`]: until }),
+    sort,
     per_page: 100,
-  });
+  };
   return (
     <section aria-label="Pull requests">
       {member && <h2>Pull requests</h2>}
@@ -52,24 +54,41 @@ export function PullRequestList({ route, member }: { route: Route; member?: stri
           />
         </label>
       </div>
-      {(rows.length > 0 || page.data !== undefined) && (
+      <Pages key={JSON.stringify(query)} query={query} />
+    </section>
+  );
+}
+
+type Query = NonNullable<ParametersOf<'/2026-12/pull-requests'>['query']> & { sort: keyof typeof times };
+
+/** The pull requests of a query, loaded page by page. */
+function Pages({ query }: { query: Query }) {
+  const [{ before, cursor }, setLoaded] = useState<{ before: Schemas['PullRequest'][]; cursor?: string }>({
+    before: [],
+  });
+  const page = useData('/2026-12/pull-requests', { query: { ...query, ...(cursor && { cursor }) } });
+  const present = page.isLoading ? undefined : page.data;
+  const rows = [...before, ...(present?.data ?? [])];
+  const next = present?.meta.next_cursor;
+  return (
+    <>
+      {(present || rows.length > 0) && (
         <Table
-          key={key}
           caption="Latest first"
           cells={row => ({
             'Pull request': name(<PullRequestLink of={row} />),
-            ...(!member && { Author: short(<AuthorLink of={row} />) }),
+            ...(!query.member && { Author: short(<AuthorLink of={row} />) }),
             State: short(<State state={row.state} />),
-            [{ created: 'Created', merged: 'Merged', updated: 'Updated' }[by]]: short(formatTime(row[`${by}_at`])),
+            [timeHeads[query.sort]]: short(formatTime(row[`${query.sort}_at`])),
             Points: number(row.score),
           })}
           rows={rows}
-          more={more}
-          empty={!page.isLoading && 'No pull request is in this list. Choose another period or other filters above.'}
+          more={next ? () => setLoaded({ before: rows, cursor: next }) : undefined}
+          empty="No pull request is in this list. Choose another period or other filters above."
         />
       )}
       <Loaded of={page}>{() => null}</Loaded>
-    </section>
+    </>
   );
 }
 

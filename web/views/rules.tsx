@@ -1,4 +1,4 @@
-import { type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.ts';
 import { PeriodPicker, periodOf } from '../filters.tsx';
 import { formatNumber, formatShare, formatTime } from '../format.ts';
 import { Loaded, Outdated, Title } from '../loaded.tsx';

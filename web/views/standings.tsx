@@ -1,4 +1,4 @@
-import { type Schemas, useData } from '../api.tsx';
+import { type Schemas, useData } from '../api.ts';
 import { Bars, type Series } from '../chart.tsx';
 import { Choice, chosenIn, PeriodPicker, periodOf, queryOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
@@ -106,28 +106,24 @@ const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
   </ul>
 );
 
-/** What each rule gave, in all rows. */
-export function sumByRule(rows: Row[], sizeOf = (score: number) => score): Map<string, number> {
+/** What each rule gave in all rows, those that move most points first. */
+export function sumByRule(rows: Row[]): Map<string, number> {
   const sums = new Map<string, number>();
-  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) {
-    sums.set(name, (sums.get(name) ?? 0) + sizeOf(score));
-  }
-  return sums;
+  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) sums.set(name, (sums.get(name) ?? 0) + score);
+  return new Map([...sums].sort(([, one], [, two]) => Math.abs(two) - Math.abs(one)));
 }
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[]): Series[] {
   if (rows[0]?.rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
-  const sizes = sumByRule(rows, Math.abs);
-  const names = [...sizes.keys()].sort((one, two) => (sizes.get(two) ?? 0) - (sizes.get(one) ?? 0));
+  const names = [...sumByRule(rows).keys()];
   const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
-  const seriesBy = (name: string, named: string[]): Series => ({
+  const seriesOfRules = (name: string, rules: string[]): Series => ({
     name,
-    values: rows.map(row => {
-      const points = sumByRule([row]);
-      return named.reduce((sum, name) => sum + (points.get(name) ?? 0), 0);
-    }),
+    values: rows.map(row =>
+      (row.rules ?? []).reduce((sum, { name: rule, score }) => sum + (rules.includes(rule) ? score : 0), 0),
+    ),
   });
-  const series = names.map(name => seriesBy(name, [name]));
-  return others.length === 0 ? series : [...series, seriesBy('Other rules', others)];
+  const series = names.map(name => seriesOfRules(name, [name]));
+  return others.length === 0 ? series : [...series, seriesOfRules('Other rules', others)];
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
-import { type Problem, type Schemas, useAction } from '../api.tsx';
+import { type Problem, type Schemas, useAction } from '../api.ts';
 import { Button } from '../button.tsx';
 import { Bars } from '../chart.tsx';
 import { formatChange, formatNumber, formatShare } from '../format.ts';
@@ -16,21 +16,20 @@ const maxFileBytes = 2_000_000;
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
   if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
-  const bytes = await file.arrayBuffer();
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    if (!text.includes('\0')) return text;
-  } catch {
-    // Said below.
-  }
-  throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
+  const text = await file.text();
+  // What is not UTF-8 becomes U+FFFD.
+  if (/[\0\uFFFD]/.test(text))
+    throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
+  return text;
 }
+
+/** The last result. */
+type Tried = { plan: Plan; seconds: number };
 
 export function TryRulesView() {
   const [file, setFile] = useState('');
   const [unreadable, setUnreadable] = useState<Problem>();
-  const [plan, setPlan] = useState<Plan>();
-  const [before, setBefore] = useState<Before>();
+  const [last, setLast] = useState<Tried>();
   const started = useRef(0);
   const attempt = useAction(
     api =>
@@ -40,16 +39,14 @@ export function TryRulesView() {
         body: file,
         bodySerializer: body => body,
       }),
-    ({ data }) => {
-      setPlan(data);
-      setBefore({ seconds: secondsSince(started.current), count: data.pull_requests.total });
-    },
+    ({ data: plan }) => setLast({ plan, seconds: secondsSince(started.current) }),
   );
   const take = (file: File | undefined) => {
     setUnreadable(undefined);
     if (file !== undefined) readText(file).then(setFile, setUnreadable);
   };
   const problem = unreadable ?? attempt.problem;
+  const shown = attempt.isRunning || problem ? undefined : last;
   return (
     <>
       <Title>Try rules</Title>
@@ -57,8 +54,7 @@ export function TryRulesView() {
       <form
         onSubmit={event => {
           event.preventDefault();
-          setUnreadable(undefined);
-          setPlan(undefined);
+          take(undefined);
           started.current = Date.now();
           attempt.run();
         }}
@@ -77,11 +73,11 @@ export function TryRulesView() {
           {attempt.isRunning && (
             <>
               <Button text="Stop" onClick={attempt.stop} />
-              <Progress since={started.current} before={before} />
+              <Progress since={started.current} last={last} />
             </>
           )}
           <output>
-            {attempt.isRunning ? 'Scoring all pull requests by these rules.' : plan && 'The result is below.'}
+            {attempt.isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}
           </output>
         </div>
         <label>
@@ -90,28 +86,27 @@ export function TryRulesView() {
         </label>
       </form>
       {problem && <Failure problem={problem} />}
-      {plan && <PlanResult plan={plan} />}
+      {shown && <PlanResult plan={shown.plan} />}
     </>
   );
 }
 
-type Before = { seconds: number; count: number };
-
 const secondsSince = (time: number) => Math.round((Date.now() - time) / 1000);
 
 /** The service does not say how far it is, so the plan before is the measure. */
-function Progress({ since, before }: { since: number; before: Before | undefined }) {
+function Progress({ since, last }: { since: number; last: Tried | undefined }) {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => setSeconds(secondsSince(since)), 1000);
     return () => clearInterval(timer);
   }, [since]);
+  const count = last?.plan.pull_requests.total ?? 0;
   return (
     <>
-      <progress aria-label="Time of the plan before" value={before && seconds} max={before?.seconds || 1} />
+      <progress aria-label="Time of the plan before" value={last && seconds} max={last?.seconds || 1} />
       <span>
         {formatNumber(seconds)} s.
-        {before && ` The one before, of ${formatNumber(before.count)} pull requests, took ${before.seconds} s.`}
+        {last && ` The one before, of ${formatNumber(count)} pull requests, took ${last.seconds} s.`}
       </span>
     </>
   );

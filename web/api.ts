@@ -1,30 +1,15 @@
 import createClient, { type Client } from 'openapi-fetch';
-import { createContext } from 'preact';
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { components, paths } from '../openapi/2026-12.d.ts';
+import { end, session } from './session.ts';
 
 export type Schemas = components['schemas'];
 
-export interface Session {
-  token: string;
-  /** @param reason told on the page for signing in */
-  end: (reason: string | undefined) => void;
-  /** Changes when all that is shown is asked for again. */
-  round: number;
-  refresh: () => void;
-}
-
-/** The page for signing in is the only one without it. */
-export const SessionContext = createContext({} as Session);
-export const useSession = () => useContext(SessionContext);
-
 /** Why there is no answer. */
-export interface Problem {
+export interface Problem extends Partial<Schemas['Error']> {
   message: string;
   /** 0 if the service cannot be reached. */
   status?: number;
-  requestId?: string | null;
-  problems?: Schemas['Error']['problems'];
   retryAfterSeconds?: number;
 }
 
@@ -33,7 +18,7 @@ type Ask<Data> = (api: Client<paths>) => Promise<{ data?: Data; error?: unknown;
 type Outcome<Data> = { data?: Data | undefined; problem?: Problem | undefined };
 
 /** Asks only the service that served this page, also below a path of a proxy. */
-async function request<Data>(ask: Ask<Data>, session: Session, signal: AbortSignal): Promise<Outcome<Data>> {
+async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outcome<Data>> {
   const api = createClient<paths>({
     baseUrl: new URL('.', location.href).href,
     headers: { authorization: `Bearer ${session.token}` },
@@ -45,20 +30,12 @@ async function request<Data>(ask: Ask<Data>, session: Session, signal: AbortSign
     const { data, error, response } = await ask(api);
     if (response.ok) return { data };
     const { status, headers } = response;
-    if (status === 401) session.end('Your token is no longer valid. Use another one.');
-    const { message, request_id: id, problems } = Object(error) as Partial<Schemas['Error']>;
-    return {
-      problem: {
-        message: message ?? `The service answered with status ${status}.`,
-        status,
-        requestId: id ?? headers.get('x-request-id'),
-        problems,
-        retryAfterSeconds: Number(headers.get('retry-after')) || 0,
-      },
-    };
-  } catch (error) {
-    if (error instanceof TypeError) return { problem: { message: 'The service cannot be reached.', status: 0 } };
-    return { problem: { message: String(error) } };
+    if (status === 401) end('Your token is no longer valid. Use another one.');
+    const message = `The service answered with status ${status}.`;
+    const retryAfterSeconds = Number(headers.get('retry-after')) || 0;
+    return { problem: { message, ...(typeof error === 'object' && error), status, retryAfterSeconds } };
+  } catch {
+    return { problem: { message: 'The service cannot be reached.', status: 0 } };
   }
 }
 
@@ -74,7 +51,7 @@ export interface Loading<Data> extends Outcome<Data> {
 }
 
 type Operation<Path extends keyof paths> = Extract<paths[Path]['get'], { parameters: unknown }>;
-type ParametersOf<Path extends keyof paths> = Omit<Operation<Path>['parameters'], 'header'>;
+export type ParametersOf<Path extends keyof paths> = Omit<Operation<Path>['parameters'], 'header'>;
 type BodyOf<Path extends keyof paths> =
   Operation<Path> extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never;
 
@@ -89,7 +66,6 @@ export function useData<Path extends keyof paths>(
   params: ParametersOf<Path>,
   isDue = true,
 ): Loading<BodyOf<Path>> {
-  const session = useSession();
   const [state, setState] = useState<Outcome<BodyOf<Path>> & { key?: string; waiting?: string }>({});
   const present = JSON.stringify([path, params, session.round]);
   useEffect(() => {
@@ -97,7 +73,7 @@ export function useData<Path extends keyof paths>(
     const stopping = new AbortController();
     const load = async (tries: number) => {
       const ask: Ask<BodyOf<Path>> = api => (api.GET as (path: Path, options: object) => never)(path, { params });
-      const { data, problem } = await request(ask, session, stopping.signal);
+      const { data, problem } = await request(ask, stopping.signal);
       if (stopping.signal.aborted) return;
       if (problem === undefined || !transient.includes(problem.status))
         return setState({ key: present, data, problem });
@@ -112,27 +88,14 @@ export function useData<Path extends keyof paths>(
   return { data: state.data, problem: isLoading ? undefined : state.problem, waiting: state.waiting, isLoading };
 }
 
-/** The pull requests of a query, loaded page by page. */
-export function usePullRequests(query: ParametersOf<'/2026-12/pull-requests'>['query']) {
-  const key = JSON.stringify(query);
-  const [loaded, setLoaded] = useState<{ key: string; rows: Schemas['PullRequest'][]; cursor?: string }>();
-  const { rows: before = [], cursor } = loaded?.key === key ? loaded : {};
-  const page = useData('/2026-12/pull-requests', { query: { ...query, ...(cursor && { cursor }) } });
-  const present = page.isLoading ? undefined : page.data;
-  const rows = useMemo(() => [...before, ...(present?.data ?? [])], [before.length, key, present]);
-  const next = present?.meta.next_cursor;
-  return { key, rows, page, more: next ? () => setLoaded({ key, rows, cursor: next }) : undefined };
-}
-
 /** Something that one does once, such as a deletion. It stops if the view is left. */
 export function useAction<Data>(ask: Ask<Data>, done: (data: Data) => void) {
-  const session = useSession();
   const [{ running, problem }, setState] = useState<{ running?: AbortController; problem?: Problem | undefined }>({});
   useEffect(() => () => running?.abort(), [running]);
   const run = async () => {
     const running = new AbortController();
     setState({ running });
-    const { data, problem } = await request(ask, session, running.signal);
+    const { data, problem } = await request(ask, running.signal);
     if (running.signal.aborted) return;
     setState({ problem });
     if (problem === undefined) done(data as Data);
