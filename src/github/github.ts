@@ -83,11 +83,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
      * @param nodeIds up to {@link maxPullRequests}; the result has all of them
      * @param deadline of all requests together, by `performance.now()`
      */
-    async fetchPullRequests(
-      organisation: OrganisationReference,
-      nodeIds: readonly string[],
-      deadline = Number.POSITIVE_INFINITY,
-    ) {
+    async fetchPullRequests(organisation: OrganisationReference, nodeIds: readonly string[], deadline?: number) {
       const subject = nodeIds.length === 1 ? `the pull request ${nodeIds[0]}` : `${nodeIds.length} pull requests`;
       const context = { organisation, subject, deadline };
       const { nodes, failures } = await askNodes(pullRequestsQuery, nodeIds, context);

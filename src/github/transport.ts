@@ -2,10 +2,10 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
+import { createPlaces } from '../places.ts';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
-import { createGate } from './gate.ts';
 import {
   clockOf,
   errorOfFailures,
@@ -68,7 +68,7 @@ export interface RequestContext {
   /** What is asked for, for messages. */
   subject: string;
   /** The caller's own limit, by `performance.now()`. */
-  deadline?: number;
+  deadline?: number | undefined;
 }
 
 /** Part of every query. Mutations have no such field: the headers of their replies say it. */
@@ -93,12 +93,13 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<RequestListener>();
-  const gates = new LRUCache<string, ReturnType<typeof createGate>>({
+  const places = new LRUCache<string, ReturnType<typeof createPlaces>>({
     max: 10_000,
-    memoMethod: () => createGate(maxUnderWay),
+    memoMethod: () => createPlaces(maxUnderWay),
   });
-  /** An App has a token for each organisation. */
-  const gateOf = ({ login }: OrganisationReference) => gates.memo(config.app === undefined ? '' : login.toLowerCase());
+  /** Does it when its turn comes. An App has a token, and so places, for each organisation. */
+  const inTurn = <Result>({ login }: OrganisationReference, work: () => Promise<Result>, signal?: AbortSignal) =>
+    places.memo(config.app === undefined ? '' : login.toLowerCase())(Symbol(), signal, work);
   let client: ReturnType<typeof createOctokit> | undefined;
 
   async function send(
@@ -157,7 +158,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     /** The variables that hold the credentials, for messages. */
     credentialNames: credentials.names,
     readsMembers: (organisation: OrganisationReference) =>
-      gateOf(organisation)(() => credentials.readsMembers(organisation)),
+      inTurn(organisation, () => credentials.readsMembers(organisation)),
     /** Reports every request from now on. @returns a function that ends this */
     onRequest(listener: RequestListener): () => void {
       listeners.add(listener);
@@ -183,10 +184,12 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
         return readReply(body, headers, { organisation, subject });
       };
       try {
-        reply = await gateOf(organisation)(() => {
+        const request = () => {
           started = performance.now();
           return withDeadline(timeoutMs, work, deadline);
-        }, deadline);
+        };
+        const wait = (signal?: AbortSignal) => inTurn(organisation, request, signal);
+        reply = await (deadline === undefined ? wait() : withDeadline(Number.POSITIVE_INFINITY, wait, deadline));
         return reply;
       } catch (error) {
         failure = error;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPlaces } from '../../src/api/places.ts';
+import { createPlaces } from '../src/places.ts';
 
 const never = new AbortController().signal;
 
