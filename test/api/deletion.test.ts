@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { formatId, newId } from '../../src/ids.ts';
+import { newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -37,28 +37,12 @@ async function deliver(event: { event: string; payload: object }) {
   expect(await world.workOff()).toBeGreaterThan(0);
 }
 
-test('DELETE returns what was deleted; a second call gets 404', async () => {
-  const source = world.web.addPullRequest();
-  await world.import();
-  const { id } = (await find(source)) ?? {};
-  const { status, body } = await remove(id);
-  expect([status, body]).toEqual([200, { id, object: 'pull_request', deleted: true }]);
-  expect(await find(source)).toBeUndefined();
-  for (const again of [await remove(id), await world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token)]) {
-    expect([again.status, again.body]).toEqual([404, { message: 'There is no pull request with this id.' }]);
-  }
-});
-
 test('DELETE called ten times at once deletes once', async () => {
   const source = world.web.addPullRequest();
   await world.import();
   const { id } = (await find(source)) ?? {};
   const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
   expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
-});
-
-test('DELETE of an unknown id gets 404', async () => {
-  expect((await remove(formatId('pr', newId()))).status).toBe(404);
 });
 
 test('a deleted pull request stays deleted while it does not change on GitHub, whatever fetches it', async () => {

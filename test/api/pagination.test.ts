@@ -294,25 +294,9 @@ describe('cursors and page sizes that are refused', () => {
 
   const raw = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
   const cursors: [string, string][] = [
-    ['empty', ''],
     ['no base64', '!!!'],
-    ['padded', `${valid}=`],
-    ['with a space', `${valid.slice(0, 4)}%20${valid.slice(4)}`],
-    ['cut short', valid.slice(0, -3)],
     ['with a letter flipped', `f${valid.slice(1)}`],
-    ['twice in one', valid + valid],
     ['standard base64', Buffer.from('{"created_at":1,"id":"??>>??"}').toString('base64')],
-    ['no JSON', raw('created_at')],
-    ['no UTF-8', raw('{"created_at":1,"id":"\xff\xfe","_pointsToNextItems":true}')],
-    ['with a byte order mark', Buffer.from(`\ufeff${JSON.stringify(whole)}`).toString('base64url')],
-    ['null', encode(null)],
-    ['an array', encode([1_700_000_000, id, true])],
-    ['a number', encode(5)],
-    ['an empty object', encode({})],
-    ['without the direction', encode({ created_at: 1, id })],
-    ['without the id', encode({ created_at: 1, _pointsToNextItems: true })],
-    ['without the time', encode({ id, _pointsToNextItems: true })],
-    ['with an extra key', encode({ ...whole, number: 1 })],
     ['with __proto__', raw(`{"__proto__":1,${JSON.stringify(whole).slice(1)}`)],
     ['of the users', encode({ name: 'Ada', id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true })],
     ['with an id of another kind', encode({ ...whole, id: id.replace('pr', 'mem') })],
@@ -328,8 +312,6 @@ describe('cursors and page sizes that are refused', () => {
     ['with 1e999', raw(`{"created_at":1e999,"id":"${id}","_pointsToNextItems":true}`)],
     ['with infinity as text', encode({ ...whole, created_at: 'infinity' })],
     ['with the time as text', encode({ ...whole, created_at: '1700000000' })],
-    ['with a direction as text', encode({ ...whole, _pointsToNextItems: 'true' })],
-    ['with a direction of 1', encode({ ...whole, _pointsToNextItems: 1 })],
     ['nested 1,000 deep', raw('['.repeat(1_000))],
     ['9,000 characters', 'a'.repeat(9_000)],
     ['percent signs', '%25%00'],
@@ -425,10 +407,5 @@ describe('cursors and page sizes that are refused', () => {
       const { status, body } = await client.get(`${path}?per_page=${text}`, tenant.token);
       expect([status, body.message]).toEqual([400, 'per_page must be a whole number from 1 to 100.']);
     }
-  });
-
-  test('per_page given twice gets 400 and the reason', async () => {
-    const { status, body } = await client.get(`${listUrl}?per_page=5&per_page=5`, tenant.token);
-    expect([status, body.message]).toEqual([400, 'per_page may be given only once.']);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { formatId, newId } from '../../src/ids.ts';
 import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -156,25 +155,6 @@ describe('the lists of pull requests', () => {
     expect(page.body.data).toEqual((await list()).filter(({ title }) => title.startsWith('of Grace')));
     expect(page.body.data).toHaveLength(3);
     expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
-  });
-
-  test('the list of an organisation without pull requests is empty, with a complete envelope', async () => {
-    const other = await world.newTenant();
-    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
-    expect(body).toEqual({
-      data: [],
-      meta: { path: 'http://localhost:80/2025-04/pull-requests', per_page: 15, next_cursor: null, prev_cursor: null },
-      links: { first: null, last: null, prev: null, next: null },
-    });
-  });
-
-  test('the pull requests of a member get 403 in another organisation, and 404 if the member is unknown', async () => {
-    const other = await world.newTenant();
-    const [first] = (await world.client.get<{ data: MemberBody[] }>('/2025-04/members', world.token)).body.data;
-    const foreign = await world.client.get(`/2025-04/members/${first?.id}/pull-requests`, other.token);
-    expect([foreign.status, foreign.body]).toEqual([403, { message: 'This action is unauthorized.' }]);
-    const unknown = await world.client.get(`/2025-04/members/${formatId('mem', newId())}/pull-requests`, world.token);
-    expect([unknown.status, unknown.body]).toEqual([404, { message: 'There is no member with this id.' }]);
   });
 });
 

@@ -86,17 +86,6 @@ describe("GitHub's rate limits", () => {
     expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
     expect(github.count()).toBe(1);
   });
-
-  test('the stand-in limits requests once its points are used up', async () => {
-    const { github, web, client } = await start();
-    const { nodeId } = web.openPullRequest();
-    if (github.limit) github.limit.remaining = 1;
-    await fetchOne(client, nodeId);
-    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
-      code: 'github_rate_limited',
-      retryAfterGuessed: false,
-    });
-  });
 });
 
 describe('a reply', () => {
