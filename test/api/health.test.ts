@@ -13,7 +13,6 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { fingerprintOf } from '../../src/sync/share-github-points.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { type OpenApiDocument, readDocument, type Schema } from '../support/openapi.ts';
 import { startProxy } from '../support/proxy.ts';
 import { listen } from '../support/raw-http.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
@@ -418,83 +417,6 @@ describe('/metrics about GitHub and pending work', () => {
     }
     proxy.accept();
     await expect.poll(async () => (await scrape(replica)).pullscore_rescore_ranges).toBe(0);
-  });
-});
-
-describe('/openapi.json', () => {
-  let document: OpenApiDocument;
-  beforeAll(async () => {
-    document = await readDocument(service.app);
-  });
-  const operations = () =>
-    Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, operation]) => ({ key: `${method.toUpperCase()} ${path}`, operation })),
-    );
-
-  test('describes the nine endpoints of the specification and no other', () => {
-    expect(
-      operations()
-        .map(({ key }) => key)
-        .toSorted(),
-    ).toEqual([
-      'DELETE /2025-04/pull-requests/{pullRequest}',
-      'GET /2025-04/account',
-      'GET /2025-04/members',
-      'GET /2025-04/members/{member}',
-      'GET /2025-04/members/{member}/pull-requests',
-      'GET /2025-04/pull-requests',
-      'GET /2025-04/rules',
-      'GET /2025-04/users',
-      'PUT /2025-04/pull-requests/{pullRequest}/sync',
-    ]);
-    expect(new Set(operations().map(({ operation }) => operation.operationId)).size).toBe(9);
-    expect(document.security).toEqual([{ bearer: [] }]);
-  });
-
-  test('has closed schemas whose properties are all required', () => {
-    const open: string[] = [];
-    let objects = 0;
-    const visit = (schema: unknown, place: string): void => {
-      if (Array.isArray(schema)) for (const [index, item] of schema.entries()) visit(item, `${place}/${index}`);
-      if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return;
-      const { type, properties, required = [], additionalProperties } = schema as Schema;
-      if (type === 'object') {
-        objects += 1;
-        const whole = Object.keys(properties ?? {}).every(name => required.includes(name));
-        if (additionalProperties !== false || !whole || properties === undefined) open.push(place);
-      }
-      for (const [name, part] of Object.entries(schema)) visit(part, `${place}/${name}`);
-    };
-    visit(document.components.schemas, 'components');
-    for (const { key, operation } of operations()) visit(operation.responses, key);
-    expect(open).toEqual([]);
-    expect(objects).toBeGreaterThan(20);
-  });
-
-  test('names the scope that each operation needs', () => {
-    const scopes = operations().map(({ key, operation }) => [
-      key.split(' ')[0],
-      /Scope: `(\w+)`\.$/.exec(operation.description)?.[1],
-    ]);
-    const needed = { GET: 'read', PUT: 'sync', DELETE: 'delete' };
-    expect(scopes).toHaveLength(9);
-    for (const [method, scope] of scopes) expect(scope).toBe(needed[method as keyof typeof needed]);
-  });
-
-  test('gives each operation its error replies, all with the Error body', () => {
-    for (const { key, operation } of operations()) {
-      const { 200: _ok, 304: _unchanged, ...errors } = operation.responses;
-      expect(Object.keys(errors), key).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503', 'default']));
-      if (key.includes('{')) expect(Object.keys(errors), key).toContain('404');
-      for (const [status, { content }] of Object.entries(errors)) {
-        expect([key, status, content]).toEqual([
-          key,
-          status,
-          { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-        ]);
-      }
-    }
-    expect(document.components.schemas.Error).toMatchObject({ required: ['message'], additionalProperties: false });
   });
 });
 
