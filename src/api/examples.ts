@@ -1,5 +1,5 @@
 import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
-import type { Version } from './version.ts';
+import type { GeneratedDocument, Version } from './version.ts';
 
 type Example = [code: ErrorCode, text: string, parameter?: string];
 
@@ -39,10 +39,8 @@ interface Operation {
   responses: Record<string, { content?: Record<string, { example?: unknown }> }>;
 }
 
-/** Gives an example to each reply in a document, if its version has examples. */
-export function addExamples(document: object, version: Version): object {
-  const { examples } = version.document;
-  if (examples === undefined) return document;
+/** Gives an example to each reply in a document. */
+export function addExamples(document: object, version: Version, { examples }: GeneratedDocument): object {
   for (const [path, operations] of Object.entries((document as OpenApiDocument).paths ?? {})) {
     for (const { operationId, responses } of Object.values(operations)) {
       for (const [status, { content = {} }] of Object.entries(responses)) {

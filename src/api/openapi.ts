@@ -1,10 +1,9 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../config.ts';
 import { license } from '../package.ts';
 import { addExamples } from './examples.ts';
-import type { Version } from './version.ts';
+import type { GeneratedDocument, Version } from './version.ts';
 
 const svg = (viewBox: string, content: string) =>
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${viewBox}" font-family="sans-serif">${content}</svg>`;
@@ -14,32 +13,11 @@ const icon = svg(
 );
 const logo = svg('0 0 120 40', '<text y="28" font-size="24" fill="#fff">pullscore</text>');
 
-/** What a version's document says first. */
-export const introduction = (own: Record<'scopes' | 'errors' | 'versions' | 'caching', string>) =>
-  `Scores of an organisation's pull requests, by the organisation's own rules.
-
-**Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create\`. Its scopes are
-${own.scopes}. It sees one organisation; objects of others get 403.
-
-**Pages.** Lists with \`meta\` and \`links\` have 15 items by default; \`per_page\` asks for 1 to 100. Follow \`links.next\` until it
-is null. A cursor belongs to its list and does not expire. Pages stay consistent while items are added or deleted.
-
-**Errors.** ${own.errors} 401: no valid token. 403: the scope is missing, or the
-object belongs to another organisation. 404: there is no such object. 429 and some 503 have \`Retry-After\`, in seconds. Quote
-\`x-request-id\` when you report a problem.
-
-**Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
-the current minute.
-
-**Versions.** ${own.versions}
-
-**Caching.** ${own.caching} You always read your own syncs and deletions.`;
-
-const documentOptions = ({ publicUrl }: Pick<Config, 'publicUrl'>, { info, tags }: Version['document']) => ({
+const documentOptions = ({ info, tags }: GeneratedDocument) => ({
   openapi: {
     openapi: '3.1.0',
     info: { ...info, license: { name: license, identifier: license } },
-    servers: [{ url: publicUrl ?? '/' }],
+    servers: [{ url: '/' }],
     components: {
       securitySchemes: {
         bearer: { type: 'http' as const, scheme: 'bearer', description: 'Created with `pullscore token create`' },
@@ -55,29 +33,28 @@ const documentOptions = ({ publicUrl }: Pick<Config, 'publicUrl'>, { info, tags 
 });
 
 /**
- * Generates the document of the context's routes from their schemas, and serves it; call it before adding them. A second
- * one is for the page at `/docs`: whatever the public address is, browsers let the page ask only the address under which
- * they opened it.
+ * Serves the version's document; call it before adding the routes from which it is generated. A second one is for the
+ * page at `/docs`: whatever the public address is, browsers let the page ask only the address under which they opened it.
  */
 export async function serveDocument(api: FastifyInstance, version: Version): Promise<void> {
   const { document } = version;
-  await api.register(swagger, documentOptions(api.deps.config, document));
-  const serve = (path: string, write: () => object) => {
+  if (!('finished' in document)) await api.register(swagger, documentOptions(document));
+  const write = () => ('finished' in document ? document.finished : addExamples(api.swagger(), version, document));
+  const serve = (path: string, url: string) => {
     let bytes: Buffer | undefined;
     api.get(path, { schema: { hide: true } }, async (_request, reply) => {
-      bytes ??= Buffer.from(JSON.stringify(write()));
+      bytes ??= Buffer.from(JSON.stringify({ ...write(), servers: [{ url }] }));
       reply.type('application/json; charset=utf-8');
       return bytes;
     });
   };
-  const write = () => addExamples(api.swagger(), version);
-  serve(document.path, write);
+  serve(document.path, api.deps.config.publicUrl ?? '/');
   const root =
     document.path
       .replace(/[^/]+$/, '')
       .replaceAll(/[^/]+/g, '..')
       .replace(/^\//, '') || '.';
-  serve(document.path.replace('.json', '.page.json'), () => ({ ...write(), servers: [{ url: root }] }));
+  serve(document.path.replace('.json', '.page.json'), root);
 }
 
 /** Serves the page that shows the documents, the first one first. */

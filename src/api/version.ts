@@ -3,17 +3,24 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import type { ServiceError } from '../errors.ts';
 import { baseUrl } from './addresses.ts';
 
+/** An OpenAPI document that is generated from the version's routes. */
+export interface GeneratedDocument {
+  readonly info: { title: string; description: string; version: string };
+  readonly tags: { name: string; description: string }[];
+  /** Bodies of replies that are no errors, by the id of their operation. */
+  readonly examples: Readonly<Record<string, unknown>>;
+}
+
+/** That of a version in which nothing changes any more: its own routes need no descriptions. */
+interface FinishedDocument {
+  readonly finished: object;
+}
+
 /** A dated version of the interface: what it does not share with the others. */
 export interface Version {
   /** The first part of its paths. */
   readonly name: string;
-  readonly document: {
-    readonly path: string;
-    readonly info: { title: string; description: string; version: string };
-    readonly tags: { name: string; description: string }[];
-    /** Bodies of replies that are no errors, by the id of their operation. */
-    readonly examples?: Readonly<Record<string, unknown>>;
-  };
+  readonly document: { readonly path: string } & (GeneratedDocument | FinishedDocument);
   /** What pages of other origins may send. */
   readonly cors: { readonly methods: string[]; readonly headers: string[] };
   /** The body of an error. */

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
@@ -11,47 +10,10 @@ import {
   type SharedRow,
 } from '../../database/pull-request-pages.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams, type RepresentMember } from '../members.ts';
-import { notModified } from '../page-cache.ts';
-import { dataOf, PageQuery, pageOf, paginate, sendList } from '../pagination.ts';
+import { PageQuery, paginate, sendList } from '../pagination.ts';
 import type { RepresentPullRequest } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
-
-export const memberListRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentMember }> = async (
-  app,
-  { represent },
-) => {
-  const { database } = app.deps;
-
-  app.get(
-    '/members',
-    {
-      schema: {
-        operationId: 'members.index',
-        summary: 'List all members',
-        description: 'Members of the organisation, sorted by creation date, most recent first.',
-        tags: ['Members'],
-        response: {
-          200: Type.Unsafe<Readable>(dataOf(Type.Array(Type.Ref('Member')), 'The members')),
-          ...errorResponses(),
-        },
-      },
-    },
-    async (request, reply) => {
-      const base = versionUrl(request);
-      const steps = readMembers(database, request.caller.organisationId);
-      // The first step is awaited here: until the reply has begun, a failure is an error like any other.
-      const { value: first } = await steps.next();
-      const textOf = (rows: readonly MemberRow[]) => rows.map(row => JSON.stringify(represent(row, base))).join(',');
-      const pieces = async function* () {
-        yield textOf(first ?? []);
-        for await (const rows of steps) yield textOf(rows);
-      };
-      return sendList(reply, pieces());
-    },
-  );
-};
 
 const cursorColumns = Type.Object({
   // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
@@ -88,52 +50,52 @@ function paginatePullRequests(
   });
 }
 
-export const pullRequestListRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest<SharedRow> }> = async (
+/** How a version shows what is listed. */
+interface Represent {
+  representMember: RepresentMember;
+  representPullRequest: RepresentPullRequest<SharedRow>;
+}
+
+/** The lists that later versions have in another way. */
+export const listRoutes: FastifyPluginAsyncTypebox<Represent> = async (
   app,
-  { represent },
+  { representMember, representPullRequest },
 ) => {
   const { database } = app.deps;
 
+  app.get('/members', async (request, reply) => {
+    const base = versionUrl(request);
+    const steps = readMembers(database, request.caller.organisationId);
+    // The first step is awaited here: until the reply has begun, a failure is an error like any other.
+    const { value: first } = await steps.next();
+    const textOf = (rows: readonly MemberRow[]) =>
+      rows.map(row => JSON.stringify(representMember(row, base))).join(',');
+    const pieces = async function* () {
+      yield textOf(first ?? []);
+      for await (const rows of steps) yield textOf(rows);
+    };
+    return sendList(reply, pieces());
+  });
+
   app.get(
     '/members/:member/pull-requests',
-    {
-      schema: {
-        operationId: 'members.pull-requests.index',
-        summary: 'List member pull requests',
-        description: 'Pull requests of one member, sorted by creation date, most recent first.',
-        tags: ['Members'],
-        params: MemberParams,
-        querystring: PageQuery,
-        response: {
-          200: pageOf('PullRequest'),
-          ...notModified,
-          ...errorResponses('bad_request', ['not_found', 'There is no member with this id']),
-        },
-      },
-    },
+    { schema: { params: MemberParams, querystring: PageQuery } },
     (request, reply) =>
       app.sendPage(request, reply, async () => {
         const { organisationId } = request.caller;
         const { id: memberId } = await getMember(database, organisationId, request.params.member);
-        return paginatePullRequests(database, request, { organisationId, memberId }, represent);
+        return paginatePullRequests(database, request, { organisationId, memberId }, representPullRequest);
       }),
   );
 
-  app.get(
-    '/pull-requests',
-    {
-      schema: {
-        operationId: 'pull-requests.index',
-        summary: 'List all pull requests',
-        description: 'Pull requests that the account has access to, sorted by creation date, most recent first.',
-        tags: ['Pull requests'],
-        querystring: PageQuery,
-        response: { 200: pageOf('PullRequest'), ...notModified, ...errorResponses('bad_request') },
-      },
-    },
-    (request, reply) =>
-      app.sendPage(request, reply, () =>
-        paginatePullRequests(database, request, { organisationId: request.caller.organisationId }, represent),
-      ),
+  app.get('/pull-requests', { schema: { querystring: PageQuery } }, (request, reply) => {
+    const { organisationId } = request.caller;
+    return app.sendPage(request, reply, () =>
+      paginatePullRequests(database, request, { organisationId }, representPullRequest),
+    );
+  });
+
+  app.get('/rules', async ({ caller }, reply) =>
+    sendList(reply, (await app.readRuleList(caller.organisationId)).rules),
   );
 };

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import finished from '../../../openapi/openapi.json' with { type: 'json' };
 import type { SharedRow } from '../../database/pull-request-pages.ts';
 import { Account, accountRoutes } from '../account.ts';
 import {
@@ -19,13 +20,10 @@ import {
   representFields,
   representMemberLink,
 } from '../pull-requests.ts';
-import { Rule } from '../rules.ts';
 import { User, userRoutes } from '../users.ts';
 import { closedObject, namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
-import { document } from './document.ts';
-import { memberListRoutes, pullRequestListRoutes } from './lists.ts';
-import { ruleRoutes } from './rules.ts';
+import { listRoutes } from './lists.ts';
 
 const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
 const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });
@@ -39,18 +37,16 @@ const represent: RepresentMember = (row, base) => representMember(row, { links: 
 /** As the interface specification has it. */
 export const version202504: Version = {
   name: '2025-04',
-  document,
+  document: { path: '/openapi.json', finished },
   cors: { methods: ['GET', 'PUT', 'DELETE'], headers: ['if-none-match'] },
   representError: ({ text }) => ({ message: text }),
   refusesUnknownParameters: false,
-  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, Rule, User],
+  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, User],
   async routes(api) {
     await api.register(accountRoutes);
-    await api.register(memberListRoutes, { represent });
+    await api.register(listRoutes, { representMember: represent, representPullRequest });
     await api.register(memberRoutes, { represent });
-    await api.register(pullRequestListRoutes, { represent: representPullRequest });
     await api.register(pullRequestRoutes, { represent: representPullRequest });
-    await api.register(ruleRoutes);
     await api.register(userRoutes, { hasTag: false });
   },
 };

@@ -1,17 +1,28 @@
 import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
-import { introduction } from '../openapi.ts';
 import type { Version } from '../version.ts';
 
-const description = introduction({
-  scopes: `\`read\` for every GET, \`sync\` for PUT and \`delete\` for DELETE; rules files need \`rules:read\`, and \`rules:write\` to
-apply one`,
-  errors: `Each has a \`message\` that says what is wrong and what to do, a \`code\` for programs, and a \`parameter\` if one is to
-blame.`,
-  versions: `The paths have the version of the interface, \`2026-12\`. Within it, fields and endpoints are added, and nothing
-else changes: ignore fields that you don't know. The program's version is what \`pullscore --version\` prints.`,
-  caching: `Lists have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if nothing has
-changed. All other replies have \`Cache-Control: no-store\`.`,
-});
+const description = `Scores of an organisation's pull requests, by the organisation's own rules.
+
+**Tokens.** Send \`Authorization: Bearer ps_…\`. An operator creates the token with \`pullscore token create\`. Its scopes are
+\`read\` for every GET, \`sync\` for PUT and \`delete\` for DELETE; rules files need \`rules:read\`, and \`rules:write\` to
+apply one. It sees one organisation; objects of others get 403.
+
+**Pages.** Lists with \`meta\` and \`links\` have 15 items by default; \`per_page\` asks for 1 to 100. Follow \`links.next\` until it
+is null. A cursor belongs to its list and does not expire. Pages stay consistent while items are added or deleted.
+
+**Errors.** Each has a \`message\` that says what is wrong and what to do, a \`code\` for programs, and a \`parameter\` if one is to
+blame. 401: no valid token. 403: the scope is missing, or the
+object belongs to another organisation. 404: there is no such object. 429 and some 503 have \`Retry-After\`, in seconds. Quote
+\`x-request-id\` when you report a problem.
+
+**Limits.** \`x-ratelimit-limit\`, \`x-ratelimit-remaining\` and \`x-ratelimit-reset\` show how many requests the token may make in
+the current minute.
+
+**Versions.** The paths have the version of the interface, \`2026-12\`. Within it, fields and endpoints are added, and nothing
+else changes: ignore fields that you don't know. The program's version is what \`pullscore --version\` prints.
+
+**Caching.** Lists have an \`ETag\`: send it as \`If-None-Match\`, and the reply is 304, without a body, if nothing has
+changed. All other replies have \`Cache-Control: no-store\`. You always read your own syncs and deletions.`;
 
 export const document: Version['document'] = {
   path: '/2026-12/openapi.json',
