@@ -13,13 +13,9 @@ const absent = formatId('pr', newId());
 
 describe('paths and methods', () => {
   test.each([
-    '/2025-04',
-    '/2025-04/',
-    '/2025-04/pull-request',
     '/2025-04//users',
     '//2025-04/users',
     '/2025-05/users',
-    '/2025-04/Users',
     '/2025-04/users/x',
     '/2025-04/account/x',
     '/webhooks',
@@ -39,10 +35,7 @@ describe('paths and methods', () => {
 
   test.each([
     ['/2025-04/users/', '/2025-04/users'],
-    ['/2025-04/pull-requests/', '/2025-04/pull-requests'],
     ['/2025-04/pull-requests/?per_page=3', '/2025-04/pull-requests'],
-    ['/2025-04/members/', '/2025-04/members'],
-    ['/2025-04/members/x/', '/2025-04/members/x'],
     ['/2025-04/members/x/pull-requests/', '/2025-04/members/x/pull-requests'],
     ['/webhooks/github/', '/webhooks/github'],
     ['/healthz/', '/healthz'],

@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { organisations } from '../../src/database/schema.ts';
@@ -105,64 +104,36 @@ test('PUT sync finds the pull request by its id after its repository was renamed
 describe('a sync while GitHub fails', () => {
   const inAnHour = Math.floor(Date.now() / 1000) + 3_600;
   const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
-  const failures: [string, Fault, number, RegExp][] = [
-    ['fails with 500 in HTML', htmlError(500), 502, /status 500\. Try again later\./],
-    ['fails with 502 in HTML', htmlError(502), 502, /status 502/],
-    ['fails with 503 in HTML', htmlError(503), 502, /status 503/],
-    ['answers HTML with 200', { ...htmlError(500), status: 200 }, 502, /is not valid/],
-    ['breaks off in the middle', { kind: 'truncate' }, 502, /is not valid/],
-    ['resets the connection', { kind: 'reset' }, 502, /connection to GitHub failed/],
-    ['answers null', json('null'), 502, /not GraphQL/],
-    ['answers without the fields', json('{"data":{"nodes":[{"id":"x"}]}}'), 502, /is not valid/],
-    ['answers with too few nodes', json('{"data":{"nodes":[]}}'), 502, /is not valid/],
+  const failures: [string, Fault, RegExp][] = [
+    ['fails with 500 in HTML', htmlError(500), /status 500\. Try again later\./],
+    ['answers HTML with 200', { ...htmlError(500), status: 200 }, /is not valid/],
+    ['resets the connection', { kind: 'reset' }, /connection to GitHub failed/],
+    ['answers without the fields', json('{"data":{"nodes":[{"id":"x"}]}}'), /is not valid/],
     [
       'leaves a field out with an error',
       { kind: 'alter', change: reply => ({ ...reply, errors: [{ message: 'boom', path: ['nodes', 0, 'title'] }] }) },
-      502,
       /boom/,
     ],
-    [
-      'redirects to another host',
-      { kind: 'redirect', location: 'http://evil.invalid/graphql' },
-      502,
-      /another address/,
-    ],
-    [
-      'refuses our credentials',
-      { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
-      502,
-      /GITHUB_TOKEN/,
-    ],
-    [
-      'forbids the request to our credentials',
-      { kind: 'reply', status: 403, body: { message: 'No' } },
-      502,
-      /GITHUB_TOKEN/,
-    ],
+    ['refuses our credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }, /GITHUB_TOKEN/],
   ];
-  test.each(failures)(
-    'if GitHub %s, a sync leaves the row unchanged and says why',
-    async (_, fault, status, message) => {
-      const before = await stored();
-      world.github.clock.advance(1);
-      source.edit({ title: `Unseen ${world.github.clock.now()}` });
-      world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
-      const reply = await sync();
-      expect(reply.status).toBe(status);
-      expect(reply.body.message).toMatch(message);
-      expect(reply.body.message).not.toContain(world.github.token);
-      expect(await stored()).toEqual(before);
-      world.github.clearFaults();
-      expect((await sync()).status).toBe(200);
-      expect((await stored()).title).toMatch(/^Unseen/);
-    },
-  );
+  test.each(failures)('if GitHub %s, a sync leaves the row unchanged and says why', async (_, fault, message) => {
+    const before = await stored();
+    world.github.clock.advance(1);
+    source.edit({ title: `Unseen ${world.github.clock.now()}` });
+    world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+    const reply = await sync();
+    expect(reply.status).toBe(502);
+    expect(reply.body.message).toMatch(message);
+    expect(reply.body.message).not.toContain(world.github.token);
+    expect(await stored()).toEqual(before);
+    world.github.clearFaults();
+    expect((await sync()).status).toBe(200);
+    expect((await stored()).title).toMatch(/^Unseen/);
+  });
 
   const limits: [string, () => Fault, number, number][] = [
     ['for 90 seconds', () => secondaryLimit('90'), 90, 90],
-    ['until a date', () => secondaryLimit(new Date(Date.now() + 120_000).toUTCString()), 100, 121],
     ['without a time', () => secondaryLimit(), 60, 60],
-    ['by 429', () => secondaryLimit('7', 429), 7, 7],
     ['for an hour, in a reply of 200', () => pointsUsedUp(inAnHour), 3_500, 3_601],
   ];
   test.each(limits)(
@@ -197,26 +168,6 @@ describe('a sync while GitHub fails', () => {
       expect([status, body.message]).toEqual([504, 'GitHub did not answer within 8 seconds. Try again later.']);
     }
     expect(await stored()).toEqual(before);
-  });
-
-  test('if GitHub is unreachable, or does not speak HTTP, a sync gets 502', async () => {
-    const nonsense = createServer(socket =>
-      socket
-        .resume()
-        .on('error', () => undefined)
-        .end('SSH-2.0-OpenSSH_9.6\r\n'),
-    );
-    await new Promise<void>(resolve => nonsense.listen(0, '127.0.0.1', resolve));
-    closing({ close: () => new Promise(resolve => nonsense.close(resolve)) });
-    const address = nonsense.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
-    for (const apiUrl of ['http://127.0.0.1:1', `http://127.0.0.1:${port}`, 'http://github.invalid']) {
-      const environment = { GITHUB_API_URL: apiUrl, GITHUB_TOKEN: 'ghp_secret' };
-      const replica = closing(await startReplica(world.service.database.url, environment));
-      const { status, body } = await replica.client.put(url(), world.token);
-      expect([apiUrl, status]).toEqual([apiUrl, 502]);
-      expect(body.message).not.toContain('ghp_secret');
-    }
   });
 
   test('if GitHub is not configured, a sync gets a 503 that says what to set', async () => {

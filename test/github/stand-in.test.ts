@@ -173,32 +173,6 @@ describe('a replica that lags', () => {
     };
   }
 
-  test('shows a pull request as it was, while its webhooks say what it is', async () => {
-    const { github, acme, web } = await start();
-    github.clock.set(1_700_000_000);
-    const ada = acme.member('ada');
-    const pullRequest = web.openPullRequest({ title: 'old' });
-    pullRequest.review(ada, 'APPROVED');
-    web.openPullRequest({ title: 'other' });
-    pullRequest.lag();
-    const before = await shown(github, web, pullRequest);
-    expect(before.titles).toEqual(['old', 'old', ['other', 'old']]);
-
-    github.clock.advance(10);
-    pullRequest.comment(ada);
-    pullRequest.dismissReview(ada);
-    const { payload } = pullRequest.edit({ title: 'new' });
-    expect(payload.pull_request).toMatchObject({ title: 'new', updated_at: '2023-11-14T22:13:30Z' });
-    expect(await shown(github, web, pullRequest)).toEqual(before);
-
-    pullRequest.catchUp();
-    expect(await shown(github, web, pullRequest)).toMatchObject({
-      titles: ['new', 'new', ['new', 'other']],
-      node: { comments: { totalCount: 1 }, reviews: { nodes: [{ state: 'DISMISSED' }] } },
-      updatedAt: '2023-11-14T22:13:30Z',
-    });
-  });
-
   test('shows neither new pull requests nor changes of a repository', async () => {
     const { github, web } = await start();
     const known = web.openPullRequest({ title: 'old' });
