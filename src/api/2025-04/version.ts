@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import finished from '../../../openapi/openapi.json' with { type: 'json' };
 import type { SharedRow } from '../../database/pull-request-pages.ts';
-import { Account, accountRoutes } from '../account.ts';
 import {
   MemberLinks,
   memberFields,
@@ -20,7 +19,7 @@ import {
   representFields,
   representMemberLink,
 } from '../pull-requests.ts';
-import { User, userRoutes } from '../users.ts';
+import { Account, accountRoutes, User, userRoutes } from '../users.ts';
 import { closedObject, namedObject } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { listRoutes } from './lists.ts';

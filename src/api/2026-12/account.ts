@@ -4,7 +4,7 @@ import { type Caller, findTokenEnd } from '../../database/access-tokens.ts';
 import type { Executor } from '../../database/client.ts';
 import { getOrganisation } from '../../database/organisations.ts';
 import { unixSeconds } from '../../text/times.ts';
-import { Account as AccountOf202504 } from '../account.ts';
+import { Account as AccountOf202504 } from '../users.ts';
 import { Nullable, namedObject, stringEnum } from '../validation.ts';
 
 export const Account = namedObject('Account', {

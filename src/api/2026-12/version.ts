@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox';
 import { errorStatuses } from '../../errors.ts';
-import { accountRoutes } from '../account.ts';
 import { memberRoutes } from '../members.ts';
 import { pageSchemas } from '../pagination.ts';
 import { pullRequestRoutes, pullRequestSchemas } from '../pull-requests.ts';
 import { Rule } from '../rules.ts';
-import { User, userRoutes } from '../users.ts';
+import { accountRoutes, User, userRoutes } from '../users.ts';
 import { closedObject, namedObject, stringEnum } from '../validation.ts';
 import type { Version } from '../version.ts';
 import { Account, describeToken } from './account.ts';
