@@ -1,14 +1,11 @@
-import { and, asc, eq, gt, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, lte, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
-import { auditEvents, githubLimits, organisations, pullRequests, scoreChanges } from './schema.ts';
+import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
 import { isOneOf } from './statement.ts';
 
-/*
- * Keeps tables that grow with every webhook, request and ruleset within bounds. Each step is short, whatever has piled
- * up, and returns whether there may be more to do.
- */
+/* Keeps tables that grow with every webhook, request and ruleset within bounds, in steps that are short, whatever has piled up. */
 
 /** Rows that one statement deletes. */
 const maxDeleted = 5_000;
@@ -44,42 +41,32 @@ export interface Retention {
   limits: string;
 }
 
-export async function deleteOldDeliveries(
-  executor: Executor,
-  organisationId: string,
-  kept: Retention,
-): Promise<boolean> {
-  const { rowCount } = await executor.execute(sql`
+/** Statements that each delete the oldest of the rows that nobody needs any more. */
+const deletions = (organisationId: string, kept: Retention): readonly SQL[] => [
+  sql`
     delete from webhook_deliveries where organisation_id = ${organisationId} and guid = any(array(
       select guid from webhook_deliveries
       where organisation_id = ${organisationId} and received_at < now() - ${kept.deliveries}::interval
         and (state <> 'pending' or received_at < now() - ${kept.pendingDeliveries}::interval)
       order by received_at limit ${maxDeleted} for update skip locked
-    ))`);
-  return rowCount === maxDeleted;
-}
-
-export async function deleteOldAuditEvents(
-  executor: Executor,
-  organisationId: string,
-  kept: Retention,
-): Promise<boolean> {
-  const { rowCount } = await executor.execute(sql`
+    ))`,
+  sql`
     delete from audit_events where organisation_id = ${organisationId} and id = any(array(
       select id from audit_events
       where organisation_id = ${organisationId} and happened_at < now() - ${kept.syncEvents}::interval
         and (action = 'pull_request.sync' or happened_at < now() - ${kept.auditEvents}::interval)
       order by happened_at limit ${maxDeleted}
-    ))`);
-  return rowCount === maxDeleted;
-}
-
-/**
- * Deletes entries of the feed of changes that a later one follows which is old as well: so a client's own entry is there
- * exactly if all after it are.
- */
-export async function deleteOldChanges(executor: Executor, organisationId: string, kept: Retention): Promise<boolean> {
-  const { rowCount } = await executor.execute(sql`
+    ))`,
+  // Entries of the feed of changes that came with a copy of another database, where ids of transactions were higher: until
+  // they are reached here, new entries would come before them, and be taken for old by the next statement.
+  sql`
+    delete from changes where organisation_id = ${organisationId} and (transaction, from_id) in (
+      select transaction, from_id from changes
+      where organisation_id = ${organisationId} and transaction >= pg_snapshot_xmax(pg_current_snapshot())
+      limit ${maxDeleted}
+    )`,
+  // Those that a later one follows which is old as well: so a client's own entry is there exactly if all after it are.
+  sql`
     with oldest as (
       select transaction, from_id, recorded_at from changes where organisation_id = ${organisationId}
       order by transaction, from_id limit ${maxDeleted + 1}
@@ -87,47 +74,43 @@ export async function deleteOldChanges(executor: Executor, organisationId: strin
     delete from changes where organisation_id = ${organisationId} and (transaction, from_id) < (
       select transaction, from_id from oldest where recorded_at < now() - ${kept.changes}::interval
       order by transaction desc, from_id desc limit 1
-    )`);
-  return rowCount === maxDeleted;
-}
+    )`,
+  // Such as those of a former token.
+  sql`delete from github_limits where greatest(blocked_until, reset_at) < now() - ${kept.limits}::interval`,
+];
 
 /**
- * Deletes entries that came with a copy of another database, where ids of transactions were higher: until they are
- * reached here, new entries would come before them, and be taken for old.
+ * Deletes them in short steps, one kind after the other.
+ *
+ * @param signal ends it after the step under way
  */
-export async function deleteChangesFromElsewhere(executor: Executor, organisationId: string): Promise<boolean> {
-  const { rowCount } = await executor.execute(sql`
-    delete from changes where organisation_id = ${organisationId} and (transaction, from_id) in (
-      select transaction, from_id from changes
-      where organisation_id = ${organisationId} and transaction >= pg_snapshot_xmax(pg_current_snapshot())
-      limit ${maxDeleted}
-    )`);
-  return rowCount === maxDeleted;
+export async function deleteOldRows(
+  executor: Executor,
+  organisationId: string,
+  kept: Retention,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const deletion of deletions(organisationId, kept)) {
+    let deleted: number | null = maxDeleted;
+    while (deleted === maxDeleted && !signal?.aborted) deleted = (await executor.execute(deletion)).rowCount;
+  }
+  while (!signal?.aborted && (await deleteEventsOfRemovedOrganisation(executor, kept)));
 }
 
 /** Deletes the audit events of a removed organisation once its removal is an old one; the record of the removal goes last. */
-export async function deleteEventsOfRemovedOrganisations(executor: Executor, kept: Retention): Promise<boolean> {
+async function deleteEventsOfRemovedOrganisation(executor: Executor, kept: Retention): Promise<boolean> {
+  const { action, happenedAt, organisationId } = auditEvents;
   const [removed] = await executor
-    .select({ organisationId: auditEvents.organisationId })
+    .select({ id: organisationId })
     .from(auditEvents)
-    .where(
-      sql`${auditEvents.action} = 'organisation.remove' and ${auditEvents.happenedAt} < now() - ${kept.auditEvents}::interval`,
-    )
+    .where(sql`${action} = 'organisation.remove' and ${happenedAt} < now() - ${kept.auditEvents}::interval`)
     .limit(1);
   if (removed === undefined) return false;
   await executor.execute(sql`
-    delete from audit_events where organisation_id = ${removed.organisationId} and id = any(array(
-      select id from audit_events where organisation_id = ${removed.organisationId} order by id limit ${maxDeleted}
+    delete from audit_events where organisation_id = ${removed.id} and id = any(array(
+      select id from audit_events where organisation_id = ${removed.id} order by id limit ${maxDeleted}
     ))`);
   return true;
-}
-
-/** Such as those of a former token. */
-export async function deleteOldLimits(executor: Executor, kept: Retention): Promise<void> {
-  const { blockedUntil, resetAt } = githubLimits;
-  await executor
-    .delete(githubLimits)
-    .where(sql`greatest(${blockedUntil}, ${resetAt}) < now() - ${kept.limits}::interval`);
 }
 
 /**

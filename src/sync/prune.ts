@@ -1,16 +1,6 @@
 import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
 import { moveLease } from '../database/lease.ts';
-import {
-  claimPruning,
-  deleteChangesFromElsewhere,
-  deleteEventsOfRemovedOrganisations,
-  deleteOldAuditEvents,
-  deleteOldChanges,
-  deleteOldDeliveries,
-  deleteOldLimits,
-  foldScoreChanges,
-  type Retention,
-} from '../database/old-rows.ts';
+import { claimPruning, deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
 import { isBeingRemoved } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
@@ -51,24 +41,18 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   const pruning = await claimPruning(executor, leaseSeconds);
   if (pruning === undefined) return false;
   const { organisationId } = pruning;
-  const work = async (step: () => Promise<boolean>, maxSteps = Number.POSITIVE_INFINITY) => {
-    for (let steps = 0; steps < maxSteps && signal?.aborted !== true; steps += 1) if (!(await step())) return;
-  };
   let wait = retrySeconds;
   try {
     await whileRenewing(executor, pruning, log, async () => {
       if (await isBeingRemoved(executor, organisationId)) return finishRemoval(database, organisationId);
       const halfErased = await findHalfErased(executor, organisationId);
       if (halfErased.length > 0) await eraseMembers(database, organisationId, halfErased);
-      await work(() => deleteOldDeliveries(executor, organisationId, retention));
-      await work(() => deleteOldAuditEvents(executor, organisationId, retention));
-      await work(() => deleteChangesFromElsewhere(executor, organisationId));
-      await work(() => deleteOldChanges(executor, organisationId, retention));
-      await work(() => deleteEventsOfRemovedOrganisations(executor, retention));
-      await deleteOldLimits(executor, retention);
-      await work(() => foldScoreChanges(database, organisationId, keptChanges), maxFoldSteps);
+      await deleteOldRows(executor, organisationId, retention, signal);
+      for (let steps = 0; steps < maxFoldSteps && !signal?.aborted; steps += 1) {
+        if (!(await foldScoreChanges(database, organisationId, keptChanges))) break;
+      }
     });
-    wait = signal?.aborted === true ? 0 : intervalSeconds;
+    wait = signal?.aborted ? 0 : intervalSeconds;
   } finally {
     await moveLease(executor, pruning, secondsFromNow(wait));
   }
