@@ -181,8 +181,10 @@ interface Draft {
   rulesetVersion: number;
   lock: 'shared' | 'exclusive';
   fetched: readonly FetchedPullRequest[];
-  /** By GitHub id, without those of erased people. */
-  final: ReadonlyMap<number, FinalPullRequest & Score>;
+  /** Without those of erased people. */
+  final: readonly FinalPullRequest[];
+  /** In the order of `final`. */
+  scores: readonly Score[];
 }
 
 /** As it is saved. */
@@ -228,7 +230,8 @@ async function drawUp(
     rulesetVersion: version,
     lock: renamesAny(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
     fetched,
-    final: new Map(final.map((each, index) => [each.githubId, { ...each, ...(scores[index] as Score) }])),
+    final,
+    scores,
   };
 }
 
@@ -287,29 +290,28 @@ const reviewersOf = ({ reviewers }: FetchedPullRequest, { members, isErased }: K
 async function saveDraft(
   executor: Executor,
   organisationId: string,
-  { rulesetVersion, lock, fetched, final }: Draft,
+  { rulesetVersion, lock, fetched, final, scores }: Draft,
   ticket: number,
 ): Promise<Map<number, SyncOutcome> | undefined> {
   if ((await lockOrganisation(executor, organisationId, lock)).rulesetVersion !== rulesetVersion) return undefined;
   const dependencies = await readKnown(executor, organisationId, fetched);
   const stored = dependencies.repositories;
   if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return undefined;
-  const now = finalise(fetched, dependencies, ticket);
-  if (now.length !== final.size || !now.every(each => isAsScored(each, final.get(each.githubId)))) return undefined;
+  if (!isDeepStrictEqual(finalise(fetched, dependencies, ticket), final)) return undefined;
   const githubIds = fetched.map(({ githubId }) => githubId);
   const known = await lockPullRequests(executor, organisationId, githubIds);
   const tombstones = await findTombstones(executor, organisationId, githubIds);
-  const isDeleted = ({ githubId, sourceUpdatedAt }: FetchedPullRequest) => {
+  const isDeleted = ({ githubId, sourceUpdatedAt }: Pick<FetchedPullRequest, 'githubId' | 'sourceUpdatedAt'>) => {
     const tombstone = tombstones.get(githubId);
     return tombstone !== undefined && !(tombstone.ticket < ticket && tombstone.sourceUpdatedAt < sourceUpdatedAt);
   };
   const outcomes = new Map<number, SyncOutcome>(fetched.filter(isDeleted).map(({ githubId }) => [githubId, 'deleted']));
-  const kept = fetched.filter(each => !isDeleted(each) && final.has(each.githubId));
+  const kept = fetched.filter(each => !isDeleted(each) && !dependencies.isErased(each.authorGithubId));
 
   const { ids: authorIds, joined } = await saveAuthors(executor, organisationId, ticket, kept);
   await followLogins(executor, organisationId, ticket, kept.flatMap(namedIn));
   // A stored pull request stays, even if its author has left or their account is gone.
-  const memberIdOf = ({ githubId, authorGithubId }: FetchedPullRequest) =>
+  const memberIdOf = ({ githubId, authorGithubId }: Pick<FetchedPullRequest, 'githubId' | 'authorGithubId'>) =>
     authorIds.get(authorGithubId ?? 0) ?? known.get(githubId)?.memberId;
   const repositories = await saveRepositories(
     executor,
@@ -320,22 +322,13 @@ async function saveDraft(
     ),
     stored,
   );
-  const values = kept.flatMap(pullRequest => {
+  const values = final.flatMap((pullRequest, index) => {
     const memberId = memberIdOf(pullRequest);
-    const repository = repositories.get(pullRequest.repositoryGithubId);
-    const scored = final.get(pullRequest.githubId);
-    if (memberId === undefined || repository === undefined || scored === undefined) return [];
-    const { breakdown, ...columns } = scored;
-    return [
-      {
-        ...columns,
-        repositoryId: repository.id,
-        memberId,
-        scoreBreakdown: breakdown,
-        rulesetVersion,
-        fetchTicket: ticket,
-      },
-    ];
+    const repositoryId = repositories.get(pullRequest.repositoryGithubId)?.id;
+    const score = scores[index];
+    if (isDeleted(pullRequest) || !memberId || !repositoryId || !score) return [];
+    const { breakdown: scoreBreakdown, ...others } = score;
+    return [{ ...pullRequest, ...others, scoreBreakdown, repositoryId, memberId, rulesetVersion, fetchTicket: ticket }];
   });
   const { saved, isVisible } = await savePullRequests(executor, organisationId, values, known);
   for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
@@ -370,13 +363,6 @@ const repositoryOf = ({ repositoryGithubId, repositoryNodeId, repository }: Fetc
   name: repository,
 });
 const repositoriesOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(repositoryOf);
-
-/** Of what {@link finalise} changes. */
-const isAsScored = (now: FinalPullRequest, scored: FinalPullRequest | undefined): boolean =>
-  now.repository === scored?.repository &&
-  now.mergedBy === scored.mergedBy &&
-  isDeepStrictEqual(now.reviewers, scored.reviewers) &&
-  now.assignees.join() === scored.assignees.join();
 
 /** The pull request without other people whose data was erased. */
 function withoutErased(
