@@ -5,7 +5,7 @@ import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
-import { hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
+import { asTable, hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
@@ -54,13 +54,9 @@ export async function requestRefetches(
   if (oldest.length === 0) return 0;
   const ids = oldest.map(row => row.id);
   // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
-  await executor.execute(sql`
-    with asked as (
-      update ${pullRequests} set fetched_at = now() where ${and(isOfOrganisation, isOneOf(id, ids))}
-      returning github_id, node_id
-    )
-    ${requestInBackground(organisationId, sql`asked`)}`);
-  await notify(executor, 'sync');
+  const asked = sql`update ${pullRequests} set fetched_at = now() where ${and(isOfOrganisation, isOneOf(id, ids))}
+    returning github_id, node_id`;
+  await requestInBackground(executor, organisationId, asked);
   return oldest.length;
 }
 
@@ -86,43 +82,46 @@ export async function requestRefetchesWith(
     'label' in former
       ? sql`labels @> array[${storable(former.label)}]`
       : sql`milestone = ${storable(former.milestone)}`;
-  const { rows: found } = await executor.execute<{ githubId: string; nodeId: string }>(sql`
-    select pull_requests.github_id::text as "githubId", pull_requests.node_id as "nodeId" from pull_requests
+  const { rows: found } = await executor.execute<{ github_id: string; node_id: string }>(sql`
+    select pull_requests.github_id::text, pull_requests.node_id from pull_requests
     join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
     where pull_requests.organisation_id = ${organisationId}
       and repositories.github_id = ${repositoryGithubId} and repositories.left_at is null and ${hasIt}
     order by pull_requests.github_id`);
   for (let start = 0; start < found.length; start += maxRequestedAtOnce) {
-    const some = found.slice(start, start + maxRequestedAtOnce);
-    const source = sql`unnest(${sql.param(some.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(some.map(({ nodeId }) => nodeId))}::text[]) as found (github_id, node_id)`;
-    await executor.execute(requestInBackground(organisationId, source, { seconds }));
+    const some = asTable(found.slice(start, start + maxRequestedAtOnce), 'found', 'github_id bigint, node_id text');
+    await requestInBackground(executor, organisationId, sql`select * from ${some}`, { seconds });
   }
-  if (found.length > 0) await notify(executor, 'sync');
 }
 
 /**
- * An existing request only gets a new ticket and GitHub's node id; if it is parked, it is also tried once more.
+ * Requests fetches for which nobody waits, and wakes the loop. An existing request only gets a new ticket and GitHub's node
+ * id; if it is parked, it is also tried once more.
  *
- * @param source with the columns github_id and node_id
- * @param floor if it is given, one answer that GitHub does not show the pull request is not believed: it is asked again
+ * @param source a statement that gives the columns github_id and node_id
+ * @param options `floor`: if it is given, one answer that GitHub does not show the pull request is not believed: it is
+ * asked again
  */
-export const requestInBackground = (
+export async function requestInBackground(
+  executor: Executor,
   organisationId: string,
   source: SQL,
   { seconds = 0, floor = sql`null::timestamptz` }: { seconds?: number; floor?: SQL } = {},
-) =>
-  sql`insert into sync_requests
+): Promise<void> {
+  await executor.execute(sql`
+    with source as (${source})
+    insert into sync_requests
       (organisation_id, github_id, node_id, ticket, due_at, is_background, min_source_updated_at)
     select ${organisationId}::uuid, github_id, node_id, nextval('tickets'), ${secondsFromNow(seconds)}, true, ${floor}
-    from (select * from ${source} order by github_id) as source
+    from (select * from source order by github_id) as source
     on conflict (organisation_id, github_id) do update
       -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
       -- way does not settle the request.
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
-      due_at = coalesce(sync_requests.due_at, excluded.due_at)
-    returning github_id`;
+        due_at = coalesce(sync_requests.due_at, excluded.due_at)`);
+  await notify(executor, 'sync');
+}
 
 /** What a list on GitHub says of a pull request. */
 export interface ListedPullRequest {
@@ -168,15 +167,7 @@ export async function requestListed(
   }
   const wanted = listed.filter(each => (known.get(each.githubId) ?? -1) < each.sourceUpdatedAt);
   if (wanted.length === 0) return;
-  await executor.execute(
-    requestInBackground(
-      organisationId,
-      sql`unnest(${sql.param(wanted.map(each => each.githubId))}::bigint[],
-        ${sql.param(wanted.map(each => each.nodeId))}::text[],
-        ${sql.param(wanted.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[])
-        as listed (github_id, node_id, updated_at)`,
-      { floor: sql`to_timestamp(updated_at)` },
-    ),
-  );
-  await notify(executor, 'sync');
+  const table = asTable(wanted, 'listed', '"githubId" bigint, "nodeId" text, "sourceUpdatedAt" float8');
+  const source = sql`select "githubId" as github_id, "nodeId" as node_id, "sourceUpdatedAt" as updated_at from ${table}`;
+  await requestInBackground(executor, organisationId, source, { floor: sql`to_timestamp(updated_at)` });
 }

@@ -5,7 +5,6 @@ import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { addErased, finishErased, readErased } from './erased-people.ts';
 import { listMembers, type Member } from './members.ts';
-import { notify } from './notifications.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests, isInPresentRepository } from './pull-requests.ts';
 import { requestRescoring } from './rescore-ranges.ts';
@@ -116,36 +115,29 @@ export async function eraseMembers(
     await record?.(executor);
     await addErased(executor, organisationId, githubIds);
   });
-  const erased = await inSteps(database, organisationId, inArray(memberId, ids), async (executor, isInStep) => {
-    const deleted = await deletePullRequests(executor, organisationId, isInStep, await drawTicket(executor));
-    await endSyncRequests(
-      executor,
-      organisationId,
-      deleted.map(({ githubId }) => githubId),
-    );
+  const erased = await inSteps(database, organisationId, inArray(memberId, ids), async (executor, step) => {
+    const deleted = await deletePullRequests(executor, organisationId, step, await drawTicket(executor));
+    const ended = deleted.map(({ githubId }) => githubId);
+    await endSyncRequests(executor, organisationId, ended);
   });
   const change = (
     condition: SQL,
     values: { assignees: SQL } | { mergedBy: string } | ReturnType<typeof withoutReviewsOf>,
     { refetches = false } = {},
   ) =>
-    inSteps(database, organisationId, condition, async (executor, isInStep) => {
+    inSteps(database, organisationId, condition, async (executor, step) => {
+      const isInStep = and(eq(pullRequests.organisationId, organisationId), isOneOf(pullRequests.id, step));
       const changed = await executor
         .update(pullRequests)
         .set(values)
-        .where(and(eq(pullRequests.organisationId, organisationId), isInStep))
+        .where(isInStep)
         .returning({ id: pullRequests.id, isShown: sql<boolean>`${pullRequests.changedBy} = pg_current_xact_id()` });
       const shown = changed.filter(({ isShown }) => isShown).map(({ id }) => id);
       await recordChanges(executor, organisationId, shown);
       if (refetches) {
-        const some = and(
-          eq(pullRequests.organisationId, organisationId),
-          isInStep,
-          isInPresentRepository(organisationId),
-        );
-        const source = sql`(select github_id, node_id from pull_requests where ${some}) as changed`;
-        await executor.execute(requestInBackground(organisationId, source));
-        await notify(executor, 'sync');
+        const isFetched = and(isInStep, isInPresentRepository(organisationId));
+        const source = sql`select github_id, node_id from pull_requests where ${isFetched}`;
+        await requestInBackground(executor, organisationId, source);
       }
       // Also if no score depends on it: one that is being calculated from what was stored before must not be saved.
       await requestRescoring(executor, organisationId);
@@ -188,14 +180,14 @@ export async function findHalfErased(executor: Executor, organisationId: string)
 /**
  * Changes the pull requests that fulfil the condition in steps, each in a transaction of its own.
  *
- * @param change is given the condition that those of the step fulfil
+ * @param change is given the ids of those of the step
  * @returns how many it has changed
  */
 async function inSteps(
   database: Database,
   organisationId: string,
   condition: SQL,
-  change: (executor: Executor, isInStep: SQL) => Promise<void>,
+  change: (executor: Executor, ids: readonly string[]) => Promise<void>,
 ): Promise<number> {
   const { id } = pullRequests;
   const isWanted = and(eq(pullRequests.organisationId, organisationId), condition);
@@ -209,7 +201,7 @@ async function inSteps(
       const step = await executor.select({ id }).from(pullRequests).where(isNext).orderBy(asc(id)).limit(stepSize);
       const ids = step.map(row => row.id);
       if (ids.length === 0) return ids;
-      await change(executor, isOneOf(id, ids));
+      await change(executor, ids);
       await renewContentVersion(executor, organisationId);
       return ids;
     });

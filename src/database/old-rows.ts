@@ -3,7 +3,7 @@ import type { Database, Executor } from './client.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
 import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
-import { isOneOf } from './statement.ts';
+import { asTable, isOneOf } from './statement.ts';
 
 /* Keeps tables that grow with every webhook, request and ruleset within bounds, in steps that are short, whatever has piled up. */
 
@@ -155,7 +155,8 @@ async function foldChangesOf(
     gt(pullRequestId, after),
     lte(pullRequestId, until),
   );
-  const { rows } = await executor.execute<{ id: number; isLast: boolean; fromScore: number | null; changes: number }>(
+  type Folded = { id: number; is_last: boolean; from_score: number | null; changes: number };
+  const { rows } = await executor.execute<Folded>(
     sql`
       with numbered as (
         select pull_request_id, id, from_score, changes,
@@ -171,15 +172,14 @@ async function foldChangesOf(
         window whole as (partition by pull_request_id, month
           order by id rows between unbounded preceding and unbounded following)
       )
-      select id::float8, is_last as "isLast", from_score as "fromScore", changes::int from folded where rows > 1`,
+      select id::float8, is_last, from_score, changes::int from folded where rows > 1`,
   );
   if (rows.length === 0) return;
-  const kept = rows.filter(row => row.isLast);
+  const kept = rows.filter(row => row.is_last);
   const idsOf = (some: typeof rows) => some.map(row => row.id);
-  await executor.delete(scoreChanges).where(and(isOfRange, isOneOf(id, idsOf(rows.filter(row => !row.isLast)))));
+  await executor.delete(scoreChanges).where(and(isOfRange, isOneOf(id, idsOf(rows.filter(row => !row.is_last)))));
   await executor.execute(sql`
     update score_changes set from_score = folded.from_score, changes = folded.changes
-    from unnest(${sql.param(idsOf(kept))}::bigint[], ${sql.param(kept.map(row => row.fromScore))}::int[],
-      ${sql.param(kept.map(row => row.changes))}::int[]) as folded (id, from_score, changes)
+    from ${asTable(kept, 'folded', 'id bigint, from_score int, changes int')}
     where ${isOfRange} and ${isOneOf(id, idsOf(kept))} and score_changes.id = folded.id`);
 }

@@ -1,10 +1,10 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
-import { createExistsAnywhere, lockOrganisation } from './organisations.ts';
+import { createExistsAnywhere } from './organisations.ts';
 import { deletedPullRequests, pullRequests, repositories, scoreChanges } from './schema.ts';
-import { createSelection, placeholder, query, type RowOf } from './statement.ts';
+import { createSelection, isOneOf, placeholder, query, type RowOf } from './statement.ts';
 
 export type StoredPullRequest = typeof pullRequests.$inferSelect;
 
@@ -125,7 +125,7 @@ export function findPullRequestReferences(
     .select({ id, githubId, nodeId, ignoredBecause: repositories.ignoredBecause })
     .from(pullRequests)
     .innerJoin(repositories, isInRepository)
-    .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)));
 }
 
 /** What commands show of a pull request. `repository` is `owner/name`. */
@@ -143,25 +143,8 @@ export async function describePullRequests(
     .select({ id, repository: repositories.name, number, title, url })
     .from(pullRequests)
     .innerJoin(repositories, isInRepository)
-    .where(and(eq(pullRequests.organisationId, organisationId), inArray(id, [...ids])));
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)));
   return new Map(rows.map(row => [row.id, row]));
-}
-
-/**
- * Deletes the pull request as {@link deletePullRequests} does. Runs in a transaction.
- *
- * @returns the address of its page; undefined if it was not there
- */
-export async function deletePullRequest(
-  executor: Executor,
-  organisationId: string,
-  id: string,
-  ticket: number,
-): Promise<string | undefined> {
-  // A save under way holds this lock shared and ends first: its result is deleted. The next save sees the tombstone.
-  await lockOrganisation(executor, organisationId, 'exclusive');
-  const [deleted] = await deletePullRequests(executor, organisationId, eq(pullRequests.id, id), ticket);
-  return deleted?.url;
 }
 
 /**
@@ -174,22 +157,22 @@ export async function deletePullRequest(
 export async function deletePullRequests(
   executor: Executor,
   organisationId: string,
-  condition: SQL,
+  ids: readonly string[],
   ticket: number,
 ): Promise<Pick<StoredPullRequest, 'githubId' | 'url'>[]> {
   const { id, githubId, sourceUpdatedAt, url } = pullRequests;
   const deleted = await executor
     .delete(pullRequests)
-    .where(and(eq(pullRequests.organisationId, organisationId), condition))
+    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)))
     .returning({ id, githubId, sourceUpdatedAt, url });
   if (deleted.length === 0) return [];
-  const ids = deleted.map(row => row.id);
+  const deletedIds = deleted.map(row => row.id);
   await executor
     .delete(scoreChanges)
-    .where(and(eq(scoreChanges.organisationId, organisationId), inArray(scoreChanges.pullRequestId, ids)));
+    .where(and(eq(scoreChanges.organisationId, organisationId), isOneOf(scoreChanges.pullRequestId, deletedIds)));
   // They can't exist yet: the saves that stored the pull requests removed them.
   const rows = deleted.map(({ githubId, sourceUpdatedAt }) => ({ organisationId, githubId, sourceUpdatedAt, ticket }));
   await executor.insert(deletedPullRequests).values(rows);
-  await recordChanges(executor, organisationId, ids, { isDeletion: true });
+  await recordChanges(executor, organisationId, deletedIds, { isDeletion: true });
   return deleted;
 }

@@ -6,7 +6,7 @@ import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
 import { repositories } from './schema.ts';
-import { hasGithubId, sortedForLocking } from './statement.ts';
+import { asTable, hasGithubId, sortedForLocking } from './statement.ts';
 import { requestUntrackedByRepository } from './untracked-pull-requests.ts';
 
 export type StoredRepository = typeof repositories.$inferSelect;
@@ -146,12 +146,10 @@ export async function confirmNames(
   ticket: number,
   values: readonly RepositoryValues[],
 ): Promise<void> {
-  const githubIds = values.map(({ githubId }) => githubId);
-  const names = values.map(({ name }) => name);
   await executor.execute(sql`
     update repositories set fetch_ticket = ${ticket}
-    from unnest(${sql.param(githubIds)}::bigint[], ${sql.param(names)}::text[]) as called (github_id, name)
-    where repositories.organisation_id = ${organisationId} and repositories.github_id = called.github_id
+    from ${asTable(values, 'called', '"githubId" bigint, name text')}
+    where repositories.organisation_id = ${organisationId} and repositories.github_id = called."githubId"
       and repositories.name = called.name and repositories.fetch_ticket < ${ticket}`);
 }
 

@@ -85,6 +85,14 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
   sql`${column} = any(${sql.param([...values])})`;
 
+/**
+ * Rows as a table of a statement, in one parameter.
+ *
+ * @param columns `name type, …` of the table: those of the rows' properties that it shall have
+ */
+export const asTable = (rows: readonly object[], name: string, columns: string): SQL =>
+  sql`json_to_recordset(${JSON.stringify(rows)}::json) as ${sql.raw(`${name} (${columns})`)}`;
+
 /** The row of a statement that always gives one. */
 export function oneRow<Row>([row]: readonly Row[]): Row {
   if (row === undefined) throw new Error('a statement that always gives a row gave none');

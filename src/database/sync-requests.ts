@@ -2,10 +2,7 @@ import { and, eq, not, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
 import { syncRequests, webhookDeliveries } from './schema.ts';
-import { hasGithubId, isOneOf } from './statement.ts';
-
-/** The lowest floor: any state settles the request, but GitHub is asked for a while before the pull request counts as gone. */
-export const anyTime = sql`to_timestamp(0)`;
+import { asTable, hasGithubId, isOneOf } from './statement.ts';
 
 export type SyncRequest = {
   githubId: number;
@@ -204,35 +201,8 @@ export async function writeDecisions(
     await endSyncRequests(executor, organisationId, idsOf('stale'));
     await endGoneRequests(executor, organisationId, idsOf('gone'));
     await postponeUntilCaughtUp(executor, organisationId, open);
-    await saveFailures(executor, organisationId, decided);
-    await postponeRetries(executor, organisationId, open);
+    await saveFailures(executor, organisationId, decided, unchanged);
   });
-}
-
-/** Also of requests that have been made again. */
-async function saveFailures(executor: Executor, organisationId: string, decided: readonly Decided[]): Promise<void> {
-  const { isCandidate, githubId } = syncRequests;
-  const failed = decided.filter(({ decision: { kind } }) => kind === 'split' || kind === 'retry' || kind === 'parked');
-  const idsOf = (some: readonly Decided[]) => githubIdsOf(some.map(({ request }) => request));
-  const save = async (some: readonly Decided[], values: { isCandidate: boolean; isIsolated: boolean }) => {
-    if (some.length === 0) return;
-    await executor
-      .update(syncRequests)
-      .set({ ...values, failedAt: sql`now()` })
-      .where(hasGithubId(syncRequests, organisationId, idsOf(some)));
-  };
-  const split = failed.filter(({ decision }) => decision.kind === 'split');
-  const isolated = failed.filter(({ decision }) => 'isIsolated' in decision && decision.isIsolated);
-  await save(split, { isCandidate: true, isIsolated: false });
-  await save(isolated, { isCandidate: false, isIsolated: true });
-  await save(
-    failed.filter(each => !split.includes(each) && !isolated.includes(each)),
-    { isCandidate: false, isIsolated: false },
-  );
-  if (split.length + isolated.length === 0) return;
-  // One of these made its batch fail: the other candidates are cleared.
-  const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, not(isOneOf(githubId, idsOf(failed))));
-  await executor.update(syncRequests).set({ isCandidate: false }).where(rest);
 }
 
 async function postponeUntilCaughtUp(
@@ -240,16 +210,16 @@ async function postponeUntilCaughtUp(
   organisationId: string,
   decided: readonly Decided[],
 ): Promise<void> {
-  const waits = decided.flatMap(({ request: { githubId }, decision }) =>
-    decision.kind === 'wait' ? [{ githubId, ...decision }] : [],
+  const waits = decided.flatMap(({ request, decision }) =>
+    decision.kind === 'wait'
+      ? [{ github_id: request.githubId, seconds: decision.seconds, behind: decision.sourceUpdatedAt }]
+      : [],
   );
   if (waits.length === 0) return;
   await executor.execute(sql`
     with waiting as materialized (
       select github_id, now() as begun_at, now() + make_interval(secs => seconds) as due_at, to_timestamp(behind) as behind
-      from unnest(${sql.param(githubIdsOf(waits))}::bigint[],
-        ${sql.param(waits.map(({ seconds }) => seconds))}::float8[],
-        ${sql.param(waits.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[]) as given (github_id, seconds, behind)
+      from ${asTable(waits, 'given', 'github_id bigint, seconds float8, behind float8')}
     )
     update sync_requests set
       due_at = waiting.due_at,
@@ -260,20 +230,43 @@ async function postponeUntilCaughtUp(
     from waiting where organisation_id = ${organisationId} and sync_requests.github_id = waiting.github_id`);
 }
 
-async function postponeRetries(executor: Executor, organisationId: string, decided: readonly Decided[]): Promise<void> {
-  const retries = decided.flatMap(({ request: { githubId }, decision }) =>
-    decision.kind === 'retry' || decision.kind === 'parked' ? [{ githubId, ...decision }] : [],
-  );
-  if (retries.length === 0) return;
+/** Those that have been made again stay due, too. */
+async function saveFailures(
+  executor: Executor,
+  organisationId: string,
+  decided: readonly Decided[],
+  unchanged: ReadonlySet<number>,
+): Promise<void> {
+  const failed = decided.flatMap(({ request: { githubId }, decision }) => {
+    if (decision.kind === 'split') return [{ github_id: githubId, is_candidate: true, is_isolated: false }];
+    if (decision.kind !== 'retry' && decision.kind !== 'parked') return [];
+    const { isIsolated, seconds, attempts, reason } = decision;
+    const failure = { github_id: githubId, is_candidate: false, is_isolated: isIsolated };
+    const next = { is_postponed: true, seconds, attempts, reason: reason === null ? null : storable(reason) };
+    return [unchanged.has(githubId) ? { ...failure, ...next } : failure];
+  });
+  if (failed.length === 0) return;
+  const columns = `github_id bigint, is_candidate boolean, is_isolated boolean, is_postponed boolean, seconds float8,
+    attempts int, reason text`;
   await executor.execute(sql`
-    with deferred as materialized (
-      select github_id, now() + make_interval(secs => seconds) as due_at, attempts, reason
-      from unnest(${sql.param(githubIdsOf(retries))}::bigint[],
-        ${sql.param(retries.map(({ seconds }) => seconds))}::float8[],
-        ${sql.param(retries.map(({ attempts }) => attempts))}::int[],
-        ${sql.param(retries.map(({ reason }) => (reason === null ? null : storable(reason))))}::text[])
-        as given (github_id, seconds, attempts, reason)
+    with failed as materialized (
+      select *, now() as failed_at, now() + make_interval(secs => seconds) as due_at from ${asTable(failed, 'given', columns)}
     )
-    update sync_requests set due_at = deferred.due_at, attempts = deferred.attempts, last_error = deferred.reason
-    from deferred where organisation_id = ${organisationId} and sync_requests.github_id = deferred.github_id`);
+    update sync_requests as requests set
+      failed_at = failed.failed_at, is_candidate = failed.is_candidate, is_isolated = failed.is_isolated,
+      due_at = case when is_postponed then failed.due_at else requests.due_at end,
+      attempts = case when is_postponed then failed.attempts else requests.attempts end,
+      last_error = case when is_postponed then failed.reason else requests.last_error end
+    from failed where organisation_id = ${organisationId} and requests.github_id = failed.github_id`);
+  if (!failed.some(each => each.is_candidate || each.is_isolated)) return;
+  // One of these made its batch fail: the other candidates are cleared.
+  const { isCandidate, githubId } = syncRequests;
+  const others = not(
+    isOneOf(
+      githubId,
+      failed.map(each => each.github_id),
+    ),
+  );
+  const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, others);
+  await executor.update(syncRequests).set({ isCandidate: false }).where(rest);
 }

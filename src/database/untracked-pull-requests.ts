@@ -1,10 +1,8 @@
 import { and, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
 import { maxRequestedAtOnce, requestInBackground } from './background-requests.ts';
 import type { Executor } from './client.ts';
-import { notify } from './notifications.ts';
 import { members, untrackedPullRequests } from './schema.ts';
-import { hasGithubId, isOneOf } from './statement.ts';
-import { anyTime } from './sync-requests.ts';
+import { asTable, hasGithubId, isOneOf } from './statement.ts';
 
 /*
  * Pull requests that were fetched but not kept, because their author was not a member, or their repository belonged to
@@ -19,17 +17,20 @@ export async function rememberUntracked(
   { awaitsRepository = false } = {},
 ): Promise<void> {
   if (pullRequests.length === 0) return;
+  // Not all of a fetched pull request.
+  const rows = pullRequests.map(({ githubId, nodeId, authorGithubId, sourceUpdatedAt }) => ({
+    githubId,
+    nodeId,
+    authorGithubId,
+    sourceUpdatedAt,
+  }));
   await executor.execute(sql`
     insert into untracked_pull_requests as known
       (organisation_id, github_id, node_id, author_github_id, source_updated_at, awaits_repository)
-    select ${organisationId}::uuid, github_id, node_id, author_github_id, to_timestamp(updated_at),
+    select ${organisationId}::uuid, "githubId", "nodeId", "authorGithubId", to_timestamp("sourceUpdatedAt"),
       ${awaitsRepository}::boolean
-    from unnest(${sql.param(pullRequests.map(({ githubId }) => githubId))}::bigint[],
-      ${sql.param(pullRequests.map(({ nodeId }) => nodeId))}::text[],
-      ${sql.param(pullRequests.map(({ authorGithubId }) => authorGithubId))}::bigint[],
-      ${sql.param(pullRequests.map(({ sourceUpdatedAt }) => sourceUpdatedAt))}::float8[])
-      as found (github_id, node_id, author_github_id, updated_at)
-    order by github_id
+    from ${asTable(rows, 'found', '"githubId" bigint, "nodeId" text, "authorGithubId" bigint, "sourceUpdatedAt" float8')}
+    order by "githubId"
     on conflict (organisation_id, github_id) do update
       set node_id = excluded.node_id, author_github_id = excluded.author_github_id,
         source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at),
@@ -85,6 +86,9 @@ export const requestUntrackedByRepository = (executor: Executor, organisationId:
     or(untrackedPullRequests.awaitsRepository, isNull(untrackedPullRequests.authorGithubId)),
   );
 
+/** The lowest floor: any state settles the request, but GitHub is asked for a while before the pull request counts as gone. */
+const anyTime = sql`to_timestamp(0)`;
+
 /** The next call takes those that another transaction saves just now. */
 async function requestUntracked(executor: Executor, organisationId: string, condition: SQL | undefined): Promise<void> {
   const { githubId } = untrackedPullRequests;
@@ -98,14 +102,9 @@ async function requestUntracked(executor: Executor, organisationId: string, cond
       .limit(maxRequestedAtOnce)
       .for('update');
     if (held.length === 0) return;
-    const isHeld = hasGithubId(
-      untrackedPullRequests,
-      organisationId,
-      held.map(row => row.githubId),
-    );
-    await executor.execute(sql`
-      with moved as (delete from ${untrackedPullRequests} where ${isHeld} returning github_id, node_id)
-      ${requestInBackground(organisationId, sql`moved`, { floor: anyTime })}`);
-    await notify(executor, 'sync');
+    const heldIds = held.map(row => row.githubId);
+    const moved = sql`delete from ${untrackedPullRequests}
+      where ${hasGithubId(untrackedPullRequests, organisationId, heldIds)} returning github_id, node_id`;
+    await requestInBackground(executor, organisationId, moved, { floor: anyTime });
   } while (held.length === maxRequestedAtOnce);
 }

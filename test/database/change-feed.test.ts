@@ -9,7 +9,7 @@ import { copyDatabase } from '../../src/database/copy.ts';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { isDatabaseUnavailable } from '../../src/database/failures.ts';
 import { migrateDatabase } from '../../src/database/migrations.ts';
-import { deletePullRequest } from '../../src/database/pull-requests.ts';
+import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { query } from '../support/database-server.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { closing, createDatabase, startService } from '../support/service.ts';
@@ -116,7 +116,7 @@ test('a change during the first reading comes at its end, also of what was read 
   await change(ids[0] as string);
   await change(ids[4] as string);
   const gone = ids[1] as string;
-  await database.transaction(executor => deletePullRequest(executor, organisationId, gone, 1));
+  await removePullRequest(database, organisationId, gone, { name: 'a client', requestId: null });
   const { came } = await readToEnd(page, 2);
   expect(came).toEqual([ids[2], ids[3], ids[4], ids[0], ids[4], `${gone} deleted`]);
 });

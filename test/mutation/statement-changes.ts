@@ -76,7 +76,7 @@ export const changes: readonly Change[] = [
     [' && tombstone.sourceUpdatedAt < sourceUpdatedAt)', ')'],
     ['tombstone.sourceUpdatedAt < sourceUpdatedAt', 'tombstone.sourceUpdatedAt <= sourceUpdatedAt'],
   ]),
-  ...of('Deletion', 'database/pull-requests.ts', sync('deletion'), [
+  ...of('Deletion', 'sync/remove-pull-request.ts', sync('deletion'), [
     ["await lockOrganisation(executor, organisationId, 'exclusive');", ''],
   ]),
 
@@ -195,7 +195,7 @@ export const changes: readonly Change[] = [
     ['max(changed_at) over (partition by pull_request_id order by id)', 'changed_at'],
     ['first_value(from_score)', 'last_value(from_score)'],
     ['where place > ${keptChanges}\n', '\n'],
-    ['rows.filter(row => !row.isLast)', 'rows'],
+    ['rows.filter(row => !row.is_last)', 'rows'],
     ['foldedId: isLast ? null : until', 'foldedId: null'],
   ]),
   ...of('Bounds', 'sync/prune.ts', sync('prune'), [["deliveries: '8 days'", "deliveries: '3 days'"]]),
@@ -216,7 +216,7 @@ export const changes: readonly Change[] = [
     'Text',
     'database/sync-requests.ts',
     [...sync('request-worker'), 'test/webhooks/deliveries.test.ts'],
-    [['(reason === null ? null : storable(reason))', 'reason']],
+    [['reason === null ? null : storable(reason)', 'reason']],
   ),
   ...of(
     'Text',

@@ -3,15 +3,22 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
-import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
-import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compare, compareOnly, makeDue, pageExceeded, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import {
+  compare,
+  compareOnly,
+  makeDue,
+  pageExceeded,
+  remove,
+  storedPullRequests,
+  sync,
+  waitingSyncs,
+} from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => world.github.clearFaults());
@@ -201,10 +208,7 @@ describe('a comparison with GitHub', () => {
     const { home, opened } = await imported(3);
     const { database } = world.service;
     const [deleted] = await storedPullRequests(world.service, home);
-    const ticket = await drawTicket(database.executor);
-    await database.transaction(executor =>
-      deletePullRequest(executor, home.organisation.id, deleted?.id ?? '', ticket),
-    );
+    await remove(world.service, home, deleted?.id);
     await database.executor
       .update(repositories)
       .set({ comparedAt: null })

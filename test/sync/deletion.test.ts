@@ -3,9 +3,7 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
-import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { deletedPullRequests } from '../../src/database/schema.ts';
-import { drawTicket } from '../../src/database/tickets.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -14,6 +12,7 @@ import {
   fetchedSync,
   lockWaits,
   openSession,
+  remove as removeById,
   scoreHistory,
   stored,
   storedPullRequests,
@@ -23,11 +22,8 @@ import {
 
 const world = await startWorld();
 
-async function remove({ database }: Pick<Deps, 'database'>, home: TenantOnGithub, pullRequest: PullRequest) {
-  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
-  const ticket = await drawTicket(database.executor);
-  return database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
-}
+const remove = async (deps: Pick<Deps, 'database'>, home: TenantOnGithub, pullRequest: PullRequest) =>
+  removeById(deps, home, (await stored(world.service, home, pullRequest))?.id);
 
 const tombstones = (home: TenantOnGithub) =>
   world.service.database.executor
@@ -97,13 +93,9 @@ describe('a deleted pull request', () => {
 
   test('a second deletion of a pull request finds none', async () => {
     const { home, pullRequest } = await newStored();
-    const id = (await stored(world.service, home, pullRequest))?.id ?? '';
-    const { database } = world.service;
-    const ticket = await drawTicket(database.executor);
-    const attempt = (its: number) =>
-      database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, its));
-    expect(await attempt(ticket)).toBe(pullRequest.url);
-    expect(await attempt(await drawTicket(database.executor))).toBeUndefined();
+    const id = (await stored(world.service, home, pullRequest))?.id;
+    expect(await removeById(world.service, home, id)).toBe(true);
+    expect(await removeById(world.service, home, id)).toBe(false);
   });
 });
 
@@ -111,12 +103,10 @@ test('a deletion whose commit loses its reply is not called done; another try le
   const { home, pullRequest } = await newStored();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
-  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
-  const ticket = await drawTicket(database.executor);
-  const attempt = () => database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
+  const id = (await stored(world.service, home, pullRequest))?.id;
   proxy.loseReplyTo('commit\0');
-  await expect(attempt()).rejects.toThrow(CommitUnknown);
-  expect(await attempt()).toBeUndefined();
+  await expect(removeById({ database }, home, id)).rejects.toThrow(CommitUnknown);
+  expect(await removeById({ database }, home, id)).toBe(false);
   expect(await tombstones(home)).toHaveLength(1);
   await database.close();
   await proxy.close();

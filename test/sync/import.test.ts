@@ -3,10 +3,8 @@ import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
-import { drawTicket } from '../../src/database/tickets.ts';
 import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/estimate-import.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
@@ -21,7 +19,7 @@ import {
 } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, pageExceeded, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import { apply, pageExceeded, remove, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
 afterEach(() => {
@@ -144,9 +142,7 @@ describe('an import', () => {
     fill(home, 'web', 3);
     await run(home);
     const [first] = await storedPullRequests(world.service, home);
-    const { database } = world.service;
-    const ticket = await drawTicket(database.executor);
-    await database.transaction(executor => deletePullRequest(executor, home.organisation.id, first?.id ?? '', ticket));
+    await remove(world.service, home, first?.id);
     expect(await run(home)).toMatchObject({ seen: 3, saved: 2, deleted: 1, untracked: 0 });
     expect(await storedCount(home)).toBe(2);
   });

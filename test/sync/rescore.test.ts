@@ -5,7 +5,6 @@ import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { CommitUnknown } from '../../src/database/failures.ts';
-import { deletePullRequest } from '../../src/database/pull-requests.ts';
 import {
   countOutdated,
   leaseRanges,
@@ -15,7 +14,6 @@ import {
 } from '../../src/database/rescore-ranges.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
-import { drawTicket } from '../../src/database/tickets.ts';
 import { newId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
@@ -27,6 +25,7 @@ import {
   lockWaits,
   newStored,
   openSession,
+  remove,
   rule,
   scoreHistory,
   stored,
@@ -309,7 +308,6 @@ describe('re-scoring', () => {
     await newStored(world.service, home, 8_000);
     const [first] = await storedPullRequests(world.service, home);
     await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
     let over = false;
     let rounds = 0;
     // There is always more to do, so somebody is always scoring.
@@ -322,9 +320,7 @@ describe('re-scoring', () => {
     });
     try {
       while (rounds === 0) await delay(1);
-      const id = first?.id ?? '';
-      const ticket = await drawTicket(database.executor);
-      await database.transaction(executor => deletePullRequest(executor, home.organisation.id, id, ticket));
+      await remove(world.service, home, first?.id);
       await apply(world.service, home, rule('additions + 1'));
     } finally {
       over = true;

@@ -11,6 +11,7 @@ import type { Deps } from '../../src/deps.ts';
 import type { Github } from '../../src/github/github.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
+import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
@@ -55,6 +56,10 @@ export const refetch = ({ database }: Deps, { organisation }: TenantOnGithub, li
 /** As `webhooks retry` does. */
 export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub) =>
   database.transaction(executor => retrySyncRequests(executor, organisation.id));
+
+/** Deletes a stored pull request, as a client does. @returns false if it is not stored */
+export const remove = ({ database }: Pick<Deps, 'database'>, { organisation }: TenantOnGithub, id = '') =>
+  removePullRequest(database, organisation.id, id, { name: 'a client', requestId: null });
 
 /** Polls until the condition holds. @returns after how many milliseconds */
 export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<number> {
