@@ -190,15 +190,10 @@ export async function retrySyncRequests(
 ): Promise<{ retried: number; parked: number }> {
   // With a new ticket, a fetch that is already under way neither ends nor defers them.
   const newTicket = await drawTicket(executor);
-  const { githubId, dueAt, lastError, ticket } = syncRequests;
-  const failed = await executor
-    .select({ githubId, dueAt })
-    .from(syncRequests)
-    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
-    .orderBy(githubId)
-    .for('update');
-  const githubIds = failed.map(request => request.githubId);
-  await executor
+  const { dueAt, lastError, ticket } = syncRequests;
+  const hasFailed = and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError));
+  const parked = await executor.$count(syncRequests, and(hasFailed, isNull(dueAt)));
+  const { rowCount } = await executor
     .update(syncRequests)
     .set({
       dueAt: sql`now()`,
@@ -209,7 +204,7 @@ export async function retrySyncRequests(
       failedAt: null,
       ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
     })
-    .where(hasGithubId(syncRequests, organisationId, githubIds));
+    .where(hasFailed);
   await notify(executor, 'sync');
-  return { retried: failed.length, parked: failed.filter(request => request.dueAt === null).length };
+  return { retried: rowCount ?? 0, parked };
 }

@@ -266,20 +266,15 @@ export async function retryCheckRuns(
   executor: Executor,
   organisationId: string,
 ): Promise<{ retried: number; parked: number }> {
-  const failed = await executor
-    .select({ id: checkRuns.pullRequestId, dueAt: checkRuns.dueAt })
-    .from(checkRuns)
-    .where(and(eq(checkRuns.organisationId, organisationId), isNotNull(checkRuns.lastError)))
-    .orderBy(checkRuns.pullRequestId)
-    .for('update');
-  const ids = failed.map(({ id }) => id);
-  await executor
+  const hasFailed = and(eq(checkRuns.organisationId, organisationId), isNotNull(checkRuns.lastError));
+  const parked = await executor.$count(checkRuns, and(hasFailed, isNull(checkRuns.dueAt)));
+  const { rowCount } = await executor
     .update(checkRuns)
     .set({ dueAt: sql`now()`, attempts: 0, lastError: null })
-    .where(and(eq(checkRuns.organisationId, organisationId), isOneOf(checkRuns.pullRequestId, ids)));
+    .where(hasFailed);
   await executor
     .update(organisations)
     .set({ checksVersion: null, checksDueAt: sql`now()` })
     .where(and(eq(organisations.id, organisationId), isNotNull(organisations.checksDueAt)));
-  return { retried: failed.length, parked: failed.filter(({ dueAt }) => dueAt === null).length };
+  return { retried: rowCount ?? 0, parked };
 }
