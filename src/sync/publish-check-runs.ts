@@ -70,33 +70,31 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
   const [first] = due;
   if (first === undefined) return { seconds: found[0]?.seconds ?? 0, isDone: found.length === 0 };
   const batch = first.attempts > 0 ? [first] : due.filter(({ attempts }) => attempts === 0);
-  const shown = await readShown(
-    executor,
-    organisation.id,
-    batch.map(({ id }) => id),
-  );
-  const written = await write(deps, organisation, shown);
-  const unchanged = written.filter(each => each.hash === each.shown.shownHash);
+  const ids = batch.map(({ id }) => id);
+  const written = await write(deps, organisation, await readShown(executor, organisation.id, ids));
+  const unchanged = written.filter(each => each.shownHash === each.formerHash);
   const changed = written.filter(each => !unchanged.includes(each));
-  await save(deps, organisation, unchanged, each => ({ ...isShown(each), isPublished: false }));
+  const save = (some: readonly Written[], resultOf: (each: Written, index: number) => CheckRunTry['result']) =>
+    deps.database.transaction(transaction => {
+      const tries = some.map((each, index) => ({ ...each.row, result: resultOf(each, index) }));
+      return saveCheckRuns(transaction, organisation.id, tries);
+    });
+  if (unchanged.length > 0)
+    await save(unchanged, ({ shownHash, isFinal }) => ({ shownHash, isFinal, isPublished: false }));
   if (changed.length === 0) return { seconds: 0, isDone: false };
   try {
     const runs = changed.map(({ run }) => run);
-    const { reply: errors } = await askGithub(
-      deps,
-      organisation,
-      github => github.createCheckRuns(organisation, runs),
-      { urgency: 'background' },
-    );
-    await save(deps, organisation, changed, (each, index) => {
+    const create = (github: Deps['github']) => github.createCheckRuns(organisation, runs);
+    const { reply: errors } = await askGithub(deps, organisation, create, { urgency: 'background' });
+    await save(changed, ({ shownHash, isFinal, attempts }, index) => {
       const error = errors[index];
-      if (error === undefined) return { ...isShown(each), isPublished: true };
+      if (error === undefined) return { shownHash, isFinal, isPublished: true };
       logFailure(deps, organisation, error);
       // An owner of the organisation must give the permission on GitHub: trying again does not help.
       const isRefused = error.code === 'github_credentials';
       const next = isRefused
-        ? { seconds: null, attempts: each.shown.attempts + 1 }
-        : nextTry(each.shown, error, { isOwn: true }, Math.random());
+        ? { seconds: null, attempts: attempts + 1 }
+        : nextTry({ attempts }, error, { isOwn: true }, Math.random());
       return { ...next, reason: reasonOf(error) };
     });
   } catch (error) {
@@ -105,10 +103,8 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
     if (error.code === 'github_rate_limited') return { seconds: error.retryAfter ?? 60, isDone: false };
     logFailure(deps, organisation, error);
     const chance = Math.random();
-    await save(deps, organisation, changed, ({ shown }) => ({
-      ...nextTry(shown, error, { isOwn: false }, chance),
-      reason: reasonOf(error),
-    }));
+    const reason = reasonOf(error);
+    await save(changed, each => ({ ...nextTry(each, error, { isOwn: false }, chance), reason }));
   }
   return { seconds: changed.length * secondsForEach, isDone: false };
 }
@@ -117,14 +113,15 @@ const logFailure = ({ log }: Deps, { login }: Organisation, error: Error) =>
   log.warn({ organisation: login, reason: reasonOf(error) }, 'a score could not be shown on GitHub');
 
 interface Written {
-  shown: Shown;
+  /** Of what it shows. */
+  row: Omit<CheckRunTry, 'result'>;
   run: CheckRun;
-  hash: string;
+  shownHash: string;
+  /** Of what GitHub shows now. */
+  formerHash: string | null;
   isFinal: boolean;
-  rulesetVersion: number;
+  attempts: number;
 }
-
-const isShown = ({ hash, isFinal }: Written) => ({ shownHash: hash, isFinal });
 
 /** What GitHub is to show of the scores, by the rules in force. */
 async function write(
@@ -137,35 +134,20 @@ async function write(
   const facts = scored.map(({ pullRequest, repository }) => factsOf(recordOf(pullRequest, repository)));
   const input = { organisationId: id, version: rulesetVersion, facts, limit: maxShownEntries };
   const waiting = await scorer.run('findWaiting', input);
-  return scored.map((shown, index): Written => {
-    const { pullRequest, repositoryNodeId, formerScore } = shown;
-    const { state, score, headSha } = pullRequest;
-    const run: CheckRun = {
-      repositoryNodeId,
-      headSha,
-      externalId: formatId('pr', pullRequest.id),
-      title: checkRunTitle(score, formerScore),
-      summary: checkRunSummary(pullRequest, waiting[index] ?? { entries: [], count: 0 }),
-    };
-    const hash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
-    return { shown, run, hash, isFinal: state === 'closed' || state === 'merged', rulesetVersion };
-  });
-}
-
-async function save(
-  { database }: Deps,
-  { id }: Organisation,
-  written: readonly Written[],
-  resultOf: (each: Written, index: number) => CheckRunTry['result'],
-): Promise<void> {
-  if (written.length === 0) return;
-  const tries = written.map(
-    (each, index): CheckRunTry => ({
-      pullRequestId: each.shown.pullRequest.id,
-      rowVersion: each.shown.rowVersion,
-      rulesetVersion: each.rulesetVersion,
-      result: resultOf(each, index),
-    }),
+  return scored.map(
+    ({ pullRequest, repositoryNodeId, formerScore, rowVersion, attempts, ...shown }, index): Written => {
+      const { state, score, headSha } = pullRequest;
+      const run: CheckRun = {
+        repositoryNodeId,
+        headSha,
+        externalId: formatId('pr', pullRequest.id),
+        title: checkRunTitle(score, formerScore),
+        summary: checkRunSummary(pullRequest, waiting[index] ?? { entries: [], count: 0 }),
+      };
+      const row = { pullRequestId: pullRequest.id, rowVersion, rulesetVersion };
+      const shownHash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
+      const isFinal = state === 'closed' || state === 'merged';
+      return { row, run, shownHash, formerHash: shown.shownHash, isFinal, attempts };
+    },
   );
-  await database.transaction(executor => saveCheckRuns(executor, id, tries));
 }
