@@ -23,9 +23,9 @@ import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/github.ts';
 import { isTransientFailure } from '../github/github-error.ts';
 import { reasonOf, settlingSeconds } from './decide.ts';
-import { identifyOrganisation, pageRepositories, reasonOfRepository } from './identify-organisation.ts';
+import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
-import { listPage } from './list-page.ts';
+import { listPage, pageRepositories } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { fullName } from './scope-import.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
@@ -131,31 +131,27 @@ async function comparePage(
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(database.executor, organisation.id, listed);
+  const sinceOf = ({ githubId }: { githubId: number }) => known.get(githubId)?.comparedAt ?? trackedSince(organisation);
   // Read anew: the settings may have changed since the comparison began.
   const { tracked, ignored } = separateIgnored(await getOrganisation(database.executor, organisation.id), listed);
   const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
+  const changed = named.filter(each => (each.pullRequestsUpdatedAt ?? Number.NEGATIVE_INFINITY) >= sinceOf(each));
   await database.transaction(async transaction => {
     // An ignored one is confirmed, too, but keeps its name.
     const kept = ignored.map(repository => known.get(repository.githubId) ?? repository);
     await confirmNames(transaction, organisation.id, ticket, [...named, ...kept]);
     const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
     await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
-    await saveRepositories(
-      transaction,
-      organisation.id,
-      ticket,
-      named.filter(({ githubId }) => known.has(githubId)),
-    );
+    const saved = named.filter(each => known.has(each.githubId) || changed.includes(each));
+    await saveRepositories(transaction, organisation.id, ticket, saved);
   });
-  for (const repository of named) {
+  for (const repository of changed) {
     signal?.throwIfAborted();
-    const { githubId, name, pullRequestsUpdatedAt: changedAt } = repository;
-    const since = known.get(githubId)?.comparedAt ?? trackedSince(organisation);
-    if (changedAt === null || changedAt < since) continue;
+    const { name, pullRequestsUpdatedAt: changedAt } = repository;
+    const since = sinceOf(repository);
     try {
-      await database.transaction(transaction => saveRepositories(transaction, organisation.id, ticket, [repository]));
       // GitHub's times are whole seconds: more may happen within the last one, so the last ones are read again.
-      const until = Math.max(since, Math.min(changedAt + 1, repliedAt - settlingSeconds));
+      const until = Math.max(since, Math.min((changedAt ?? since) + 1, repliedAt - settlingSeconds));
       await compareRepository(deps, organisation, repository, { since, until }, signal);
     } catch (error) {
       signal?.throwIfAborted();

@@ -4,7 +4,6 @@ import type { Deps } from '../deps.ts';
 import { notFound, ServiceError } from '../errors.ts';
 import { GithubError } from '../github/github-error.ts';
 import { askGithub } from './share-github-points.ts';
-import { shrinkPage } from './shrink-page.ts';
 
 /**
  * Asks GitHub for the ids of an organisation that are not known yet. From then on the ids identify it: a login can be
@@ -32,34 +31,6 @@ export async function identifyOrganisation(deps: Deps, organisation: Organisatio
     throw notFound(`On GitHub, the login ${login} now belongs to a different organisation.`, ifRenamed);
   }
   return { ...organisation, githubId: profile.githubId, nodeId: profile.nodeId, login: profile.login };
-}
-
-/**
- * A page of the organisation's repositories, as large as GitHub lately managed, and its ticket. Repositories on which
- * GitHub fails are logged and left out.
- */
-export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
-  const { log } = deps;
-  const ask = (pageSize: number, facts = true) =>
-    askGithub(deps, organisation, github => github.pageRepositories(organisation, { after, pageSize, facts }), {
-      urgency: 'background',
-      identityIn: page => page.organisation,
-    });
-  const { reply: page, ticket } = await shrinkPage(`repositories ${organisation.id}`, async pageSize => {
-    const asked = await ask(pageSize);
-    const tooMuch = asked.reply.failed.find(error => error.tooMuch);
-    if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
-    return asked;
-  }).catch(async (error: unknown) => {
-    if (!(error instanceof GithubError && error.tooMuch)) throw error;
-    // One repository alone is too much: read what comes after it.
-    const next = await ask(1, false);
-    return { ...next, reply: { ...next.reply, failed: [error] } };
-  });
-  for (const { text: reason } of page.failed) {
-    log.warn({ organisation: organisation.login, reason }, 'a repository is skipped');
-  }
-  return { ...page, ticket };
 }
 
 /**

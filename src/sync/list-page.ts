@@ -1,12 +1,87 @@
+/** Pages of GitHub's lists, as large as GitHub lately managed. */
+import { LRUCache } from 'lru-cache';
 import type { ListedPullRequest } from '../database/background-requests.ts';
-import type { Organisation } from '../database/organisations.ts';
+import type { GithubIdentity, IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { notFound, type ServiceError } from '../errors.ts';
+import { type Github, maxPageSize } from '../github/github.ts';
+import { GithubError } from '../github/github-error.ts';
 import { askGithub } from './share-github-points.ts';
-import { shrinkPage } from './shrink-page.ts';
+
+/** How many entries GitHub can list at once. After ten minutes it is asked for a whole page again. */
+const sizes = new LRUCache<string, number>({ max: 3_000, ttl: 600_000 });
+
+/**
+ * Asks for a page. If that many entries are too much for GitHub, asks for half at once, down to one.
+ *
+ * @param list what is listed: each list has a size of its own
+ * @param request called with how many to ask for
+ * @throws all other errors
+ */
+export async function shrinkPage<Result>(list: string, request: (size: number) => Promise<Result>): Promise<Result> {
+  const size = sizes.get(list) ?? maxPageSize;
+  try {
+    return await request(size);
+  } catch (error) {
+    if (!(error instanceof GithubError && error.tooMuch)) throw error;
+    if (size > 1) {
+      sizes.set(list, Math.floor(size / 2));
+      return shrinkPage(list, request);
+    }
+    // One entry alone is too much; those after it need not be.
+    sizes.delete(list);
+    throw error;
+  }
+}
+
+/**
+ * @param list what of the organisation is listed
+ * @returns the page, and the ticket of the request for it
+ */
+export const askPage = <Page extends object | undefined>(
+  deps: Deps,
+  organisation: Organisation,
+  list: string,
+  ask: (github: Github, pageSize: number) => Promise<Page>,
+  identityIn?: (page: Page) => GithubIdentity | undefined,
+): Promise<{ reply: Page; ticket: number }> =>
+  shrinkPage(`${list} ${organisation.id}`, async pageSize => {
+    const options = { urgency: 'background', ...(identityIn && { identityIn }) } as const;
+    const answer = await askGithub(deps, organisation, github => ask(github, pageSize), options);
+    const page = answer.reply as { failed?: readonly GithubError[] } | undefined;
+    const tooMuch = page?.failed?.find(error => error.tooMuch);
+    if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
+    return answer;
+  });
+
+/**
+ * A page of the organisation's repositories, and its ticket. Repositories on which GitHub fails are logged and left out.
+ */
+export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
+  const ask =
+    (facts = true) =>
+    (github: Github, pageSize: number) =>
+      github.pageRepositories(organisation, { after, pageSize, facts });
+  const { reply: page, ticket } = await askPage(
+    deps,
+    organisation,
+    'repositories',
+    ask(),
+    each => each.organisation,
+  ).catch(async (error: unknown) => {
+    if (!(error instanceof GithubError && error.tooMuch)) throw error;
+    // One repository alone is too much: read what comes after it.
+    const next = await askGithub(deps, organisation, github => ask(false)(github, 1), { urgency: 'background' });
+    return { ...next, reply: { ...next.reply, failed: [error] } };
+  });
+  for (const { text: reason } of page.failed) {
+    deps.log.warn({ organisation: organisation.login, reason }, 'a repository is skipped');
+  }
+  return { ...page, ticket };
+}
 
 /** A page of a repository's list. */
-export interface ListedPage {
+interface ListedPage {
   /** Those that are wanted. */
   items: ListedPullRequest[];
   /** Why entries are missing: GitHub failed on them. */
@@ -17,7 +92,7 @@ export interface ListedPage {
 }
 
 /**
- * Lists a page of a repository's pull requests, ids and times only, as large as GitHub lately managed.
+ * Lists a page of a repository's pull requests, ids and times only.
  *
  * @param options `since`: in Unix seconds, only pull requests that changed then or later, latest change first; undefined
  * means all, oldest first
@@ -30,14 +105,9 @@ export async function listPage(
   { since, after }: { since: number | undefined; after: string | null },
 ): Promise<ListedPage> {
   const order = since === undefined ? 'created' : 'updated';
-  const page = await shrinkPage(`pull requests ${organisation.id}`, async pageSize => {
-    const list = (github: Deps['github']) =>
-      github.listPullRequests(organisation, repository.nodeId, { order, after, pageSize });
-    const { reply } = await askGithub(deps, organisation, list, { urgency: 'background' });
-    const tooMuch = reply?.failed.find(error => error.tooMuch);
-    if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
-    return reply;
-  });
+  const { reply: page } = await askPage(deps, organisation, 'pull requests', (github, pageSize) =>
+    github.listPullRequests(organisation, repository.nodeId, { order, after, pageSize }),
+  );
   if (page === undefined) {
     throw notFound(
       'GitHub does not show this repository to the configured credentials.',

@@ -3,8 +3,8 @@ import type { Deps } from '../deps.ts';
 import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import type { RateLimit } from '../github/transport.ts';
-import { pageRepositories } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
+import { pageRepositories } from './list-page.ts';
 import { askGithub } from './share-github-points.ts';
 
 /** Which pull requests an import brings in. */

@@ -6,8 +6,7 @@ import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.t
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
-import { askGithub } from './share-github-points.ts';
-import { shrinkPage } from './shrink-page.ts';
+import { askPage } from './list-page.ts';
 
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */
 const maxLists = 3;
@@ -68,16 +67,12 @@ class MembersWouldLeave extends Error {}
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
   const readPage = (after: string | null) =>
-    shrinkPage(`members ${organisation.id}`, size =>
-      askGithub(
-        deps,
-        organisation,
-        github => github.pageMembers(organisation, after, { pageSize: size, asksRest: false }),
-        {
-          urgency: 'background',
-          identityIn: page => page.organisation,
-        },
-      ),
+    askPage(
+      deps,
+      organisation,
+      'members',
+      (github, pageSize) => github.pageMembers(organisation, after, { pageSize, asksRest: false }),
+      page => page.organisation,
     );
 
   const first = await readPage(null);
@@ -92,6 +87,8 @@ export async function readMemberList(deps: Deps, unidentified: Organisation) {
   }
   return { organisation, ticket, listed, isPublicOnly };
 }
+
+const profileKeys = ['login', 'name', 'photoUrl'] as const;
 
 /**
  * Makes authors members if GitHub marks them so, and follows their renames.
@@ -120,16 +117,10 @@ export async function saveAuthors(
   const changed: MemberProfile[] = [];
   for (const { marked, ...profile } of profiles.values()) {
     const member = known.get(profile.githubId);
-    const isMember = marked || (member !== undefined && member.leftAt === null);
-    if (!isMember) continue;
+    const isPresent = member !== undefined && member.leftAt === null;
+    if (!isPresent && !marked) continue;
     if (member !== undefined) ids.set(profile.githubId, member.id);
-    const isSame =
-      member !== undefined &&
-      member.leftAt === null &&
-      member.login === profile.login &&
-      member.name === profile.name &&
-      member.photoUrl === profile.photoUrl;
-    if (isSame) continue;
+    if (isPresent && profileKeys.every(key => member[key] === profile[key])) continue;
     if (marked) changed.push(profile);
     // Unlike saveMembers, this does not bring back a member that has left meanwhile.
     else await saveProfile(executor, organisationId, ticket, profile);

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { shrinkPage } from '../../src/sync/shrink-page.ts';
+import { shrinkPage } from '../../src/sync/list-page.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { clientOf, errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 

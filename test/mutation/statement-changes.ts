@@ -109,7 +109,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Membership', 'database/background-requests.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
   ...of('Membership', 'sync/sync-members.ts', sync('members', 'order'), [
-    ['(member !== undefined && member.leftAt === null)', 'member !== undefined'],
+    ['isPresent = member !== undefined && member.leftAt === null', 'isPresent = member !== undefined'],
   ]),
 
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
