@@ -27,6 +27,11 @@ const earlierSchema: Refusal = [
   'Run pullscore migrate, or start the service.',
 ];
 
+const missingSchema = (database: string): Refusal => [
+  `The database ${database} is not set up for pullscore.`,
+  'Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.',
+];
+
 /** How long a migration waits for a lock of a table, how soon it tries again, and for how long in all. */
 const lockTimeoutMs = 2_000;
 const retryDelayMs = 3_000;
@@ -66,13 +71,11 @@ export async function migrateDatabase(url: string, options: MigrationOptions = {
   if (signal?.aborted) interrupt();
   try {
     const { database } = await requireUsable(client, url);
-    const migrations = readMigrationFiles({ migrationsFolder: folder });
     const findPending = async () => {
-      const newest = await newestMigration(client, migrations[0]);
-      if (newest > (migrations.at(-1)?.folderMillis ?? 0)) throw databaseUnavailable(...laterSchema);
-      const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
-      if (newest === 0) await requireEmpty(client, database, create);
-      else if (!upgrade && pending.length > 0) throw databaseUnavailable(...earlierSchema);
+      const { isNew, pending, refusal } = await readSchema(client, database, folder);
+      if (isNew && !create) throw databaseUnavailable(...missingSchema(database));
+      if (refusal !== undefined) throw databaseUnavailable(...refusal);
+      if (!isNew && !upgrade && pending.length > 0) throw databaseUnavailable(...earlierSchema);
       return pending;
     };
     if ((await findPending()).length === 0) return 0;
@@ -115,22 +118,6 @@ const findTables = `select case nspname when 'public' then relname else nspname 
       select 1 from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e'
     )
   order by name`;
-
-/**
- * Lets a database without our schema get it, if it is empty.
- *
- * @throws ServiceError `database_unavailable` if it has tables, or if the schema must not be created
- */
-async function requireEmpty(client: pg.Client, database: string, create: boolean): Promise<void> {
-  if (!create) {
-    throw databaseUnavailable(
-      `The database ${database} is not set up for pullscore.`,
-      'Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.',
-    );
-  }
-  const refusal = await findForeignTables(client, database);
-  if (refusal !== undefined) throw databaseUnavailable(...refusal);
-}
 
 /** @returns why a database without our schema can't get it, and what to do; undefined if it is empty */
 async function findForeignTables(client: pg.Client, database: string): Promise<Refusal | undefined> {
@@ -203,18 +190,24 @@ const recordOf = ({ hash, folderMillis }: MigrationMeta) => [
   `insert into drizzle.__drizzle_migrations (hash, created_at) values ('${hash}', ${folderMillis})`,
 ];
 
-/**
- * @returns how many of this release's migrations have not been applied, and why the service would refuse the schema:
- * what is wrong and what to do
- */
-export async function inspectSchema(client: pg.Client, database: string) {
-  const migrations = readMigrationFiles({ migrationsFolder });
+/** @returns `pending`: migrations that have not been applied; `refusal`: why the service would refuse the schema */
+async function readSchema(client: pg.Client, database: string, folder: string) {
+  const migrations = readMigrationFiles({ migrationsFolder: folder });
   const newest = await newestMigration(client, migrations[0]);
+  const isNew = newest === 0;
   const isLater = newest > (migrations.at(-1)?.folderMillis ?? 0);
+  const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
   return {
-    pendingMigrations: migrations.filter(({ folderMillis }) => folderMillis > newest).length,
-    refusal: isLater ? laterSchema : newest === 0 ? await findForeignTables(client, database) : undefined,
+    isNew,
+    pending,
+    refusal: isNew ? await findForeignTables(client, database) : isLater ? laterSchema : undefined,
   };
+}
+
+/** For operators: how many migrations have not been applied, and why the service would refuse the schema. */
+export async function inspectSchema(client: pg.Client, database: string) {
+  const { pending, refusal } = await readSchema(client, database, migrationsFolder);
+  return { pendingMigrations: pending.length, refusal };
 }
 
 /**
