@@ -109,38 +109,26 @@ export const pullRequestExistsAnywhere = createExistsAnywhere('pull_request_anyw
 export const countPullRequests = (executor: Executor, organisationId: string): Promise<number> =>
   executor.$count(pullRequests, eq(pullRequests.organisationId, organisationId));
 
-/** A pull request's ids, here and on GitHub, and why its repository is ignored; null if it is not. */
-export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'githubId' | 'nodeId'> & {
+/** `repository` is `owner/name`; `ignoredBecause` says why it is ignored, and is null if it is not. */
+export type PullRequestReference = Pick<
+  StoredPullRequest,
+  'id' | 'githubId' | 'nodeId' | 'number' | 'title' | 'url'
+> & {
+  repository: string;
   ignoredBecause: string | null;
 };
 
-/** References of those that are stored, in any order. */
-export function findPullRequestReferences(
+/** References of those that are stored, by id. */
+export async function findPullRequestReferences(
   executor: Executor,
   organisationId: string,
   ids: readonly string[],
-): Promise<PullRequestReference[]> {
-  const { id, githubId, nodeId } = pullRequests;
-  return executor
-    .select({ id, githubId, nodeId, ignoredBecause: repositories.ignoredBecause })
-    .from(pullRequests)
-    .innerJoin(repositories, isInRepository)
-    .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)));
-}
-
-/** What commands show of a pull request. `repository` is `owner/name`. */
-export type PullRequestDetails = Pick<StoredPullRequest, 'id' | 'number' | 'title' | 'url'> & { repository: string };
-
-/** By id. */
-export async function describePullRequests(
-  executor: Executor,
-  organisationId: string,
-  ids: readonly string[],
-): Promise<Map<string, PullRequestDetails>> {
+): Promise<Map<string, PullRequestReference>> {
   if (ids.length === 0) return new Map();
-  const { id, number, title, url } = pullRequests;
+  const { id, githubId, nodeId, number, title, url } = pullRequests;
+  const { name: repository, ignoredBecause } = repositories;
   const rows = await executor
-    .select({ id, repository: repositories.name, number, title, url })
+    .select({ id, githubId, nodeId, number, title, url, repository, ignoredBecause })
     .from(pullRequests)
     .innerJoin(repositories, isInRepository)
     .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)));

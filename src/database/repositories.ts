@@ -261,8 +261,7 @@ export async function findImportPlaces(
     const startedAt = importedAt?.getTime() ?? 0;
     return { githubId, startedAt, isImported: importCursor === null, cursor: startedAt < oldest ? null : importCursor };
   });
-  const continued = places.filter(({ cursor }) => cursor !== null);
-  const since = continued.reduce((earliest, { startedAt }) => Math.min(earliest, startedAt), Number.POSITIVE_INFINITY);
+  const since = Math.min(...places.filter(({ cursor }) => cursor !== null).map(({ startedAt }) => startedAt));
   return new Map(
     places.map(({ githubId, startedAt, isImported, cursor }) => {
       const finished = isImported && startedAt >= since;

@@ -80,15 +80,6 @@ export async function getRuleset(executor: Executor, organisationId: string, ver
   return ruleset;
 }
 
-/** The rules of a version for reviews. */
-export async function listReviewRules(executor: Executor, organisationId: string, version: number) {
-  const [ruleset] = await executor
-    .select({ reviews: rulesets.reviews })
-    .from(rulesets)
-    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
-  return ruleset?.reviews ?? [];
-}
-
 /** Whether a version gives reviews points. */
 export async function scoresReviews(executor: Executor, organisationId: string, version: number): Promise<boolean> {
   const isVersion = and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version));
@@ -120,10 +111,11 @@ export async function suspendRules(
   }
 }
 
-/** When and by whom a version was applied; undefined for version 0. */
+/** When and by whom a version was applied, and its rules for reviews; undefined for version 0. */
 export async function findApplication(executor: Executor, organisationId: string, version: number) {
+  const { appliedAt, appliedBy, reviews } = rulesets;
   const [applied] = await executor
-    .select({ appliedAt: rulesets.appliedAt, appliedBy: rulesets.appliedBy })
+    .select({ appliedAt, appliedBy, reviews })
     .from(rulesets)
     .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
   return applied;

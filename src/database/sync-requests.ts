@@ -261,12 +261,8 @@ async function saveFailures(
   if (!failed.some(each => each.is_candidate || each.is_isolated)) return;
   // One of these made its batch fail: the other candidates are cleared.
   const { isCandidate, githubId } = syncRequests;
-  const others = not(
-    isOneOf(
-      githubId,
-      failed.map(each => each.github_id),
-    ),
-  );
-  const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, others);
+  const failedIds = failed.map(each => each.github_id);
+  const isOther = not(isOneOf(githubId, failedIds));
+  const rest = and(eq(syncRequests.organisationId, organisationId), isCandidate, isOther);
   await executor.update(syncRequests).set({ isCandidate: false }).where(rest);
 }

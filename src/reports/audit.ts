@@ -1,6 +1,6 @@
 /** How rules can be gamed: stored pull requests are changed in cheap ways and scored again. Nothing is saved. */
 import { getOrganisation } from '../database/organisations.ts';
-import { countPullRequests, describePullRequests } from '../database/pull-requests.ts';
+import { countPullRequests, findPullRequestReferences } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import type { ResultOf } from '../scorer/jobs.ts';
@@ -35,7 +35,7 @@ export async function readAudit(
     { signal, onProgress: done => onProgress?.(done, total) },
   );
   const examples = [...ways, ...(ofReviews?.ways ?? [])].flatMap(({ example }) => example?.id ?? []);
-  const details = await describePullRequests(executor, organisationId, examples);
+  const details = await findPullRequestReferences(executor, organisationId, examples);
   const represent = <Found extends Pick<AuditedWay, 'example'>>({ example, ...way }: Found) => ({
     ...way,
     example:

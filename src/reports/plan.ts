@@ -1,7 +1,7 @@
 /** What a rules file would change. Nothing is saved. */
 import { listMembers } from '../database/members.ts';
 import { getOrganisation } from '../database/organisations.ts';
-import { countPullRequests, describePullRequests, type PullRequestDetails } from '../database/pull-requests.ts';
+import { countPullRequests, findPullRequestReferences, type PullRequestReference } from '../database/pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import type { ResultOf } from '../scorer/jobs.ts';
@@ -36,7 +36,7 @@ interface PlanDetails {
   /** How many stored scores are older than the version. */
   outdated: number;
   /** By id, at least those of the movers. */
-  pullRequests: ReadonlyMap<string, PullRequestDetails>;
+  pullRequests: ReadonlyMap<string, Pick<PullRequestReference, 'repository' | 'number' | 'title' | 'url'>>;
   /** By public id. */
   members: ReadonlyMap<string, { login: string; name: string }>;
   /** Null if neither side has rules for them. */
@@ -78,7 +78,7 @@ export async function readPlan(
     file: name,
     version,
     outdated,
-    pullRequests: await describePullRequests(executor, organisationId, movers),
+    pullRequests: await findPullRequestReferences(executor, organisationId, movers),
     audit: audits === null ? null : compareAudits(audits),
     members: new Map(members.map(({ id, login, name }) => [formatId('mem', id), { login, name }])),
   });

@@ -179,9 +179,12 @@ export async function importPullRequests(
       onProgress?.({ ...progress });
       return retry(() => listPage(metered, organisation, named, { since, after }));
     };
-    let page = await fromCursor(place?.after ?? null, list, () =>
-      log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again'),
-    );
+    const cursor = place?.after ?? null;
+    let page = await list(cursor).catch(error => {
+      if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
+      log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again');
+      return list(null);
+    });
     for (;;) {
       const { items, failed, endCursor, ended } = page;
       if (restoresDeleted)
@@ -225,21 +228,6 @@ export async function importPullRequests(
     result[outcome] += 1;
   }
   return result;
-}
-
-/** Reads from a stored cursor, or from the start if GitHub no longer knows the cursor. */
-async function fromCursor<Page>(
-  cursor: string | null,
-  read: (after: string | null) => Promise<Page>,
-  onRestart: () => void,
-): Promise<Page> {
-  try {
-    return await read(cursor);
-  } catch (error) {
-    if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
-    onRestart();
-    return read(null);
-  }
 }
 
 /**

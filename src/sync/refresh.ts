@@ -52,12 +52,13 @@ async function refreshTogether(
   ids: readonly string[],
 ): Promise<(Error | undefined)[]> {
   const { executor } = deps.database;
-  const [organisation, references] = await Promise.all([
+  const [organisation, found] = await Promise.all([
     getOrganisation(executor, organisationId),
     findPullRequestReferences(executor, organisationId, ids),
   ]);
   const absent = notFound('There is no pull request with this id.');
-  if (references.length === 0) throw absent;
+  if (found.size === 0) throw absent;
+  const references = [...found.values()];
   const failures = new Map<string, Error | undefined>();
   for (const { id, ignoredBecause } of references) if (ignoredBecause !== null) failures.set(id, ignored());
   const tracked = references.filter(({ ignoredBecause }) => ignoredBecause === null);

@@ -82,12 +82,6 @@ export async function askGithub<Reply>(
   return answer;
 }
 
-/** What one exchange has spent, and what GitHub last said about the rest. */
-interface Spent {
-  points: number;
-  limit: RateLimit | undefined;
-}
-
 /**
  * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
  * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
@@ -142,29 +136,27 @@ export async function keepToLimits<Reply>(
   const { executor } = deps.database;
   const credential = credentialOf(deps.config, organisation);
   const points = await requireLimits(deps, organisation, urgency);
-  const spent: Spent = { points: 0, limit: undefined };
+  let spent = 0;
+  let latest: RateLimit | undefined;
   const github = deps.github.metered(({ rateLimit }) => {
     // GitHub counts failed requests, too.
-    spent.points += rateLimit?.cost ?? 1;
-    spent.limit = rateLimit ?? spent.limit;
+    spent += rateLimit?.cost ?? 1;
+    latest = rateLimit ?? latest;
   });
   try {
     const reply = await ask(github);
-    await saveReply(executor, credential, spent.limit);
+    await saveReply(executor, credential, latest);
     return reply;
   } catch (error) {
     if (error instanceof GithubError && error.code === 'github_rate_limited') {
-      await blockGithub(
-        executor,
-        credential,
-        error.retryAfterGuessed ? guessedWait : (error.retryAfter ?? guessedWait),
-      );
+      const named = error.retryAfterGuessed ? undefined : error.retryAfter;
+      await blockGithub(executor, credential, named ?? guessedWait);
     }
     throw error;
   } finally {
-    const hour = spent.limit ?? points;
-    if (urgency !== 'background' && hour !== undefined && spent.points > 0) {
-      await countPoints(executor, organisation.id, spent.points, hour.resetAt);
+    const hour = latest ?? points;
+    if (urgency !== 'background' && hour !== undefined && spent > 0) {
+      await countPoints(executor, organisation.id, spent, hour.resetAt);
     }
   }
 }

@@ -268,9 +268,9 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   /** @throws ServiceError if the organisation has no such pull request */
   async function requireId(organisationId: string, text: string): Promise<string> {
     const id = parseId('pr', text);
-    const [found] = id === undefined ? [] : await findPullRequestReferences(database.executor, organisationId, [id]);
-    if (found === undefined) throw await absentPullRequest(database, id);
-    return found.id;
+    const found = await findPullRequestReferences(database.executor, organisationId, id === undefined ? [] : [id]);
+    if (id === undefined || !found.has(id)) throw await absentPullRequest(database, id);
+    return id;
   }
 
   app.get(

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
 import examples from '../../../openapi/2026-12.examples.json' with { type: 'json' };
 import { getOrganisation } from '../../database/organisations.ts';
-import { findApplication, getRuleset, listApplications, listReviewRules } from '../../database/rules.ts';
+import { findApplication, getRuleset, listApplications } from '../../database/rules.ts';
 import { findUserRow } from '../../database/users.ts';
 import { badRequest, preconditionRequired, unsupportedMediaType } from '../../errors.ts';
 import { version as release } from '../../package.ts';
@@ -86,9 +86,8 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
         applied_at: applied === undefined ? null : Math.floor(applied.appliedAt.getTime() / 1000),
         applied_by: applied?.appliedBy ?? null,
       };
-      const reviews = await listReviewRules(database.executor, organisationId, version);
       return sendList(reply, rules, {
-        reviews: reviews.map(rule => ({
+        reviews: (applied?.reviews ?? []).map(rule => ({
           name: rule.name,
           description: rule.description,
           is_enabled: rule.is_enabled,
