@@ -1,9 +1,16 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { parseDay } from '../reports/period.ts';
-import { type Effort, estimateImport, type ImportEstimate, totalOf, usablePoints } from '../sync/estimate-import.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import { fullName, isContinuable } from '../sync/scope-import.ts';
+import {
+  type Effort,
+  estimateImport,
+  fullName,
+  type ImportEstimate,
+  isContinuable,
+  totalOf,
+  usablePoints,
+} from '../sync/scope-import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

@@ -15,13 +15,14 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { GithubRepository } from '../github/organisation.ts';
-import { estimateOf, type ImportEstimate } from './estimate-import.ts';
 import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
 import { listPage } from './list-page.ts';
 import {
   type ChosenRepositories,
+  estimateOf,
   type FailedRepository,
   fullName,
+  type ImportEstimate,
   type ImportScope,
   isContinuable,
   maxImportAgeMs,

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
-import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/estimate-import.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import {

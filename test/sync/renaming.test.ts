@@ -4,9 +4,9 @@ import { findOrganisation, getOrganisation, releaseLogin } from '../../src/datab
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import { estimateImport } from '../../src/sync/estimate-import.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { estimateImport } from '../../src/sync/scope-import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';

@@ -4,8 +4,8 @@ import { blockGithub, countPoints, findLimits, saveReply } from '../../src/datab
 import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import { estimateImport } from '../../src/sync/estimate-import.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
+import { estimateImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
