@@ -70,14 +70,15 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   let failure: string | undefined;
-  const note: Note = reason => {
+  const note = (reason: string) => {
     failure ??= reason;
   };
   try {
     await whileRenewing(executor, comparison, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      await compareRepositories(deps, identified, note, signal);
-      await tryOrLog(deps, identified, note, 'the members were not compared', () => compareMembers(deps, identified));
+      const run: Run = { deps, organisation: identified, signal, note };
+      await compareRepositories(run);
+      await tryOrLog(run, 'the members were not compared', () => compareMembers(run));
       const perHour = maxRefetchesPerHour / (await countOrganisationsOnCredential(deps));
       const pace = { perHour, minAgeSeconds, minPauseSeconds };
       await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, pace));
@@ -103,31 +104,29 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   return true;
 }
 
-/** Notes for operators why a part of the comparison failed. */
-type Note = (reason: string) => void;
+interface Run {
+  deps: Deps;
+  organisation: IdentifiedOrganisation;
+  signal: AbortSignal | undefined;
+  /** Notes for operators why a part of the comparison failed. */
+  note: (reason: string) => void;
+}
 
-async function compareRepositories(
-  deps: Deps,
-  organisation: IdentifiedOrganisation,
-  note: Note,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function compareRepositories(run: Run): Promise<void> {
+  const { deps, organisation } = run;
   const first = await pageRepositories(deps, organisation, null);
   for (let page = first; ; page = await pageRepositories(deps, organisation, page.endCursor)) {
-    await comparePage(deps, organisation, page, note, signal);
+    await comparePage(run, page);
     if (!page.hasNextPage) break;
   }
-  const what = 'repositories that have left were not looked for';
-  await tryOrLog(deps, organisation, note, what, () => markLeft(deps, organisation, first.ticket));
+  await tryOrLog(run, 'repositories that have left were not looked for', () => markLeft(run, first.ticket));
 }
 
 async function comparePage(
-  deps: Deps,
-  organisation: IdentifiedOrganisation,
+  run: Run,
   { items: listed, failed, ticket, repliedAt }: Awaited<ReturnType<typeof pageRepositories>>,
-  note: Note,
-  signal: AbortSignal | undefined,
 ): Promise<void> {
+  const { deps, organisation, signal, note } = run;
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
   const known = await findRepositories(database.executor, organisation.id, listed);
@@ -152,7 +151,7 @@ async function comparePage(
     try {
       // GitHub's times are whole seconds: more may happen within the last one, so the last ones are read again.
       const until = Math.max(since, Math.min((changedAt ?? since) + 1, repliedAt - settlingSeconds));
-      await compareRepository(deps, organisation, repository, { since, until }, signal);
+      await compareRepository(run, repository, { since, until });
     } catch (error) {
       signal?.throwIfAborted();
       const reason = await reasonOfRepository(deps, organisation, name, error);
@@ -172,11 +171,9 @@ const trackedSince = ({ createdAt }: Organisation) =>
  * @param range in Unix seconds: changes from `since` are listed, and up to `until` nothing is missing then
  */
 async function compareRepository(
-  deps: Deps,
-  organisation: Organisation,
+  { deps, organisation, signal }: Run,
   repository: { githubId: number; nodeId: string; name: string },
   { since, until }: { since: number; until: number },
-  signal: AbortSignal | undefined,
 ): Promise<void> {
   const { executor } = deps.database;
   let isComplete = true;
@@ -195,7 +192,7 @@ async function compareRepository(
 }
 
 /** @param ticket of the first page of the list */
-async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket: number): Promise<void> {
+async function markLeft({ deps, organisation }: Run, ticket: number): Promise<void> {
   const { database, log } = deps;
   const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxPageSize);
   if (unlisted.length === 0) return;
@@ -212,7 +209,7 @@ async function markLeft(deps: Deps, organisation: IdentifiedOrganisation, ticket
 /** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */
 const secondsPerHundredMembers = 6;
 
-async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation): Promise<void> {
+async function compareMembers({ deps, organisation }: Run): Promise<void> {
   const { executor } = deps.database;
   if (!(await areMembersDue(executor, organisation.id))) return;
   const { members } = await syncMembers(deps, organisation);
@@ -220,18 +217,12 @@ async function compareMembers(deps: Deps, organisation: IdentifiedOrganisation):
 }
 
 /** Does a part that may fail: the rest of the comparison stays valid. @param what for the log, if it fails */
-async function tryOrLog(
-  { log }: Deps,
-  { login }: Organisation,
-  note: Note,
-  what: string,
-  work: () => Promise<void>,
-): Promise<void> {
+async function tryOrLog({ deps, organisation, note }: Run, what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code === 'github_rate_limited') throw error;
     note(`${what.charAt(0).toUpperCase()}${what.slice(1)}: ${error.text}`);
-    log.warn({ organisation: login, reason: error.text }, `${what}; the next comparison tries again`);
+    deps.log.warn({ organisation: organisation.login, reason: error.text }, `${what}; the next comparison tries again`);
   }
 }

@@ -56,28 +56,23 @@ async function refreshTogether(
     getOrganisation(executor, organisationId),
     findPullRequestReferences(executor, organisationId, ids),
   ]);
-  const absent = notFound('There is no pull request with this id.');
-  if (found.size === 0) throw absent;
-  const references = [...found.values()];
-  const failures = new Map<string, Error | undefined>();
-  for (const { id, ignoredBecause } of references) if (ignoredBecause !== null) failures.set(id, ignored());
-  const tracked = references.filter(({ ignoredBecause }) => ignoredBecause === null);
-  const refresh = async (some: readonly PullRequestReference[], timeoutMs: number) => {
+  const tracked = [...found.values()].filter(({ ignoredBecause }) => ignoredBecause === null);
+  const refresh = (some: readonly PullRequestReference[], timeoutMs: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
-    const deadline = performance.now() + timeoutMs;
-    return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline });
+    return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline: performance.now() + timeoutMs });
   };
-  const answers =
-    tracked.length === 0 ? new Map() : await refresh(tracked, tracked.length === 1 ? aloneTimeoutMs : sharedTimeoutMs);
-  const settle = async (reference: PullRequestReference) => {
-    const { id, nodeId } = reference;
-    const answer = answers.get(nodeId);
+  const timeoutMs = tracked.length === 1 ? aloneTimeoutMs : sharedTimeoutMs;
+  const answers = tracked.length === 0 ? new Map<string, SyncAnswer>() : await refresh(tracked, timeoutMs);
+  const failureTo = async (id: string): Promise<Error | undefined> => {
+    const reference = found.get(id);
+    if (reference === undefined) return notFound('There is no pull request with this id.');
+    if (reference.ignoredBecause !== null) return ignored();
+    const answer = answers.get(reference.nodeId);
     // Fetch each alone, all at once: there is no time to search for the one that makes the others fail.
-    const last = isShared(answer) ? (await refresh([reference], sharedTimeoutMs)).get(nodeId) : answer;
-    failures.set(id, failureOf(last));
+    const isLast = !isShared(answer);
+    return failureOf(isLast ? answer : (await refresh([reference], sharedTimeoutMs)).get(reference.nodeId));
   };
-  await Promise.all(tracked.map(settle));
-  return ids.map(id => (failures.has(id) ? failures.get(id) : absent));
+  return Promise.all(ids.map(failureTo));
 }
 
 const ignored = () =>

@@ -80,7 +80,7 @@ export async function syncByNodeIds(
   try {
     const { reply: results, ticket } = await askGithub(deps, organisation, fetch, { urgency, identityIn });
     const found = foundIn(results);
-    const outcomes = await save(deps, organisation, found, ticket);
+    const outcomes = await save(deps, organisation, { organisationId: organisation.id, fetched: found, ticket });
     await settleSyncRequests(deps.database, organisation.id, ticket, found);
     const answerOf = (result: FetchResult): SyncAnswer => {
       if (result.status === 'gone') return result;
@@ -105,30 +105,33 @@ const foundIn = (results: ReadonlyMap<string, FetchResult>): FetchedPullRequest[
 const canBeOnePullRequest = (error: unknown): boolean =>
   error instanceof ServiceError ? isTransientFailure(error) : error instanceof Error && !isDatabaseUnavailable(error);
 
-async function save(
-  deps: Deps,
-  organisation: Organisation,
-  fetched: readonly FetchedPullRequest[],
-  ticket: number,
-): Promise<Map<number, SyncOutcome>> {
+/** What one request to GitHub brought. */
+interface Fetch {
+  organisationId: string;
+  fetched: readonly FetchedPullRequest[];
+  /** Drawn before it. */
+  ticket: number;
+}
+
+async function save(deps: Deps, organisation: Organisation, fetch: Fetch): Promise<Map<number, SyncOutcome>> {
   const { database } = deps;
+  const { fetched } = fetch;
   const outcomes = new Map<number, SyncOutcome>(fetched.map(({ githubId }) => [githubId, 'untracked']));
   // Each once: an upsert can't touch the same row twice.
   const distinct = [...new Map(fetched.map(pullRequest => [pullRequest.githubId, pullRequest])).values()];
   let own = distinct;
   if (findUntracked(organisation, distinct).length > 0) {
-    const untracked = await database.transaction(executor =>
-      saveUntracked(executor, organisation.id, distinct, ticket),
-    );
+    const untracked = await database.transaction(executor => saveUntracked(executor, { ...fetch, fetched: distinct }));
     for (const { githubId, ignoredBecause } of untracked) {
       if (ignoredBecause !== null) outcomes.set(githubId, 'ignored');
     }
     const setAside = new Set(untracked.map(({ githubId }) => githubId));
     own = distinct.filter(({ githubId }) => !setAside.has(githubId));
   }
+  const ofOwn: Fetch = { ...fetch, fetched: own };
   while (own.length > 0) {
-    const draft = await drawUp(deps, organisation.id, own, ticket);
-    const result = await database.transaction(executor => saveDraft(executor, organisation.id, draft, ticket));
+    const draft = await drawUp(deps, ofOwn);
+    const result = await database.transaction(executor => saveDraft(executor, ofOwn, draft));
     if (result !== undefined) return new Map([...outcomes, ...result]);
   }
   return outcomes;
@@ -155,9 +158,7 @@ function findUntracked(organisation: Organisation, fetched: readonly FetchedPull
  */
 async function saveUntracked(
   executor: Executor,
-  organisationId: string,
-  fetched: readonly FetchedPullRequest[],
-  ticket: number,
+  { organisationId, fetched, ticket }: Fetch,
 ): Promise<UntrackedPullRequest[]> {
   const organisation = await lockOrganisation(executor, organisationId, 'shared');
   const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
@@ -180,7 +181,6 @@ async function saveUntracked(
 interface Draft {
   rulesetVersion: number;
   lock: 'shared' | 'exclusive';
-  fetched: readonly FetchedPullRequest[];
   /** Without those of erased people. */
   final: readonly FinalPullRequest[];
   /** In the order of `final`. */
@@ -198,11 +198,7 @@ interface Known {
   isErased: Awaited<ReturnType<typeof readErased>>;
 }
 
-async function readKnown(
-  executor: Executor,
-  organisationId: string,
-  fetched: readonly FetchedPullRequest[],
-): Promise<Known> {
+async function readKnown(executor: Executor, { organisationId, fetched }: Fetch): Promise<Known> {
   const reviewers = fetched.flatMap(each => each.reviewers.flatMap(({ githubId }) => githubId ?? []));
   return {
     repositories: await findRepositories(executor, organisationId, repositoriesOf(fetched)),
@@ -211,16 +207,11 @@ async function readKnown(
   };
 }
 
-async function drawUp(
-  { database, scorer }: Deps,
-  organisationId: string,
-  fetched: readonly FetchedPullRequest[],
-  ticket: number,
-): Promise<Draft> {
-  const { executor } = database;
+async function drawUp({ database: { executor }, scorer }: Deps, fetch: Fetch): Promise<Draft> {
+  const { organisationId, fetched, ticket } = fetch;
   const version = await getUsableVersion(executor, organisationId);
-  const known = await readKnown(executor, organisationId, fetched);
-  const final = finalise(fetched, known, ticket);
+  const known = await readKnown(executor, fetch);
+  const final = finalise(fetch, known);
   const facts = final.map(each => factsOf(each));
   const scores: Score[] = [];
   for (const some of splitByReviews(facts)) {
@@ -229,7 +220,6 @@ async function drawUp(
   return {
     rulesetVersion: version,
     lock: renamesAny(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
-    fetched,
     final,
     scores,
   };
@@ -254,7 +244,7 @@ function splitByReviews(facts: readonly Facts[]): Facts[][] {
 }
 
 /** As they are saved: without people whose data was erased, and with the name that the repository will have. */
-const finalise = (fetched: readonly FetchedPullRequest[], known: Known, ticket: number): FinalPullRequest[] =>
+const finalise = ({ fetched, ticket }: Fetch, known: Known): FinalPullRequest[] =>
   fetched
     .filter(({ authorGithubId }) => !known.isErased(authorGithubId))
     .map(pullRequest => {
@@ -289,15 +279,15 @@ const reviewersOf = ({ reviewers }: FetchedPullRequest, { members, isErased }: K
  */
 async function saveDraft(
   executor: Executor,
-  organisationId: string,
-  { rulesetVersion, lock, fetched, final, scores }: Draft,
-  ticket: number,
+  fetch: Fetch,
+  { rulesetVersion, lock, final, scores }: Draft,
 ): Promise<Map<number, SyncOutcome> | undefined> {
+  const { organisationId, fetched, ticket } = fetch;
   if ((await lockOrganisation(executor, organisationId, lock)).rulesetVersion !== rulesetVersion) return undefined;
-  const dependencies = await readKnown(executor, organisationId, fetched);
+  const dependencies = await readKnown(executor, fetch);
   const stored = dependencies.repositories;
   if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return undefined;
-  if (!isDeepStrictEqual(finalise(fetched, dependencies, ticket), final)) return undefined;
+  if (!isDeepStrictEqual(finalise(fetch, dependencies), final)) return undefined;
   const githubIds = fetched.map(({ githubId }) => githubId);
   const known = await lockPullRequests(executor, organisationId, githubIds);
   const tombstones = await findTombstones(executor, organisationId, githubIds);
@@ -313,15 +303,10 @@ async function saveDraft(
   // A stored pull request stays, even if its author has left or their account is gone.
   const memberIdOf = ({ githubId, authorGithubId }: Pick<FetchedPullRequest, 'githubId' | 'authorGithubId'>) =>
     authorIds.get(authorGithubId ?? 0) ?? known.get(githubId)?.memberId;
-  const repositories = await saveRepositories(
-    executor,
-    organisationId,
-    ticket,
-    repositoriesOf(
-      fetched.filter(each => (kept.includes(each) && memberIdOf(each)) || stored.has(each.repositoryGithubId)),
-    ),
-    stored,
-  );
+  const isInTracked = (each: FetchedPullRequest) =>
+    (kept.includes(each) && memberIdOf(each) !== undefined) || stored.has(each.repositoryGithubId);
+  const inTracked = repositoriesOf(fetched.filter(isInTracked));
+  const repositories = await saveRepositories(executor, organisationId, ticket, inTracked, stored);
   const values = final.flatMap((pullRequest, index) => {
     const memberId = memberIdOf(pullRequest);
     const repositoryId = repositories.get(pullRequest.repositoryGithubId)?.id;
@@ -332,18 +317,12 @@ async function saveDraft(
   });
   const { saved, isVisible } = await savePullRequests(executor, organisationId, values, known);
   for (const { githubId } of values) outcomes.set(githubId, saved.has(githubId) ? 'saved' : 'outdated');
-  const ofSaved = (ids: Iterable<number>) => [...ids].filter(githubId => saved.has(githubId));
-  await removeTombstones(executor, organisationId, ofSaved(tombstones.keys()));
-  await forgetUntracked(
-    executor,
-    organisationId,
-    [...saved].filter(githubId => !known.has(githubId)),
-  );
-  await rememberUntracked(
-    executor,
-    organisationId,
-    kept.flatMap(each => (each.authorGithubId === null || memberIdOf(each) !== undefined ? [] : [each])),
-  );
+  const restored = [...tombstones.keys()].filter(githubId => saved.has(githubId));
+  await removeTombstones(executor, organisationId, restored);
+  const added = [...saved].filter(githubId => !known.has(githubId));
+  await forgetUntracked(executor, organisationId, added);
+  const untracked = kept.filter(each => each.authorGithubId !== null && memberIdOf(each) === undefined);
+  await rememberUntracked(executor, organisationId, untracked);
   await requestUntrackedOfMembers(executor, organisationId, joined);
   if (saved.size > 0) await renewContentVersion(executor, organisationId, { isVisible });
   return outcomes;
