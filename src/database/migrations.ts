@@ -6,8 +6,7 @@ import { databaseUnavailable } from '../errors.ts';
 import { packageFolder } from '../package.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
 import type { Database } from './client.ts';
-import { connectToServer } from './connection.ts';
-import { requireUsable } from './server-requirements.ts';
+import { connectToServer, requireUsable } from './connection.ts';
 import type { Selection } from './statement.ts';
 
 const migrationsFolder = join(packageFolder, 'migrations');

@@ -4,11 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { repositories } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { post } from '../webhooks/support.ts';
 import {
   apply,
   compare,
@@ -117,11 +115,6 @@ const authorOf = ({ acme }: TenantOnGithub) => {
   return author;
 };
 
-async function deliver(event: WebhookEvent | undefined): Promise<void> {
-  if (event === undefined) throw new Error('no event');
-  expect(await post(world.service, event)).toMatchObject({ status: 202 });
-}
-
 test('a fetch that finds nothing new for clients leaves the tags of their pages', async () => {
   const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
@@ -206,21 +199,6 @@ describe('a name that changed after a fetch began', () => {
     while ((await rescoreBatch(world.service, home.organisation.id)) > 0);
     expect(await early.save()).toBe('saved');
     expect((await stored(world.service, home, one))?.score).toBe(7);
-  });
-
-  test('a repository has its last name after a comparison, even if its webhooks come in reverse', async () => {
-    const home = await world.newTenant();
-    const web = home.acme.repository('web');
-    await sync(world.service, home, web.openPullRequest());
-    // The first one reads the pull requests of the repository, and with them its name.
-    world.github.clock.advance(120);
-    await compare(world, home);
-    const [first, second] = [web.rename('site'), web.rename('home')];
-    await deliver(second);
-    await deliver(first);
-    expect(await repositoryNames(home)).toEqual(['web']);
-    expect(await compare(world, home)).toBe(1);
-    expect(await repositoryNames(home)).toEqual(['home']);
   });
 });
 

@@ -1,9 +1,8 @@
 /** Checks of the database server, and of the processes that work on it. */
 import { describeHolder, findHolder } from '../../database/advisory-lock.ts';
 import type { Executor } from '../../database/client.ts';
-import { addressOf, connectToServer } from '../../database/connection.ts';
+import { addressOf, connectToServer, requireUsable } from '../../database/connection.ts';
 import { inspectSchema, migrationLock } from '../../database/migrations.ts';
-import { requireUsable } from '../../database/server-requirements.ts';
 import { oneRow } from '../../database/statement.ts';
 import { counted } from '../../text/number-formats.ts';
 import { defineCheck, ok, problem, warning } from './findings.ts';
