@@ -46,15 +46,32 @@ export const callerOf = ({ organisationId, userId }: Caller, requestId: string):
  * Records a change. Call it in the transaction of the change, while the organisation exists.
  *
  * @param subject what it changes, such as an id, a login or an e-mail address
+ * @param id of an event that counts all that are recorded with it; undefined for an event of its own
  */
 export async function recordAuditEvent(
   executor: Executor,
   organisationId: string,
-  actor: Actor,
+  { name, requestId }: Actor,
   action: AuditAction,
   subject: string,
+  id?: SQL<number>,
 ): Promise<void> {
-  await executor.insert(auditEvents).values(await describeEvent(executor, organisationId, actor, action, subject));
+  const [names] = await executor
+    .select({
+      organisation: organisations.login,
+      // The user may have been removed a moment ago, and the token with them.
+      actor: sql<string>`coalesce(${name}, 'a removed user')`,
+    })
+    .from(organisations)
+    .where(and(eq(organisations.id, organisationId), isNull(organisations.removedAt)));
+  if (names === undefined) throw organisationGone();
+  await executor
+    .insert(auditEvents)
+    .values({ organisationId, ...(id && { id }), ...names, action, subject, requestId })
+    .onConflictDoUpdate({
+      target: [auditEvents.organisationId, auditEvents.id],
+      set: { count: sql`${auditEvents.count} + 1` },
+    });
 }
 
 /**
@@ -69,37 +86,11 @@ export async function recordSync(
   requestId: string,
   subject: string,
 ): Promise<void> {
-  const actor = callerOf(caller, requestId);
-  const event = await describeEvent(executor, caller.organisationId, actor, 'pull_request.sync', subject);
   // Negative, unlike those of the sequence.
   const id = sql<number>`(-1)::bigint << 63 | hashtextextended(${`${caller.tokenId} ${subject} `} ||
     date_trunc('minute', now()), 0)`;
-  await executor
-    .insert(auditEvents)
-    .values({ ...event, id })
-    .onConflictDoUpdate({
-      target: [auditEvents.organisationId, auditEvents.id],
-      set: { count: sql`${auditEvents.count} + 1` },
-    });
-}
-
-async function describeEvent(
-  executor: Executor,
-  organisationId: string,
-  { name, requestId }: Actor,
-  action: AuditAction,
-  subject: string,
-) {
-  const [names] = await executor
-    .select({
-      organisation: organisations.login,
-      // The user may have been removed a moment ago, and the token with them.
-      actor: sql<string>`coalesce(${name}, 'a removed user')`,
-    })
-    .from(organisations)
-    .where(and(eq(organisations.id, organisationId), isNull(organisations.removedAt)));
-  if (names === undefined) throw organisationGone();
-  return { organisationId, ...names, action, subject, requestId };
+  const actor = callerOf(caller, requestId);
+  await recordAuditEvent(executor, caller.organisationId, actor, 'pull_request.sync', subject, id);
 }
 
 /**

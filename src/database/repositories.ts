@@ -1,4 +1,5 @@
 import { and, eq, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import type { PgInsertValue, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
@@ -12,9 +13,6 @@ import { requestUntrackedByRepository } from './untracked-pull-requests.ts';
 export type StoredRepository = typeof repositories.$inferSelect;
 
 type RepositoryValues = Pick<StoredRepository, 'githubId' | 'nodeId' | 'name'>;
-
-/** A statement takes at most 65,535 parameters. */
-const maxRowsInStatement = 1_000;
 
 /** Those that are stored, by GitHub id. */
 export async function findRepositories(
@@ -86,40 +84,9 @@ export async function saveRepositories(
   if (changed.length === 0) return found;
   const renames = renamesAny(stored, ticket, changed);
   if (lockedRows === undefined && renames) await lockOrganisation(executor, organisationId, 'exclusive');
-  const rows = changed.map(({ githubId, nodeId, name }) => ({
-    organisationId,
-    id: newId(),
-    githubId,
-    nodeId,
-    name,
-    fetchTicket: ticket,
-  }));
-  const saved: { id: string; githubId: number; name: string; inserted: boolean }[] = [];
-  for (let start = 0; start < rows.length; start += maxRowsInStatement) {
-    saved.push(
-      ...(await executor
-        .insert(repositories)
-        .values(rows.slice(start, start + maxRowsInStatement))
-        .onConflictDoUpdate({
-          target: [repositories.organisationId, repositories.githubId],
-          set: {
-            nodeId: sql`excluded.node_id`,
-            name: sql`excluded.name`,
-            leftAt: null,
-            ignoredBecause: null,
-            fetchTicket: ticket,
-          },
-          setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
-        })
-        .returning({
-          id: repositories.id,
-          githubId: repositories.githubId,
-          name: repositories.name,
-          // xmax is 0 only in a row that this statement inserted: one that it updated was locked first.
-          inserted: sql<boolean>`(repositories.xmax = 0)`,
-        })),
-    );
-  }
+  const rows = changed.map(value => ({ ...newRow(organisationId, value), fetchTicket: ticket }));
+  const names = { nodeId: sql`excluded.node_id`, name: sql`excluded.name` };
+  const saved = await upsert(executor, rows, { ...names, leftAt: null, ignoredBecause: null, fetchTicket: ticket });
   const expected = saved.filter(({ githubId, inserted }) => inserted !== found.has(githubId));
   // Another replica added or renamed one between our two statements: start again and find it.
   if (expected.length < changed.length) throw new TransactionOvertaken();
@@ -211,26 +178,47 @@ export async function saveUntrackedRepositories(
     const row = stored.get(githubId);
     return row === undefined || row.leftAt === null || row.ignoredBecause !== ignoredBecause;
   });
-  const rows = changed.map(({ githubId, nodeId, name, ignoredBecause }) => ({
-    organisationId,
-    id: newId(),
-    githubId,
-    nodeId,
-    name,
-    ignoredBecause,
+  const rows = changed.map(value => ({
+    ...newRow(organisationId, value),
+    ignoredBecause: value.ignoredBecause,
     leftAt: sql`now()`,
     fetchTicket: ticket,
   }));
-  for (let start = 0; start < rows.length; start += maxRowsInStatement) {
-    await executor
-      .insert(repositories)
-      .values(rows.slice(start, start + maxRowsInStatement))
-      .onConflictDoUpdate({
-        target: [repositories.organisationId, repositories.githubId],
-        set: { leftAt: sql`excluded.left_at`, ignoredBecause: sql`excluded.ignored_because`, fetchTicket: ticket },
-        setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,
-      });
+  const marks = { leftAt: sql`excluded.left_at`, ignoredBecause: sql`excluded.ignored_because` };
+  await upsert(executor, rows, { ...marks, fetchTicket: ticket });
+}
+
+const newRow = (organisationId: string, { githubId, nodeId, name }: RepositoryValues) => ({
+  organisationId,
+  id: newId(),
+  githubId,
+  nodeId,
+  name,
+});
+
+/**
+ * Adds rows. A stored one gets the columns of `set`, unless it is from a newer fetch.
+ *
+ * @returns those that were added or changed
+ */
+async function upsert(
+  executor: Executor,
+  rows: readonly PgInsertValue<typeof repositories>[],
+  set: PgUpdateSetSource<typeof repositories>,
+) {
+  const { organisationId, id, githubId, name, fetchTicket } = repositories;
+  // xmax is 0 only in a row that this statement inserted: one that it updated was locked first.
+  const inserted = sql<boolean>`(repositories.xmax = 0)`;
+  const target = [organisationId, githubId];
+  const setWhere = sql`${fetchTicket} <= excluded.fetch_ticket`;
+  const saved = [];
+  // A statement takes at most 65,535 parameters.
+  for (let start = 0; start < rows.length; start += 1_000) {
+    const insertion = executor.insert(repositories).values(rows.slice(start, start + 1_000));
+    const update = insertion.onConflictDoUpdate({ target, set, setWhere });
+    saved.push(...(await update.returning({ id, githubId, name, inserted })));
   }
+  return saved;
 }
 
 export interface ImportPlace {

@@ -104,6 +104,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   return true;
 }
 
+/** A comparison under way. */
 interface Run {
   deps: Deps;
   organisation: IdentifiedOrganisation;

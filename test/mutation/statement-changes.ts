@@ -32,10 +32,7 @@ export const changes: readonly Change[] = [
     [', lte(members.fetchTicket, ticket)));', '));'],
   ]),
   ...of('Order', 'database/repositories.ts', sync('order', 'races', 'renaming'), [
-    [
-      'setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,\n        })',
-      'setWhere: sql`true`,\n        })',
-    ],
+    ['sql`${fetchTicket} <= excluded.fetch_ticket`', 'sql`true`'],
     ['stored.fetchTicket <= ticket && (', '('],
     ['and repositories.fetch_ticket < ${ticket}`', 'and false`'],
   ]),
@@ -113,14 +110,14 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Repositories', 'database/repositories.ts', sync('transfers'), [
-    ['leftAt: null,\n            ignoredBecause', 'ignoredBecause'],
+    ['leftAt: null, ignoredBecause', 'ignoredBecause'],
     ['.set({ leftAt: sql`now()`, ignoredBecause: null, fetchTicket: ticket })', '.set({ leftAt: sql`now()` })'],
     [', lt(repositories.fetchTicket, ticket)))', '))'],
     [', isExpected, lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
   ...of('Repositories', 'database/repositories.ts', sync('ignore-repositories'), [
-    ['setWhere: sql`${repositories.fetchTicket} <= excluded.fetch_ticket`,\n      });', '});'],
+    ['sql`${fetchTicket} <= excluded.fetch_ticket`', 'sql`true`'],
   ]),
   ...of('Repositories', 'database/background-requests.ts', sync('transfers'), [
     [', isInPresentRepository(organisationId)', ''],
