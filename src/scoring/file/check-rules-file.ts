@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type RuleTestResult, runRuleTests } from './rule-tests.ts';
-import { parseRulesFile, type RulesFile } from './rules-file.ts';
+import { emptyFile, parseRulesFile, type RulesFile } from './rules-file.ts';
 
 export interface CheckedFile extends RulesFile {
   /** Its text. */
@@ -15,19 +15,10 @@ function describeEncoding(bytes: Buffer, source: string): { line: number; messag
   if (isMarked || bytes.subarray(0, 4).includes(0)) {
     return { line: 1, message: `The file is ${isMarked ? 'UTF-16' : 'UTF-16 or UTF-32'}; save it as UTF-8` };
   }
-  const replacement = '\u{FFFD}';
-  const pieces = source.split(replacement);
-  let offset = 0;
-  let text = '';
-  for (const piece of pieces) {
-    text += piece;
-    offset += Buffer.byteLength(piece);
-    // The file may have the character itself.
-    if (bytes.toString('latin1', offset, offset + 3) !== '\xef\xbf\xbd') break;
-    text += replacement;
-    offset += 3;
-  }
-  const lines = text.split('\n');
+  // What is not valid was read as U+FFFD, and so has other bytes when it is written again.
+  const written = Buffer.from(source);
+  const offset = bytes.findIndex((byte, index) => byte !== written[index]);
+  const lines = bytes.toString('utf8', 0, offset).split('\n');
   const code = bytes[offset]?.toString(16).toUpperCase() ?? '';
   const after = lines.at(-1)?.trimStart() ?? '';
   const place = after === '' ? '' : ` after \`${[...after].slice(-40).join('')}\``;
@@ -46,16 +37,7 @@ export function checkRulesFile(bytes: Buffer, { onEntry }: { onEntry?: () => voi
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
-    return {
-      definitions: [],
-      reviews: [],
-      rules: [],
-      tests: [],
-      problems: [problem],
-      warnings: [],
-      source,
-      results: [],
-    };
+    return { ...emptyFile, problems: [problem], source, results: [] };
   }
   const file = parseRulesFile(source, onEntry);
   return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests, onEntry) };

@@ -2,7 +2,7 @@
 
 import { suggestion } from '../language/nearest-name.ts';
 import { problemOfTruncation } from './quoting.ts';
-import { type FileProblem, isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
+import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
 
 type Place = Partial<Pick<FileProblem, 'rule' | 'entry' | 'part'>>;
 export type Report = (line: number, message: string, place?: Place) => void;
@@ -18,7 +18,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
     );
     return undefined;
   }
-  const entries = joinTruncatedValues(node.entries, key => known.includes(key));
+  const { entries } = node;
   for (const [key, value] of entries) {
     if (known.includes(key)) continue;
     const unspaced = known.find(name => key.startsWith(`${name}:`));

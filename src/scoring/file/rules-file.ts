@@ -20,7 +20,7 @@ import { kindNames, type Report, readList, readMap, shownText } from './keys.ts'
 import { lintRules, type ValidRule, type Warning } from './lint.ts';
 import { adviseOn, problemOfTruncation } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
-import { type FileProblem, isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
+import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-reader.ts';
 
 /** Its rules are in the file's order, without those that have problems. */
@@ -30,6 +30,8 @@ export interface RulesFile extends Ruleset {
   /** What is valid and probably not meant; only if there are no problems. */
   warnings: FileProblem[];
 }
+
+export const emptyFile: RulesFile = { definitions: [], rules: [], reviews: [], tests: [], problems: [], warnings: [] };
 
 /** What can be read of an entry. In place of the rest stands what has no mistakes, so that they are looked for in all of it. */
 function readEntry(node: YamlNode, place: string, report: Report): RuleLogic {
@@ -75,9 +77,7 @@ function readDefinition(node: YamlNode): { expression: string } | { problem: str
 /** @returns also those that have problems, so that what uses them is checked */
 function readDefinitions(node: YamlNode | undefined, report: Report) {
   const definitions: Definition[] = [];
-  const isValidName = (name: string) => problemOfName(name) === undefined;
-  const entries: ReadonlyMap<string, YamlNode> =
-    node?.kind === 'map' ? joinTruncatedValues(node.entries, isValidName) : new Map();
+  const entries: ReadonlyMap<string, YamlNode> = node?.kind === 'map' ? node.entries : new Map();
   if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
     report(node.line, `\`define\` must be a map of names to expressions, not ${kindNames[node.kind]}`);
   }
@@ -221,7 +221,7 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
   const report = reportTo(problems);
   const root = readYaml(text, report);
   const file = root && readMap(root, ['define', 'rules', 'reviews', 'tests'], 'The file', report);
-  if (file === undefined) return { definitions: [], rules: [], reviews: [], tests: [], problems, warnings: [] };
+  if (file === undefined) return { ...emptyFile, problems };
   const rulesNode = file.nodeOf('rules');
   if (rulesNode === undefined) {
     report(file.lineOf('rules'), 'The file has no `rules`; add them, or `rules: []` for none');

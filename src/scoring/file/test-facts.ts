@@ -16,7 +16,7 @@ import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
 import type { Report } from './keys.ts';
 import { problemOfTruncation } from './quoting.ts';
-import { isBlank, joinTruncatedValues, type YamlNode } from './yaml-node.ts';
+import { isBlank, type YamlNode } from './yaml-node.ts';
 
 type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly number[] };
 
@@ -251,7 +251,7 @@ export function readTestFacts(
   }
   const given: Given = {};
   let isValid = true;
-  const entries = joinTruncatedValues(node.entries, isFactName);
+  const { entries } = node;
   const fail = (name: string, problem: string) => {
     isValid = false;
     report(entries.get(name)?.line ?? node.line, `${place}${problem}`, { part: name });

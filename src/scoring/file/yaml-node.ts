@@ -19,8 +19,6 @@ export interface YamlText {
   style: 'plain' | 'single' | 'double' | 'block';
   /** What ended the text although more follows, and the text as it was probably meant. */
   truncated?: { by: 'comma' | 'comment'; whole: string };
-  /** Keys without values that follow in the same { }, each with the text that results if it belongs to this value. */
-  strayKeys?: { key: string; whole: string }[];
 }
 
 export type YamlNode = { line: number } & (
@@ -28,25 +26,6 @@ export type YamlNode = { line: number } & (
   | { kind: 'list'; items: readonly YamlNode[] }
   | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
 );
-
-/**
- * To YAML, `{ value: min(5, size) }` has two keys: `value`, and `size)` without a value. Those that are not known belong to
- * the value before them.
- */
-export function joinTruncatedValues(
-  entries: ReadonlyMap<string, YamlNode>,
-  isKnown: (key: string) => boolean,
-): ReadonlyMap<string, YamlNode> {
-  const joined = new Map<string, YamlNode>();
-  for (const [name, node] of entries) {
-    joined.set(name, node);
-    if (node.kind !== 'text' || node.strayKeys === undefined) continue;
-    const whole = node.strayKeys.findLast(({ key }) => !isKnown(key))?.whole;
-    if (whole !== undefined) joined.set(name, { ...node, truncated: { by: 'comma', whole } });
-    for (const { key } of node.strayKeys) if (isKnown(key)) joined.set(key, blank(node.line));
-  }
-  return joined;
-}
 
 export const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
 

@@ -138,6 +138,32 @@ function convertText({ value, type, range: [start, end] }: Scalar.Parsed, source
   return rest === undefined ? text : { ...text, truncated: { by: 'comment', whole: source.slice(start, end) + rest } };
 }
 
+interface Pair {
+  key: ParsedNode | null;
+  value: ParsedNode | null;
+}
+
+const knownKeys: ReadonlySet<string> = new Set(
+  'define rules reviews tests name description enabled when logic expression effect action value pull_request score'.split(
+    ' ',
+  ),
+);
+
+/**
+ * To YAML, `{ value: min(5, size) }` has two keys: `value`, and `size)` without a value. Those that are not known belong to
+ * the value before them.
+ *
+ * @returns the place of the last one that belongs to a value, or that of the value itself
+ */
+function findRest(items: readonly Pair[], place: number): number {
+  let last = place;
+  for (let next = place + 1; items[next]?.value === null; next++) {
+    const key = items[next]?.key;
+    if (!isScalar(key) || !knownKeys.has(String(key.value))) last = next;
+  }
+  return last;
+}
+
 function convert(node: ParsedNode | null, source: string, lines: LineCounter, lineAbove: number): YamlNode {
   if (node === null) return blank(lineAbove);
   const line = Math.max(1, lines.linePos(node.range[0]).line);
@@ -158,22 +184,21 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     return { kind: 'list', items, line };
   }
   const entries = new Map<string, YamlNode>();
-  let last: { value: YamlText; start: number } | undefined;
-  for (const { key, value } of node.items as { key: ParsedNode | null; value: ParsedNode | null }[]) {
+  const items = node.items as Pair[];
+  for (let index = 0; index < items.length; index++) {
+    const { key = null, value = null } = items[index] ?? {};
     const name = convert(key, source, lines, line);
     if (name.kind !== 'text') throw new YamlProblem('A key must be a plain word', name.line);
-    if (node.flow && value === null && key !== null && last !== undefined) {
-      last.value.strayKeys ??= [];
-      last.value.strayKeys.push({ key: name.text, whole: source.slice(last.start, key.range[1]) });
-      continue;
-    }
     if (entries.has(name.text)) {
       throw new YamlProblem(`\`${name.text.slice(0, 60)}\` is given twice; keep one`, name.line);
     }
     const converted = convert(value, source, lines, name.line);
     entries.set(name.text, converted);
-    const isPlain = value !== null && converted.kind === 'text' && converted.style === 'plain';
-    last = isPlain ? { value: converted, start: value.range[0] } : undefined;
+    if (!node.flow || value === null || converted.kind !== 'text' || converted.style !== 'plain') continue;
+    const rest = findRest(items, index);
+    if (rest === index) continue;
+    converted.truncated = { by: 'comma', whole: source.slice(value.range[0], items[rest]?.key?.range[1]) };
+    index = rest;
   }
   return { kind: 'map', entries, line };
 }

@@ -45,7 +45,7 @@ export interface Score {
 const sourceLimit = 20_000;
 
 /** Adds some of the entries to a result; its breakdown still lacks the closing bracket. */
-type ScoreChunk = (facts: Facts, result: Score, review: ReviewFacts | undefined) => void;
+type ScoreChunk = (facts: Facts, review: ReviewFacts | undefined, result: Score) => void;
 
 /** The same text in the form that V8 compares by reference. */
 const interned = (text: string) => Object.keys({ [text]: 0 })[0] ?? text;
@@ -197,15 +197,15 @@ function createWriter(isForReviews = false) {
     statements += `out += (out === '' ? ${piece('[', ...before)} : ${piece(',', ...before)}) + v + ${piece(...after)}; } }\n`;
   }
 
-  /** @param ofReview where facts of a review are: with all others, or apart, since a copy of all takes longer than a score */
-  function make(parameters: string, body: string, ofReview: 'facts' | 'review'): unknown {
+  /** Facts of a review are with all others, or apart, since a copy of all takes longer than a score. */
+  function make(body: string): unknown {
     const lines = [
       '"use strict";',
       'const round = Math.round;',
       ...constants.map((_, index) => `const k${index} = k[${index}];`),
-      `return function (${parameters}) {`,
+      'return function (facts, review = facts, result) {',
       ...[...facts].map(
-        ([name, variable]) => `const ${variable} = ${factOf(name)?.isOfReview ? ofReview : 'facts'}.${name};`,
+        ([name, variable]) => `const ${variable} = ${factOf(name)?.isOfReview ? 'review' : 'facts'}.${name};`,
       ),
       ...Array.from({ length: variables }, (_, index) => `let t${index};`),
       `${body} };`,
@@ -216,10 +216,10 @@ function createWriter(isForReviews = false) {
   function finish(): ScoreChunk {
     const begin = 'let score = result.score, out = result.breakdown, v = 0;\n';
     const end = 'result.score = score; result.breakdown = out;';
-    return make('facts, result, review', `${begin}${statements}${end}`, 'review') as ScoreChunk;
+    return make(`${begin}${statements}${end}`) as ScoreChunk;
   }
 
-  const finishValue = <Result>(code: string) => make('facts', `return ${code};`, 'facts') as (facts: Facts) => Result;
+  const finishValue = <Result>(code: string) => make(`return ${code};`) as (facts: Facts) => Result;
 
   return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
 }
@@ -265,7 +265,7 @@ function compileEntries(
   chunks.push(writer.finish());
   return (facts, review) => {
     const sum = { score: 0, breakdown: '', reviewScores: null };
-    for (const add of chunks) add(facts, sum, review);
+    for (const add of chunks) add(facts, review, sum);
     const { score, breakdown } = sum;
     return { score: clampScore(score), breakdown: breakdown === '' ? '[]' : `${breakdown}]`, reviewScores: null };
   };
