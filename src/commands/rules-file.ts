@@ -1,7 +1,6 @@
 /** Reads the rules file that an operator names, and reports what is wrong with it. */
 
 import { createReadStream } from 'node:fs';
-import { representRules } from '../reports/explanation.ts';
 import { type Problem as FoundProblem, maxFileBytes, problemsOf } from '../reports/rules-file.ts';
 import { checkRulesFile } from '../scoring/file/check-rules-file.ts';
 import { counted } from '../text/number-formats.ts';
@@ -42,7 +41,7 @@ export const invalid = (problems: readonly Problem[], message: string, action?: 
   new CommandError(message, action, 'rules_invalid', {
     problems: problems.map(({ explanation, relevant, ...problem }) => ({
       ...problem,
-      explanation: explanation && representRules(explanation),
+      explanation: explanation?.rules,
     })),
   });
 

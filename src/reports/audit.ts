@@ -6,8 +6,6 @@ import { formatId } from '../ids.ts';
 import type { ResultOf } from '../scorer/jobs.ts';
 import { maxAudited } from '../scorer/plan.ts';
 import type { AuditedWay } from '../scoring/plan/audit.ts';
-import type { Way } from '../scoring/plan/audit-ways.ts';
-import type { ReviewWay } from '../scoring/plan/review-ways.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import type { ReportOptions } from './standings.ts';
 
@@ -36,7 +34,7 @@ export async function readAudit(
   );
   const examples = [...ways, ...(ofReviews?.ways ?? [])].flatMap(({ example }) => example?.id ?? []);
   const details = await findPullRequestReferences(executor, organisationId, examples);
-  const represent = <Found extends Pick<AuditedWay, 'example'>>({ example, ...way }: Found) => ({
+  const represent = ({ example, ...way }: AuditedWay) => ({
     ...way,
     example:
       example === undefined
@@ -54,19 +52,11 @@ export async function readAudit(
   };
 }
 
-type Audited = Pick<NonNullable<ResultOf<'plan'>['audits']>['after'], 'pullRequests'> & { ways: AnyWay[] };
-type AnyWay = Omit<AuditedWay, 'way'> & { way: Way | ReviewWay };
-interface Compared {
-  stored: number;
-  before: Audited;
-  after: Audited;
-}
-
 export type AuditComparison = ReturnType<typeof compareAudits>;
 export type ComparedWay = AuditComparison['ways'][number];
 
 /** How rules can be gamed, those in force against others. The ways that gain most by the others come first. */
-export const compareAudits = ({ stored, before, after }: Compared) => ({
+export const compareAudits = ({ stored, before, after }: NonNullable<ResultOf<'plan'>['audits']>) => ({
   pull_requests: after.pullRequests,
   stored_pull_requests: stored,
   ways: after.ways.map(latter => {
@@ -75,10 +65,10 @@ export const compareAudits = ({ stored, before, after }: Compared) => ({
   }),
 });
 
-const figuresOf = ({ way: _, example: __, ...figures }: AnyWay) => figures;
+const figuresOf = ({ way: _, example: __, ...figures }: AuditedWay) => figures;
 
 /** By the share of the pull requests that gain; if that is the same, by the median gain. */
-function statusOf(before: AnyWay, after: AnyWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
+function statusOf(before: AuditedWay, after: AuditedWay): 'none' | 'new' | 'gone' | 'worse' | 'better' | 'same' {
   if (after.share === 0) return before.share === 0 ? 'none' : 'gone';
   if (before.share === 0) return 'new';
   const change = after.share - before.share || after.median_gain - before.median_gain;

@@ -11,8 +11,7 @@ import { readSnapshot } from '../database/snapshot.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
-import { type ExplainedRule, type ExplainedRules, explainScore, listWaiting } from '../scoring/explain/explain.ts';
-import type { ExplainedPart } from '../scoring/explain/parts.ts';
+import { explainScore } from '../scoring/explain/explain.ts';
 import { factsOf } from '../scoring/facts.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
 import { brief } from '../text/terminal.ts';
@@ -141,9 +140,9 @@ export async function readExplanation(
     score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
     explained_score: explanation.score,
     sum: explanation.sum,
-    rules: representRules(explanation),
-    reviews: explanation.reviews.map(review => ({ ...review, rules: representRules(review) })),
-    would_change: (pullRequest.state === 'open' || pullRequest.state === 'draft' ? listWaiting(explanation) : []).map(
+    rules: explanation.rules,
+    reviews: explanation.reviews,
+    would_change: (pullRequest.state === 'open' || pullRequest.state === 'draft' ? explanation.waiting : []).map(
       ({ rule, entry, potential, missing }) => ({
         rule,
         entry,
@@ -164,20 +163,4 @@ export const representChange = (change: Awaited<ReturnType<typeof listScoreChang
   cause: change.cause,
   ruleset_version: change.rulesetVersion,
   changes: change.changes,
-});
-
-/** For JSON. */
-export const representRules = ({ rules }: Pick<ExplainedRules, 'rules'>): ExplainedRule[] =>
-  rules.map(rule => ({
-    ...rule,
-    entries: rule.entries.map(({ condition, amount, potential: _, ...entry }) => ({
-      ...entry,
-      condition: condition === null ? null : representPart(condition),
-      amount: amount === null ? null : representPart(amount),
-    })),
-  }));
-
-const representPart = ({ operator: _, parts, ...part }: ExplainedPart): ExplainedPart => ({
-  ...part,
-  parts: parts.map(representPart),
 });

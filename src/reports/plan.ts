@@ -85,8 +85,8 @@ export async function readPlan(
 }
 
 /** What a plan says of pull requests, and of reviews. In the latter, `pull_requests` are reviews. */
-function describeResult(result: PlanResult, changes: RuleChanges, { outdated, members }: PlanDetails) {
-  const { pullRequests: total, raised, lowered } = result;
+function describeResult({ movers: _, ...result }: PlanResult, changes: RuleChanges, details: PlanDetails) {
+  const { outdated, members } = details;
   return {
     rule_changes: {
       added: changes.added.length,
@@ -95,17 +95,8 @@ function describeResult(result: PlanResult, changes: RuleChanges, { outdated, me
       unchanged: changes.unchanged,
       reordered: changes.reordered,
     },
-    pull_requests: {
-      total,
-      changed: raised + lowered,
-      raised,
-      lowered,
-      // These keep their score, with another breakdown.
-      breakdown_only: result.otherBreakdown,
-      outdated,
-    },
-    scores: { before: result.before, after: result.after },
-    histogram: result.buckets,
+    ...result,
+    pull_requests: { ...result.pull_requests, outdated },
     rules: result.rules.map(rule => planRule(rule, changes)),
     // Reviewers are named by their public ids.
     members: result.members.map(({ id: known, ...totals }) => {

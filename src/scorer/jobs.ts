@@ -2,7 +2,7 @@
  * What a scorer does: functions of plain data, which come and go between processes as JSON. Whatever a user wrote as a
  * rule is parsed, checked, compiled and evaluated here and nowhere else in a service.
  */
-import { createExplainer, type Explanation, listWaiting, type WaitingEntry } from '../scoring/explain/explain.ts';
+import { createExplainer, type Explanation, type WaitingEntry } from '../scoring/explain/explain.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
@@ -57,8 +57,8 @@ async function findWaiting(
   const found: { entries: WaitingEntry[]; count: number }[] = [];
   for (const each of facts) {
     await work.turn();
-    const all = listWaiting(explainPullRequest(each));
-    found.push({ entries: all.slice(0, limit), count: all.length });
+    const { waiting } = explainPullRequest(each);
+    found.push({ entries: waiting.slice(0, limit), count: waiting.length });
   }
   return found;
 }

@@ -5,7 +5,7 @@ import { countPullRequests } from '../database/pull-requests.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
 import { getRuleset } from '../database/rules.ts';
 import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../database/snapshot.ts';
-import { type Audit, createAudit, createReviewAudit, type ReviewAudit } from '../scoring/plan/audit.ts';
+import { type Audit, createAudit } from '../scoring/plan/audit.ts';
 import { createPlan } from '../scoring/plan/plan.ts';
 import { compareRules } from '../scoring/plan/rule-changes.ts';
 import type { RuleKind, Ruleset } from '../scoring/ruleset.ts';
@@ -32,10 +32,8 @@ async function visit(
   }
 }
 
-type Visitor = Pick<Audit | ReviewAudit, 'facts' | 'add'>;
-
 /** Gives audits the same pull requests. @returns how many are stored */
-async function runAudits(work: Work, executor: Executor, organisationId: string, audits: readonly Visitor[]) {
+async function runAudits(work: Work, executor: Executor, organisationId: string, audits: readonly Audit[]) {
   const stored = await countPullRequests(executor, organisationId);
   const share = Math.min(1, maxAudited / Math.max(1, stored));
   const facts = new Set(audits.flatMap(audit => [...audit.facts]));
@@ -53,8 +51,8 @@ export function audit(work: Work, { organisationId, ruleset }: { organisationId:
   return readSnapshot(
     work.database,
     async executor => {
-      const audit = createAudit(ruleset, alive);
-      const reviews = hasReviews(ruleset) ? createReviewAudit(ruleset, alive) : null;
+      const audit = createAudit(ruleset, 'rules', alive);
+      const reviews = hasReviews(ruleset) ? createAudit(ruleset, 'reviews', alive) : null;
       const stored = await runAudits(work, executor, organisationId, reviews === null ? [audit] : [audit, reviews]);
       return { stored, ...audit.result(), reviews: reviews?.result() ?? null };
     },
@@ -96,8 +94,9 @@ export function plan(
         plan.add(id, memberId, facts);
         reviewPlan?.add(id, memberId, facts);
       });
-      const audits = withAudit ? sides.map(side => createAudit(side, alive)) : [];
-      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(side => createReviewAudit(side, alive)) : [];
+      const audits = withAudit ? sides.map(side => createAudit(side, 'rules', alive)) : [];
+      const reviewAudits =
+        withAudit && reviewPlan !== null ? sides.map(side => createAudit(side, 'reviews', alive)) : [];
       const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
       return {
         version,

@@ -53,7 +53,7 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
   expect(scores).toEqual(Array.from({ length: 2_000 }, () => 3));
   const changes = await scoreHistory(world.service, home);
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
-  expect(await plan).toMatchObject({ result: { pullRequests: 2_000, raised: 2_000 } });
+  expect(await plan).toMatchObject({ result: { pull_requests: { total: 2_000, raised: 2_000 } } });
   // It would throw if they were suspended.
   expect(await getUsableVersion(database.executor, organisationId)).toBe(1);
 }, 180_000);

@@ -8,7 +8,7 @@ import { anyFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
-  const tried = createAudit(rulesetOf(rules));
+  const tried = createAudit(rulesetOf(rules), 'rules');
   for (const [index, facts] of pullRequests.entries()) tried.add(`pr ${index}`, factsWith(facts));
   return tried.result();
 }
@@ -118,7 +118,7 @@ test('an audit names every way once, even without pull requests, the most freque
 test('an audit never throws, and never changes a pull request', () => {
   fc.assert(
     fc.property(anyRules, fc.array(anyFacts, { maxLength: 4 }), (rules, pullRequests) => {
-      const tried = createAudit(rulesetOf(rules));
+      const tried = createAudit(rulesetOf(rules), 'rules');
       const before = structuredClone(pullRequests);
       for (const facts of pullRequests) tried.add('pr', facts);
       expect(pullRequests).toEqual(before);
@@ -134,7 +134,7 @@ test('an audit never throws, and never changes a pull request', () => {
 
 test('an audit says that it goes on before each change that it tries', () => {
   let changes = 0;
-  const tried = createAudit(rulesetOf(paying('merged')), () => {
+  const tried = createAudit(rulesetOf(paying('merged')), 'rules', () => {
     changes += 1;
   });
   tried.add('pr', factsWith(work));

@@ -37,11 +37,11 @@ describe('a plan', () => {
             return { id: `pr ${index}`, member, from: scores.from.score, to: scores.to.score, scores };
           });
           expect(plan.facts).toEqual(new Set([...sides.before.facts, ...sides.after.facts]));
-          expect(result.pullRequests).toBe(scored.length);
-          expect(result.raised).toBe(scored.filter(({ from, to }) => to > from).length);
-          expect(result.lowered).toBe(scored.filter(({ from, to }) => to < from).length);
-          expect(result.before.sum).toBe(scored.reduce((sum, { from }) => sum + from, 0));
-          expect(result.after.sum).toBe(scored.reduce((sum, { to }) => sum + to, 0));
+          expect(result.pull_requests.total).toBe(scored.length);
+          expect(result.pull_requests.raised).toBe(scored.filter(({ from, to }) => to > from).length);
+          expect(result.pull_requests.lowered).toBe(scored.filter(({ from, to }) => to < from).length);
+          expect(result.scores.before.sum).toBe(scored.reduce((sum, { from }) => sum + from, 0));
+          expect(result.scores.after.sum).toBe(scored.reduce((sum, { to }) => sum + to, 0));
 
           for (const { name, before: former, after: latter } of result.rules) {
             for (const [side, counted] of [['from', former] as const, ['to', latter] as const]) {
@@ -78,8 +78,8 @@ describe('a plan', () => {
     const plan = createPlan(before, after);
     plan.add('1', 'ada', factsWith({ size: 15, merged: true }));
     plan.add('2', 'ada', factsWith({ size: 25, merged: true }));
-    const { rules: results, lowered } = plan.result();
-    expect(lowered).toBe(1);
+    const { rules: results, pull_requests: counts } = plan.result();
+    expect(counts.lowered).toBe(1);
     expect(results[0]?.entries).toEqual([
       { ...listed(entry('many', 'points')), before: null, after: { pull_requests: 1, points: 5 } },
       { ...listed(entry('many', 'points')), before: { pull_requests: 2, points: 10 }, after: null },
@@ -108,13 +108,12 @@ describe('a plan', () => {
     const side = { enabled: true, valid: true };
     const [first, second] = either.logic.map(listed);
     expect(plan.result()).toEqual({
-      pullRequests: 3,
-      raised: 0,
-      lowered: 3,
-      otherBreakdown: 0,
-      before: { sum: 31, mean: 31 / 3, median: 10, minimum: 10, maximum: 11 },
-      after: { sum: 8, mean: 8 / 3, median: 4, minimum: -1, maximum: 5 },
-      buckets: Array.from({ length: 13 }, (_, index) => ({
+      pull_requests: { total: 3, changed: 3, raised: 0, lowered: 3, breakdown_only: 0 },
+      scores: {
+        before: { sum: 31, mean: 31 / 3, median: 10, minimum: 10, maximum: 11 },
+        after: { sum: 8, mean: 8 / 3, median: 4, minimum: -1, maximum: 5 },
+      },
+      histogram: Array.from({ length: 13 }, (_, index) => ({
         from: index - 1,
         to: index,
         before: [10, 11].includes(index - 1) ? 13 - index : 0,
@@ -165,7 +164,7 @@ describe('a plan', () => {
     const same = [rule('One', entry('true', 'size'))];
     const plan = createPlan(rulesetOf(same), rulesetOf(same));
     plan.add('1', 'ada', factsWith({ size: 3 }));
-    expect(plan.result()).toMatchObject({ pullRequests: 1, raised: 0, lowered: 0, otherBreakdown: 0 });
+    expect(plan.result().pull_requests).toMatchObject({ total: 1, changed: 0, breakdown_only: 0 });
     expect(plan.result().movers).toEqual({ raised: [], lowered: [] });
     expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
   });
@@ -181,7 +180,7 @@ describe('a plan', () => {
       plan.add(String(size), 'ada', facts);
       expect(score(facts).score).toBe(Math.min(size, 600) * Math.round(size / 100));
     }
-    expect(plan.result().after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
+    expect(plan.result().scores.after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
   });
 
   test('shows which entries are kept, added and removed', () => {
@@ -209,7 +208,7 @@ describe('a plan', () => {
     );
     plan.add('large', 'ada', factsWith({ size: 50 }));
     plan.add('small', 'ada', factsWith({ size: 5 }));
-    expect(plan.result()).toMatchObject({ raised: 0, lowered: 1, otherBreakdown: 1 });
+    expect(plan.result().pull_requests).toMatchObject({ raised: 0, lowered: 1, breakdown_only: 1 });
   });
 
   test('lists a disabled rule without entries, and an invalid rule with no points', () => {
@@ -219,8 +218,8 @@ describe('a plan', () => {
       rulesetOf([rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]),
     );
     plan.add('one', 'ada', factsWith());
-    const { rules, before, after } = plan.result();
-    expect([before.sum, after.sum]).toEqual([0, 5]);
+    const { rules, scores } = plan.result();
+    expect([scores.before.sum, scores.after.sum]).toEqual([0, 5]);
     expect(rules[0]?.before).toEqual({ enabled: true, valid: false, pull_requests: 0, points: 0 });
     expect(rules[1]).toEqual({
       name: 'Off',
@@ -281,12 +280,9 @@ describe('a plan', () => {
   });
 
   test('has no mean, median or buckets without pull requests', () => {
-    const { before, buckets, members } = createPlan(
-      rulesetOf([]),
-      rulesetOf([rule('One', entry('true', '1'))]),
-    ).result();
-    expect(before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
-    expect([buckets, members]).toEqual([[], []]);
+    const { scores, histogram, members } = createPlan(rulesetOf([]), rulesetOf([])).result();
+    expect(scores.before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
+    expect([histogram, members]).toEqual([[], []]);
   });
 });
 

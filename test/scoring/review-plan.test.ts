@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
-import { createReviewAudit } from '../../src/scoring/plan/audit.ts';
+import { createAudit } from '../../src/scoring/plan/audit.ts';
 import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { type ReviewWay, reviewWays } from '../../src/scoring/plan/review-ways.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
@@ -31,7 +31,7 @@ test('a plan for reviews agrees with scoring each review under both rulesets', (
         }),
       );
       const sum = (scores: readonly ReviewScore[]) => scores.reduce((total, { score }) => total + score, 0);
-      expect([result.before.sum, result.after.sum]).toEqual([sum(from), sum(to)]);
+      expect([result.scores.before.sum, result.scores.after.sum]).toEqual([sum(from), sum(to)]);
       for (const { id, before, after } of result.members) {
         const own = [from, to].map(side => sum(side.filter(({ member }) => member === id)));
         expect([before, after]).toEqual(own);
@@ -55,8 +55,8 @@ test('a plan for reviews counts each review, and those by nobody for rules and n
   plan.add('1', 'author', reviewed({ merged: true }, ada, { review_comments: 9 }, { reviewer_is_bot: true }));
   plan.add('2', 'author', reviewed({ merged: false }, ada));
   plan.add('3', 'author', factsWith({ merged: true, given_reviews: null }));
-  const { pullRequests, raised, members, movers, rules } = plan.result();
-  expect({ pullRequests, raised }).toEqual({ pullRequests: 3, raised: 2 });
+  const { pull_requests: reviews, members, movers, rules } = plan.result();
+  expect(reviews).toMatchObject({ total: 3, raised: 2 });
   expect(rules).toMatchObject([{ name: 'Review', before: null, after: { pull_requests: 2, points: 14 } }]);
   expect(members).toMatchObject([{ id: 'mem_ada', pull_requests: 2, changed: 1, before: 0, after: 4 }]);
   expect(movers.raised).toEqual([{ id: '1', member: 'mem_ada', from: 0, to: 4 }]);
@@ -64,7 +64,7 @@ test('a plan for reviews counts each review, and those by nobody for rules and n
 
 function wayOf(way: ReviewWay, [reviews, rules = 'false']: readonly [string, string?], facts: Facts) {
   const ruleset = { ...rulesetOf([rule('Opened', entry(rules, '1'))]), ...reviewsOf(reviews), definitions };
-  const audit = createReviewAudit(ruleset);
+  const audit = createAudit(ruleset, 'reviews');
   audit.add('1', facts);
   const found = audit.result().ways.find(each => each.way === way);
   return { share: found?.share, gain: found?.largest_gain, rules: found?.rules.map(({ name }) => name) };
@@ -137,7 +137,7 @@ test('no way gains points from rules that it does not deceive', () => {
 test('an audit of reviews never throws, names every way once, and never changes a pull request', () => {
   fc.assert(
     fc.property(anyRules, anyRules, fc.array(anyReviewedFacts, { maxLength: 3 }), (rules, reviews, pullRequests) => {
-      const audit = createReviewAudit({ ...rulesetOf(rules), reviews });
+      const audit = createAudit({ ...rulesetOf(rules), reviews }, 'reviews');
       const before = structuredClone(pullRequests);
       for (const each of pullRequests) audit.add('pr', each);
       expect(pullRequests).toEqual(before);

@@ -6,7 +6,7 @@ import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts'
 import { allParts, factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
-import { type ExplainedPart, explainExpression, representPart } from './parts.ts';
+import { type ExplainedPart, explainExpression, missingParts, representPart } from './parts.ts';
 
 export type EntryOutcome =
   | 'counted'
@@ -37,8 +37,18 @@ export interface ExplainedEntry {
   condition: ExplainedPart | null;
   /** Null if the condition is not true. */
   amount: ExplainedPart | null;
-  /** What would be added, negative if it would be subtracted, if the condition were true; 0 if it depends. Not in JSON. */
-  potential?: number;
+}
+
+/** An entry that does not count yet. */
+export interface WaitingEntry {
+  rule: string;
+  entry: number;
+  /** Whether its rule has no other one. */
+  isOnly: boolean;
+  /** What would be added, negative if it would be subtracted, if the condition were true; 0 if it depends. */
+  potential: number;
+  /** The parts of its condition that are false. */
+  missing: string[];
 }
 
 export type ExplainedRule = ReturnType<typeof explainRule>;
@@ -84,30 +94,42 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
-function explainEntry({ condition, value, logic, skipsBots }: CheckedEntry, facts: Facts) {
+/** @param addWaiting called if its condition is false */
+function explainEntry(
+  { condition, value, logic, skipsBots }: CheckedEntry,
+  facts: Facts,
+  addWaiting: (found: Pick<WaitingEntry, 'potential' | 'missing'>) => void,
+) {
   const explained = explainExpression(logic.expression, condition, facts);
   const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
   const judgement = judge(amount, action);
-  // What would make the condition true may change other values, too.
-  const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
-  const potential = action === 'ADD' ? fixed : -fixed;
   const shown = representPart(explained);
   const isForBots = !skipsBots || facts.reviewer_is_bot !== true;
   if (explained.value === true && isForBots) {
-    return { ...judgement, condition: shown, amount: representPart(amount), potential };
+    return { ...judgement, condition: shown, amount: representPart(amount) };
   }
+  // What would make the condition true may change other values, too.
+  const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
+  addWaiting({ potential: action === 'ADD' ? fixed : -fixed, missing: missingParts(explained) });
   const reason = isForBots ? 'its condition is false' : 'it does not read `reviewer_is_bot`, so bots get no points';
   const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason };
-  return { ...isFalse, condition: shown, amount: null, potential };
+  return { ...isFalse, condition: shown, amount: null };
 }
 
-function explainRule({ rule, entries: checked, problems }: CheckedRule, facts: Facts, onEntry?: OnEntry) {
+/** @param waiting gets the entries that do not count yet */
+function explainRule(
+  { rule, entries: checked, problems }: CheckedRule,
+  facts: Facts,
+  waiting: WaitingEntry[],
+  onEntry?: OnEntry,
+) {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
   const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
     const entry = checked[index];
+    const place = { rule: rule.name, entry: index + 1, isOnly: rule.logic.length === 1 };
     onEntry?.(rule.name, index + 1);
     return {
       entry: index + 1,
@@ -115,8 +137,8 @@ function explainRule({ rule, entries: checked, problems }: CheckedRule, facts: F
       expression: logic.expression,
       value: logic.effect.value,
       ...(entry === undefined
-        ? { ...skipped, condition: null, amount: null, potential: 0 }
-        : explainEntry(entry, facts)),
+        ? { ...skipped, condition: null, amount: null }
+        : explainEntry(entry, facts, found => waiting.push({ ...place, ...found }))),
     };
   });
   return {
@@ -138,12 +160,14 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
   const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
   const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
-  const explain = (checked: readonly CheckedRule[], facts: Facts) =>
-    total(checked.map(rule => explainRule(rule, facts, onEntry)));
+  const explain = (checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) =>
+    total(checked.map(rule => explainRule(rule, facts, waiting, onEntry)));
   return (facts: Facts) => {
+    const waiting: WaitingEntry[] = [];
     const reviews = reviewEntries.length === 0 ? [] : scoredReviews(facts, reviewEntries);
     return {
-      ...explain(rules, facts),
+      ...explain(rules, facts, waiting),
+      waiting,
       reviews: reviews.slice(0, maxReviews).map(review => ({
         reviewer: review.reviewer,
         member: review.member,
@@ -177,25 +201,4 @@ function total(explained: ReturnType<typeof explainRule>[]) {
     sum,
     score: clampScore(sum),
   };
-}
-
-export type WaitingEntry = ReturnType<typeof listWaiting>[number];
-
-/** The entries that do not count yet, and the parts of their conditions that are false. */
-export const listWaiting = ({ rules }: Pick<ExplainedRules, 'rules'>) =>
-  rules.flatMap(({ name, entries }) =>
-    entries.flatMap(({ outcome, condition, potential = 0, entry }) =>
-      outcome !== 'condition_false' || condition === null
-        ? []
-        : [{ rule: name, entry, isOnly: entries.length === 1, potential, missing: missingParts(condition) }],
-    ),
-  );
-
-/** The parts of a condition that are false, each as it is written: it becomes true once they all are. */
-export function missingParts(condition: ExplainedPart): string[] {
-  const { value, operator, kind, parts, source } = condition;
-  if (value === true) return [];
-  const inner = operator === '&&' || kind === 'definition' ? parts.flatMap(missingParts) : [];
-  // What is constantly false is not among the parts.
-  return inner.length === 0 ? [source] : [...new Set(inner)];
 }

@@ -20,7 +20,7 @@ export interface ExplainedPart {
   characters?: number;
   /** What explains the value, such as why it is absent; often empty. Lower case, without a full stop. */
   note: string;
-  /** Of a chain of `&&` or of `||`. */
+  /** Of a chain of `&&` or of `||`. Not in JSON. */
   operator?: LogicalOperator;
   /** False for the side of a `?` that was not chosen. */
   chosen: boolean;
@@ -146,8 +146,16 @@ const maxSourceLength = 300;
 const shorten = (text: string, maxLength: number) =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '')}…`;
 
+/** The parts of a condition that are false, each as it is written: it becomes true once they all are. */
+export function missingParts({ value, operator, kind, parts, source }: ExplainedPart): string[] {
+  if (value === true) return [];
+  const inner = operator === '&&' || kind === 'definition' ? parts.flatMap(missingParts) : [];
+  // What is constantly false is not among the parts.
+  return inner.length === 0 ? [shorten(source, maxSourceLength)] : [...new Set(inner)];
+}
+
 /** The part as JSON can hold it. */
-export function representPart(part: ExplainedPart): ExplainedPart {
+export function representPart({ operator: _, ...part }: ExplainedPart): ExplainedPart {
   const { value, note } = part;
   const source = shorten(part.source, maxSourceLength);
   const represented = { ...part, source, parts: part.parts.map(representPart) };

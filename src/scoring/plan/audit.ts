@@ -7,13 +7,12 @@ import { type Facts, pullRequestFactNames, type SourceName } from '../facts.ts';
 import { type CheckedEntry, compileEffects, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore } from '../language/rounding.ts';
 import { checkRules, factsReadBy, type RuleKind, type Ruleset } from '../ruleset.ts';
-import { type Change, changesOf, ways } from './audit-ways.ts';
+import { type Change, changesOf, type Way } from './audit-ways.ts';
 import { createDistribution } from './distribution.ts';
-import { reviewChangesOf, reviewWays } from './review-ways.ts';
+import { type ReviewWay, reviewChangesOf } from './review-ways.ts';
 
 export type Audit = ReturnType<typeof createAudit>;
 export type AuditedWay = ReturnType<Audit['result']>['ways'][number];
-export type ReviewAudit = ReturnType<typeof createReviewAudit>;
 
 /** Texts of any length: read only if the rules do. */
 const largeFacts: ReadonlySet<SourceName> = new Set<SourceName>(['body', 'files', 'file_changes']);
@@ -38,44 +37,14 @@ function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: read
   return (facts, points) => scoredReviews(facts, entries).reduce((sum, review) => sum + scoreOne(review, points), 0);
 }
 
-type EntriesByKind = Record<RuleKind, readonly CheckedEntry[]>;
-
-const entriesOf = (ruleset: Ruleset, of: RuleKind) => checkRules(ruleset, of).flatMap(rule => rule.entries);
-
-/** How points of pull requests can be gained. */
-export function createAudit(ruleset: Ruleset, onChange = () => {}) {
-  const rules = entriesOf(ruleset, 'rules');
-  const changes = changesOf(treesOf(rules));
-  return search(
-    { rules, reviews: [] },
-    ways.map(way => ({ way, changes: changes[way], of: 'rules' })),
-    onChange,
-  );
-}
-
-/** How points of reviews can be gained: by those who review a pull request, all together. */
-export function createReviewAudit(ruleset: Ruleset, onChange = () => {}) {
-  const entries = { rules: entriesOf(ruleset, 'rules'), reviews: entriesOf(ruleset, 'reviews') };
-  const changes = reviewChangesOf(treesOf(entries.reviews));
-  return search(
-    entries,
-    // Two who approve each other gain as authors, too.
-    reviewWays.map(way => {
-      return { way, changes: changes[way], of: way === 'mutual_approval' ? 'both' : 'reviews' };
-    }),
-    onChange,
-  );
-}
-
-interface TriedWay<Way> {
-  way: Way;
-  changes: readonly Change[];
-  /** Which points it can gain. */
-  of: RuleKind | 'both';
-}
-
-/** @param onChange called before each change that is tried: all of them take a while */
-function search<Way extends string>(entries: EntriesByKind, tried: readonly TriedWay<Way>[], onChange: () => void) {
+/**
+ * How points of pull requests can be gained, or those of reviews: by those who review a pull request, all together.
+ *
+ * @param onChange called before each change that is tried: all of them take a while
+ */
+export function createAudit(ruleset: Ruleset, of: RuleKind, onChange = () => {}) {
+  const entriesOf = (kind: RuleKind) => checkRules(ruleset, kind).flatMap(rule => rule.entries);
+  const entries = { rules: entriesOf('rules'), reviews: of === 'rules' ? [] : entriesOf('reviews') };
   const facts = new Set<SourceName>([
     ...factsReadBy(entries.rules, 'rules'),
     ...factsReadBy(entries.reviews, 'reviews'),
@@ -85,10 +54,13 @@ function search<Way extends string>(entries: EntriesByKind, tried: readonly Trie
   const rules = createScore(entries.rules, 'rules', names);
   const reviews = createScore(entries.reviews, 'reviews', names);
   const both: Score = (facts, points) => rules(facts, points) + reviews(facts, points);
-  const scores = { rules, reviews, both };
-  const tallies = tried.map(({ of, ...way }) => ({
-    ...way,
-    score: scores[of],
+  const trees = treesOf(entries[of]);
+  const changes = Object.entries(of === 'rules' ? changesOf(trees) : reviewChangesOf(trees));
+  const tallies = (changes as [Way | ReviewWay, readonly Change[]][]).map(([way, changes]) => ({
+    way,
+    changes,
+    // Two who approve each other gain as authors, too.
+    score: way === 'mutual_approval' ? both : { rules, reviews }[of],
     gains: createDistribution(),
     paid: new Float64Array(names.length),
     /** The one that gains most. `after` is the sum, if there are several pull requests afterwards. */

@@ -16,7 +16,7 @@ export type RuleResult = PlanResult['rules'][number];
 export type EntryResult = RuleResult['entries'][number];
 /** How many pull requests something counted for, and the sum of its points. */
 export type Share = NonNullable<EntryResult['before']>;
-export type Summary = PlanResult['before'];
+export type Summary = PlanResult['scores']['before'];
 
 export interface Mover {
   id: string;
@@ -192,13 +192,15 @@ export function createPlan(before: Ruleset, after: Ruleset, of: RuleKind = 'rule
     facts: factsReadBy(entries, of),
     add,
     result: () => ({
-      pullRequests: count,
-      ...moved,
-      /** Those with the same score from other entries. */
-      otherBreakdown,
-      before: summarise(scores.before),
-      after: summarise(scores.after),
-      buckets: bucketsOf(scores.before, scores.after),
+      pull_requests: {
+        total: count,
+        changed: moved.raised + moved.lowered,
+        ...moved,
+        /** Those with the same score from other entries. */
+        breakdown_only: otherBreakdown,
+      },
+      scores: { before: summarise(scores.before), after: summarise(scores.after) },
+      histogram: bucketsOf(scores.before, scores.after),
       /** In the new order, then the removed ones. */
       rules: names.map((name, index) => ({
         name,

@@ -82,8 +82,8 @@ export function reviewChangesOf(trees: readonly TypedExpression[]): Record<Revie
   const approvals = friends.flatMap(names => [approve(names, false), approve(names, true)]);
   return {
     rubber_stamp: approvals,
-    mutual_approval: approvals,
     split_review: [reviewOften, split],
     trivial_comments: [commentMore],
+    mutual_approval: approvals,
   };
 }
