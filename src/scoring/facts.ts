@@ -35,6 +35,19 @@ export const unknownReason = 'it is not known until the next fetch';
 export const hoursBetween = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : (end - start) / 3600;
 
+type Moment = 'createdAt' | 'readyAt' | 'firstReviewAt' | 'mergedAt' | 'closedAt';
+
+const hours = (begin: Moment, end: Moment, absence: string) =>
+  ({
+    type: 'number',
+    from: [begin, end],
+    read: (record: PullRequestRecord) => hoursBetween(record[begin], record[end]),
+    absence,
+  }) as const;
+
+const unknownIsFalse = (field: 'repositoryIsArchived' | 'repositoryIsPrivate') =>
+  ({ type: 'boolean', from: [field], read: (record: PullRequestRecord) => record[field] ?? false }) as const;
+
 /** `readReviews` gives their values. */
 const ofReview = { from: ['reviewers', 'createdAt', 'readyAt'], isOfReview: true } as const;
 
@@ -59,24 +72,9 @@ const table = {
   merged_at: { type: 'number', from: 'mergedAt', absence: 'it is not merged' },
   closed_at: { type: 'number', from: 'closedAt', absence: 'it is still open' },
   ready_at: { type: 'number', from: 'readyAt', absence: `it is a draft, or ${unknownReason}` },
-  hours_to_first_review: {
-    type: 'number',
-    from: ['createdAt', 'firstReviewAt'],
-    read: ({ createdAt, firstReviewAt }) => hoursBetween(createdAt, firstReviewAt),
-    absence: 'nobody else has reviewed it',
-  },
-  hours_to_merge: {
-    type: 'number',
-    from: ['createdAt', 'mergedAt'],
-    read: ({ createdAt, mergedAt }) => hoursBetween(createdAt, mergedAt),
-    absence: 'it is not merged',
-  },
-  hours_to_close: {
-    type: 'number',
-    from: ['createdAt', 'closedAt'],
-    read: ({ createdAt, closedAt }) => hoursBetween(createdAt, closedAt),
-    absence: 'it is still open',
-  },
+  hours_to_first_review: hours('createdAt', 'firstReviewAt', 'nobody else has reviewed it'),
+  hours_to_merge: hours('createdAt', 'mergedAt', 'it is not merged'),
+  hours_to_close: hours('createdAt', 'closedAt', 'it is still open'),
   hours_from_ready_to_first_review: {
     type: 'number',
     from: ['readyAt', 'firstReviewAt'],
@@ -85,12 +83,7 @@ const table = {
       hoursBetween(readyAt, firstReviewAt === null ? null : Math.max(firstReviewAt, readyAt ?? 0)),
     absence: 'nobody else has reviewed it, or `ready_at` is absent',
   },
-  hours_from_ready_to_merge: {
-    type: 'number',
-    from: ['readyAt', 'mergedAt'],
-    read: ({ readyAt, mergedAt }) => hoursBetween(readyAt, mergedAt),
-    absence: 'it is not merged, or `ready_at` is absent',
-  },
+  hours_from_ready_to_merge: hours('readyAt', 'mergedAt', 'it is not merged, or `ready_at` is absent'),
   title: { type: 'text', from: 'title' },
   body: { type: 'text', from: 'body' },
   state: { type: 'text', from: 'state', values: pullRequestStates },
@@ -125,16 +118,8 @@ const table = {
   from_fork: { type: 'boolean', from: 'fromFork' },
   author_is_bot: { type: 'boolean', from: 'authorIsBot' },
   self_merged: { type: 'boolean', from: 'selfMerged' },
-  repository_is_archived: {
-    type: 'boolean',
-    from: ['repositoryIsArchived'],
-    read: ({ repositoryIsArchived }) => repositoryIsArchived ?? false,
-  },
-  repository_is_private: {
-    type: 'boolean',
-    from: ['repositoryIsPrivate'],
-    read: ({ repositoryIsPrivate }) => repositoryIsPrivate ?? false,
-  },
+  repository_is_archived: unknownIsFalse('repositoryIsArchived'),
+  repository_is_private: unknownIsFalse('repositoryIsPrivate'),
   labels: { type: 'list', from: 'labels' },
   assignees: { type: 'list', from: 'assignees' },
   files: { type: 'list', from: 'files' },
