@@ -158,11 +158,8 @@ function plainTest(glob: string): Test | undefined {
   const plain = folders + name;
   if (name === '') return undefined;
   if (!name.includes('*')) {
-    const within = below === undefined ? undefined : `${plain}/`;
-    if (within === undefined) {
-      if (anywhere === undefined) return path => path === plain;
-      return path => path === plain || path.endsWith(`/${plain}`);
-    }
+    const within = `${plain}/`;
+    if (below === undefined) return path => path === plain || path.endsWith(`/${plain}`);
     if (anywhere === undefined) return path => path.startsWith(within);
     return path => path.startsWith(within) || containsText(path, `/${within}`);
   }
