@@ -14,7 +14,7 @@ import type { Value } from './language/functions.ts';
 import type { Pattern } from './language/pattern.ts';
 import { compareText } from './language/text-operations.ts';
 import { allParts, factsRead, type TypedExpression } from './language/tree.ts';
-import type { OnEntry } from './ruleset.ts';
+import type { OnEntry, RuleProblem } from './ruleset.ts';
 import { createWorstCases, isLarge, type Syllables, syllablesFor, usualSyllables } from './worst-cases.ts';
 
 export const admissionLimits = {
@@ -223,9 +223,10 @@ const shown = 3;
 
 const written = (ms: number) => `${decimal(Number(ms.toPrecision(2)))} ms`;
 
-/** What is to be said about a measurement, and whether the rules are refused; undefined if they are fast. */
-export function judge({ ms, isMore, entries }: Measurement): { isRefused: boolean; message: string } | undefined {
-  if (ms < admissionLimits.warningMs) return undefined;
+/** What is to be said about the slowest entry, and whether the rules are refused; undefined if they are fast. */
+export function judge({ ms, isMore, entries }: Measurement): (RuleProblem & { isRefused: boolean }) | undefined {
+  const [first] = entries;
+  if (ms < admissionLimits.warningMs || first === undefined) return undefined;
   const isRefused = ms > admissionLimits.ms;
   const time = `${isMore ? 'more than' : 'about'} ${written(ms)} for the largest one that GitHub can have`;
   const slowest = entries
@@ -235,5 +236,5 @@ export function judge({ ms, isMore, entries }: Measurement): { isRefused: boolea
   const message =
     `${begin} to score one pull request: ${time}, and the limit is ${admissionLimits.ms} ms; the slowest are ` +
     `${slowest.join(', ')}; use fewer or smaller patterns and globs, or read \`title\` in place of \`body\``;
-  return { isRefused, message };
+  return { rule: first.rule, entry: first.entry, part: 'expression', message, isRefused };
 }

@@ -90,21 +90,16 @@ export function problemOfSize(rules: readonly RuleDefinition[], of: RuleKind): R
   );
 }
 
-/** A rule's conditions and values. They are complete only if there are no problems. */
-interface CheckedLogic {
-  entries: CheckedEntry[];
-  problems: RuleProblem[];
-}
-
 /** Called before each entry: rules at their limits take a while. @param entry from 1 */
 export type OnEntry = (rule: string, entry: number) => void;
 
+/** Checks a rule's conditions and values. The entries are complete only if there are no problems. */
 export function checkRule(
   rule: RuleDefinition,
   definitions: CheckedDefinitions,
   of: RuleKind,
   onEntry: OnEntry = () => undefined,
-): CheckedLogic {
+): Omit<CheckedRule, 'rule'> {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
   const problems: RuleProblem[] = [];
@@ -137,9 +132,8 @@ export function checkRule(
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
     if (!isRuleAction(action)) {
-      problems.push(
-        describeProblem(name, index + 1, 'action', `${JSON.stringify(action)} is neither ADD nor SUBTRACT`),
-      );
+      const reason = `${JSON.stringify(action)} is neither ADD nor SUBTRACT`;
+      problems.push(describeProblem(name, index + 1, 'action', reason));
     } else if (condition !== undefined && value !== undefined) {
       const evaluated = { expression: conditionOf(rule, expression), effect };
       // Whether bots get points is decided by those that read this.

@@ -152,6 +152,7 @@ test('rules that are nearly too slow get a warning', () => {
   expect(judge({ ms: 139.9, isMore: false, entries })).toBeUndefined();
   expect(judge({ ms: 140, isMore: false, entries })).toEqual({
     isRefused: false,
+    ...{ rule: 'Files', entry: 2, part: 'expression' },
     message:
       'The rules nearly take too long to score one pull request: about 140 ms for the largest one that GitHub can have, and the limit is 200 ms; the slowest are rule "Files", entry 2 (120 ms), rule "Title", entry 1 (0.12 ms); use fewer or smaller patterns and globs, or read `title` in place of `body`',
   });

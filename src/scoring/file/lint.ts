@@ -17,7 +17,7 @@ export interface ValidRule {
 }
 
 /** About a rule, or about the definition that it names. */
-export type Warning = RuleProblem | { definition: string; message: string };
+type Warning = RuleProblem | { definition: string; message: string };
 
 /**
  * Reads an expression, without the definitions that it uses: these are read by themselves.

@@ -17,7 +17,7 @@ import {
   ruleLimits,
 } from '../ruleset.ts';
 import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
-import { lintRules, type ValidRule, type Warning } from './lint.ts';
+import { lintRules, type ValidRule } from './lint.ts';
 import { adviseOn, problemOfTruncation } from './quoting.ts';
 import { type RuleTest, readTest } from './rule-tests.ts';
 import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
@@ -187,21 +187,6 @@ function checkExpressions(
   return problems.length === 0 && isValid ? [{ ...read, entries }] : [];
 }
 
-/** Rules that are fast one by one can be slow together. @param warn for what is nearly too slow */
-function checkSpeed(rules: readonly CheckedRule[], report: Report, warn: Report, onEntry: OnEntry | undefined): void {
-  const enabled = rules.filter(({ rule }) => rule.is_enabled);
-  const measurement = measureRules(
-    enabled.flatMap(({ entries }) => entries),
-    onEntry,
-  );
-  const judgement = judge(measurement);
-  const [slowest] = measurement.entries;
-  const node = rules.find(({ rule }) => rule.name === slowest?.rule)?.node;
-  if (judgement === undefined || slowest === undefined || node === undefined) return;
-  const place = { ...slowest, part: 'expression', message: '' } as const;
-  (judgement.isRefused ? report : warn)(nodeOfProblem(place, node).line, judgement.message, place);
-}
-
 /** Of a file, before the rest is not checked. */
 const maxProblems = 100;
 
@@ -263,21 +248,26 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
   const tests = readList(file.nodeOf('tests'), '`tests`', report)
     .map((node, index) => readTest(node, index + 1, takenByTests, report))
     .filter(test => test !== undefined);
-  if (problems.length === 0) checkSpeed(rules, report, reportTo(warnings), onEntry);
-  if (problems.length === 0) warnings.push(...Array.from(lintRules(checked, rules), locate));
+  const reportRule = (to: Report, problem: RuleProblem) => {
+    const node = rules.find(({ rule }) => rule.name === problem.rule)?.node;
+    to(node === undefined ? 1 : nodeOfProblem(problem, node).line, problem.message, problem);
+  };
+  const warn = reportTo(warnings);
+  if (problems.length === 0) {
+    // Rules that are fast one by one can be slow together.
+    const enabled = rules.filter(({ rule }) => rule.is_enabled).flatMap(({ entries }) => entries);
+    const judgement = judge(measureRules(enabled, onEntry));
+    if (judgement !== undefined) reportRule(judgement.isRefused ? report : warn, judgement);
+  }
+  if (problems.length === 0) {
+    for (const warning of lintRules(checked, rules)) {
+      if ('rule' in warning) reportRule(warn, warning);
+      else warn(defined.get(warning.definition)?.line ?? 1, warning.message, { part: 'define' });
+    }
+  }
   for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
   const rulesOf = (wanted: RuleKind) => rules.flatMap(({ of, rule }) => (of === wanted ? [rule] : []));
   return { definitions, rules: rulesOf('rules'), reviews: rulesOf('reviews'), tests, problems, warnings };
-
-  function locate(warning: Warning): FileProblem {
-    const { message } = warning;
-    if ('definition' in warning) {
-      return { line: defined.get(warning.definition)?.line ?? 1, message, rule: null, entry: null, part: 'define' };
-    }
-    const { rule: name, entry, part } = warning;
-    const node = rules.find(({ rule }) => rule.name === name)?.node;
-    return { line: node === undefined ? 1 : nodeOfProblem(warning, node).line, message, rule: name, entry, part };
-  }
 }
 
 /** Definitions as a rules file has them, in their order; without any, it has no `define`. */
