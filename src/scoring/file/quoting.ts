@@ -101,7 +101,7 @@ export function problemOfTruncation(key: string, node: YamlNode): string | undef
 export function adviseOn(node: YamlNode | undefined, message: string): string {
   if (node?.kind !== 'text') return '';
   const meant = (text: string) => adviseQuotes('the expression', withEscapes(text));
-  if (node.style === 'double' && message.includes('is not a valid escape')) {
+  if (node.style === 'QUOTE_DOUBLE' && message.includes('is not a valid escape')) {
     return `; YAML's double quotes halve backslashes: ${meant(node.text)}`;
   }
   if (node.truncated?.by !== 'comment') return '';

@@ -16,7 +16,7 @@ export interface FileProblem {
 export interface YamlText {
   kind: 'text';
   text: string;
-  style: 'plain' | 'single' | 'double' | 'block';
+  style: 'PLAIN' | 'QUOTE_SINGLE' | 'QUOTE_DOUBLE' | 'BLOCK_FOLDED' | 'BLOCK_LITERAL';
   /** What ended the text although more follows, and the text as it was probably meant. */
   truncated?: { by: 'comma' | 'comment'; whole: string };
 }
@@ -27,8 +27,8 @@ export type YamlNode = { line: number } & (
   | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
 );
 
-export const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'plain', line });
+export const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'PLAIN', line });
 
 /** Whether the value is empty or YAML's null. */
 export const isBlank = (node: YamlNode): boolean =>
-  node.kind === 'text' && node.style === 'plain' && /^(?:~|null|Null|NULL)?$/.test(node.text);
+  node.kind === 'text' && node.style === 'PLAIN' && /^(?:~|null|Null|NULL)?$/.test(node.text);

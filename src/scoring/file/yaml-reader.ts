@@ -121,21 +121,11 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
   return document.contents;
 }
 
-const styles: Partial<Record<string, YamlText['style']>> = {
-  PLAIN: 'plain',
-  QUOTE_SINGLE: 'single',
-  QUOTE_DOUBLE: 'double',
-};
-
-function convertText({ value, type, range: [start, end] }: Scalar.Parsed, source: string): YamlText {
-  const text: YamlText = {
-    kind: 'text',
-    text: typeof value === 'string' ? value : '',
-    style: styles[type ?? ''] ?? 'block',
-  };
-  const [rest] =
-    text.style === 'plain' ? (/^[ \t]+#[^\r\n]*/.exec(source.slice(end, end + maxTruncatedCharacters)) ?? []) : [];
-  return rest === undefined ? text : { ...text, truncated: { by: 'comment', whole: source.slice(start, end) + rest } };
+function convertText({ value, type: style = 'PLAIN', range: [start, end] }: Scalar.Parsed, source: string): YamlText {
+  const text: YamlText = { kind: 'text', text: typeof value === 'string' ? value : '', style };
+  const [rest] = /^[ \t]+#[^\r\n]*/.exec(source.slice(end, end + maxTruncatedCharacters)) ?? [];
+  if (style !== 'PLAIN' || rest === undefined) return text;
+  return { ...text, truncated: { by: 'comment', whole: source.slice(start, end) + rest } };
 }
 
 interface Pair {
@@ -194,7 +184,7 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     }
     const converted = convert(value, source, lines, name.line);
     entries.set(name.text, converted);
-    if (!node.flow || value === null || converted.kind !== 'text' || converted.style !== 'plain') continue;
+    if (!node.flow || value === null || converted.kind !== 'text' || converted.style !== 'PLAIN') continue;
     const rest = findRest(items, index);
     if (rest === index) continue;
     converted.truncated = { by: 'comma', whole: source.slice(value.range[0], items[rest]?.key?.range[1]) };
