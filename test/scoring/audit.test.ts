@@ -4,7 +4,8 @@ import type { Facts } from '../../src/scoring/facts.ts';
 import { type AuditedWay, createAudit } from '../../src/scoring/plan/audit.ts';
 import { type Way, ways } from '../../src/scoring/plan/audit-ways.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { anyFacts, anyRules } from './generate.ts';
+import type { RuleKind } from '../../src/scoring/ruleset.ts';
+import { anyReviewedFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
@@ -116,18 +117,25 @@ test('an audit names every way once, even without pull requests, the most freque
 });
 
 test('an audit never throws, and never changes a pull request', () => {
+  const kind = fc.constantFrom<RuleKind>('rules', 'reviews');
   fc.assert(
-    fc.property(anyRules, fc.array(anyFacts, { maxLength: 4 }), (rules, pullRequests) => {
-      const tried = createAudit(rulesetOf(rules), 'rules');
-      const before = structuredClone(pullRequests);
-      for (const facts of pullRequests) tried.add('pr', facts);
-      expect(pullRequests).toEqual(before);
-      for (const { share, largest_gain: largest, median_gain: median } of tried.result().ways) {
-        expect(share).toBeGreaterThanOrEqual(0);
-        expect(share).toBeLessThanOrEqual(1);
-        expect(median).toBeLessThanOrEqual(largest);
-      }
-    }),
+    fc.property(
+      kind,
+      anyRules,
+      anyRules,
+      fc.array(anyReviewedFacts, { maxLength: 4 }),
+      (of, rules, reviews, pullRequests) => {
+        const tried = createAudit({ ...rulesetOf(rules), reviews }, of);
+        const before = structuredClone(pullRequests);
+        for (const facts of pullRequests) tried.add('pr', facts);
+        expect(pullRequests).toEqual(before);
+        for (const { share, largest_gain: largest, median_gain: median } of tried.result().ways) {
+          expect(share).toBeGreaterThanOrEqual(0);
+          expect(share).toBeLessThanOrEqual(1);
+          expect(median).toBeLessThanOrEqual(largest);
+        }
+      },
+    ),
     { numRuns: 200 },
   );
 });

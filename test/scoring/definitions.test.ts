@@ -2,51 +2,28 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { explainScore } from '../../src/scoring/explain/explain.ts';
 import { explainExpression } from '../../src/scoring/explain/parts.ts';
-import type { FactName } from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
-import { checkDefinitions, type Definition } from '../../src/scoring/language/definitions.ts';
+import { checkDefinitions } from '../../src/scoring/language/definitions.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
-import type { Value } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { anyExpression, anyFacts } from './generate.ts';
-import { interpret } from './interpreter.ts';
 import { processorTime } from './processor-time.ts';
-import { entry, factsWith, rule } from './support.ts';
+import {
+  type Defined,
+  definitionsOf,
+  entry,
+  evaluate as evaluateWith,
+  factsWith,
+  problemOf as problemWith,
+  rule,
+} from './support.ts';
 
-type Defined = Record<string, string>;
-
-const listOf = (defined: Defined): Definition[] =>
-  Object.entries(defined).map(([name, expression]) => ({ name, expression }));
-const problemsOf = (defined: Defined) => Object.fromEntries(checkDefinitions(listOf(defined)).problems);
-
-/** What an expression that uses definitions gives; compiled code and interpreter must agree. */
-function evaluate(source: string, defined: Defined, given: { [Name in FactName]?: Value | null } = {}): Value | null {
-  const { checked, problems } = checkDefinitions(listOf(defined));
-  expect(Object.fromEntries(problems)).toEqual({});
-  const facts = factsWith(given);
-  let tree: ReturnType<typeof parseExpression>;
-  try {
-    tree = parseExpression(source, 'boolean', checked);
-  } catch {
-    tree = parseExpression(source, 'number', checked);
-  }
-  const value = compileExpression(tree)(facts);
-  expect(interpret(tree, facts) ?? Number.NaN).toBe(value);
-  return value;
-}
-
-/** Why an expression that uses definitions is refused. */
-function problemOf(source: string, defined: Defined): string {
-  try {
-    parseExpression(source, 'boolean', checkDefinitions(listOf(defined)).checked);
-  } catch (error) {
-    if (error instanceof ExpressionError) return error.message;
-    throw error;
-  }
-  return 'accepted';
-}
+const problemsOf = (defined: Defined) => Object.fromEntries(checkDefinitions(definitionsOf(defined)).problems);
+const evaluate = (source: string, defined: Defined, given?: Parameters<typeof evaluateWith>[1]) =>
+  evaluateWith(source, given, defined);
+const problemOf = (source: string, defined: Defined) => problemWith(source, 'boolean', defined);
 
 describe('a definition', () => {
   test('is used like a fact, whatever its type', () => {
@@ -95,7 +72,7 @@ describe('a definition', () => {
       fc.property(anyExpression.text, items, anyFacts, (text, texts, facts) => {
         fc.pre(problemOf(`length(${text}) > 0`, {}) === 'accepted');
         const list = `[${texts.map(each => JSON.stringify(each)).join(', ')}]`;
-        const { checked } = checkDefinitions(listOf({ list }));
+        const { checked } = checkDefinitions(definitionsOf({ list }));
         const read = (source: string) => compileExpression(parseExpression(source, 'boolean', checked))(facts);
         expect(read(`lower(${text}) in list`)).toBe(read(`lower(${text}) in ${list}`));
       }),
@@ -136,7 +113,7 @@ describe('a definition', () => {
       fc.property(number, boolean, text, fc.array(anyFacts, { minLength: 1, maxLength: 4 }), (n, b, t, many) => {
         const source = '(yes ? count : 3) > 1 && word != "x" || !yes';
         const written = source.replaceAll('count', `(${n})`).replaceAll('yes', `(${b})`).replaceAll('word', `(${t})`);
-        const { checked } = checkDefinitions(listOf({ count: n, yes: b, word: t }));
+        const { checked } = checkDefinitions(definitionsOf({ count: n, yes: b, word: t }));
         const read = (text: string) => {
           try {
             return parseExpression(text, 'boolean', checked);
@@ -295,7 +272,7 @@ describe('limits', () => {
   });
 
   test('keep a ruleset fast, even if all its entries use the largest definitions allowed', () => {
-    const definitions = listOf(chain(6, before => `min(${Array.from({ length: 2 }, () => before).join()})`));
+    const definitions = definitionsOf(chain(6, before => `min(${Array.from({ length: 2 }, () => before).join()})`));
     const logic = Array.from({ length: 50 }, () => entry('d5 > 1 || merged', 'd5'));
     const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
     const compile = () => {
@@ -308,7 +285,7 @@ describe('limits', () => {
 });
 
 describe('a ruleset with definitions', () => {
-  const definitions = listOf({ reviewable: 'additions + deletions', points: 'per(reviewable, 20)', bonus: '5' });
+  const definitions = definitionsOf({ reviewable: 'additions + deletions', points: 'per(reviewable, 20)', bonus: '5' });
   const rules: RuleDefinition[] = [
     rule('Size', entry('reviewable > 0', 'min(50, points)'), entry('reviewable > 100', 'bonus', 'SUBTRACT')),
   ];
@@ -358,7 +335,7 @@ describe('a ruleset with definitions', () => {
   });
 
   test('is explained with the texts of a list', () => {
-    const { checked } = checkDefinitions(listOf({ core: '["ada", "bob"]' }));
+    const { checked } = checkDefinitions(definitionsOf({ core: '["ada", "bob"]' }));
     const source = 'author in core';
     const part = explainExpression(source, parseExpression(source, 'boolean', checked), factsWith({ author: 'eve' }));
     expect(part).toMatchObject({
@@ -368,7 +345,7 @@ describe('a ruleset with definitions', () => {
   });
 
   test('is explained with what made a value absent within a definition', () => {
-    const days = listOf({ days: 'hours_to_merge / 24' });
+    const days = definitionsOf({ days: 'hours_to_merge / 24' });
     const { rules: explained } = explainScore(
       { definitions: days, reviews: [], rules: [rule('R', entry('true', '10 - days'))] },
       factsWith({ hours_to_merge: null }),
@@ -380,7 +357,7 @@ describe('a ruleset with definitions', () => {
 
   test('scores by the rest if this release refuses a part', () => {
     const { score, problems } = compileRuleset({
-      definitions: [...definitions, ...listOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
+      definitions: [...definitions, ...definitionsOf({ old: 'weather', older: 'old', lonely: 'nonsense(' })],
       reviews: [],
       rules: [...rules, rule('Old', entry('older > 1', '1'))],
     });
@@ -392,7 +369,7 @@ describe('a ruleset with definitions', () => {
 
   test('keeps its meaning if a later release has a fact of the same name', () => {
     const { score } = compileRuleset({
-      definitions: listOf({ size: '1000', sqrt: '1' }),
+      definitions: definitionsOf({ size: '1000', sqrt: '1' }),
       reviews: [],
       rules: [rule('R', entry('size == 1000 && sqrt(4) == 2', 'size + sqrt'))],
     });

@@ -18,15 +18,10 @@ test.each(outside.split('|'))('the expression %s reaches nothing and is refused'
 
 test.each([
   ['size in []', 'a value is missing between `[` and `]`'],
-  [`size > 1${'0'.repeat(400)}`, 'is too large or too small'],
-  ['size > 0x10', '`0x10` is not a valid number'],
-  ['size > 1.', '`1.` is not a valid number'],
-  ['~size > 1', '`~` is not part'],
   ['`a` == title', 'is not part'],
   ['/a/', 'a value is missing before `/`'],
   ['size > 1 // more', 'a value is missing between `/` and `/`'],
   ['{} == {}', '`{` is not part'],
-  ['new Date()', 'missing between `new` and `Date`'],
   ['[1, 2]', 'a list in square brackets is only allowed after `in`'],
   ['true(1)', '`true` is not a known function'],
   ['this(1)', '`this` is not a known function'],
@@ -57,7 +52,6 @@ test.each([
   ['lower() == ""', '`lower()` has 0 values, but `lower(text)` takes 1'],
   ['lower(title, body) == ""', '`lower(title, body)` has 2 values, but `lower(text)` takes 1'],
   ['clamp(1, 2)', '`clamp(1, 2)` has 2 values, but `clamp(x, low, high)` takes 3'],
-  ['matches(title, 5)', '`5` is not a quoted text, which `matches(text, "pattern")` needs here'],
   ['starts_with(size, "a")', '`size` is a number, but here `starts_with(text, beginning)` takes a text'],
   ['(title in labels) + 1 > 0', '`title in labels` is true or false, but both sides of `+` must be'],
   ['(size in [1, (2)]) + 1 > 0', '`size in [1, (2)]` is true or false, but both sides of `+` must be'],
@@ -68,15 +62,11 @@ test.each([
   ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but both sides of `&&` must be'],
   ['size() > 1', '`size` is not a known function; it is a fact'],
   ['count_files() > 0', '`count_files()` has 0 values, but `count_files("glob", …)` takes 1 or more'],
-  ['min(1) > 0', '`min(1)` has 1 value, but `min(a, b, …)` takes 2 or more'],
   ['clamp(1, 2, 3, 4) > 0', 'takes 3'],
   ['contains(size, "a")', '`size` is a number, but `contains` takes a text or a list'],
   ['contains(title, 5)', '`5` is a number, but here `contains(text, part)` takes a text'],
   ['any_file("src/**", title)', '`title` is not a quoted text'],
   ['matches(title, "(a")', 'is not a pattern in RE2 syntax: missing closing )'],
-  ['matches(title, "(a)\\\\1")', 'is not a pattern in RE2 syntax'],
-  ['created_at > date("yesterday")', 'is not a valid day'],
-  ['any_file("!docs/**")', 'put the `!` before the function'],
 ])('the expression %s is refused before it runs', (source, message) => {
   expect(problemOf(source)).toContain(message);
 });
@@ -86,16 +76,13 @@ test('the value of an entry must be a number', () => {
   expect(problemOf('title', 'number')).toContain('a value must be a number');
 });
 
-test('the page that lists all names is suggested if no name is near', () => {
-  expect(problemOf('weather > 1')).toBe('`weather` is not a known fact; docs/rules.md lists all facts');
+test('the page that lists all functions is suggested if no name is near', () => {
   expect(problemOf('weather() > 1')).toBe('`weather` is not a known function; docs/rules.md lists all functions');
 });
 
 test('a name of the clock or the calendar gets the answer that there is none', () => {
   const none = 'there is no clock and no calendar: rules read facts such as `created_at`, and `date("2026-01-31")`';
-  expect(problemOf('month > 1')).toBe(`\`month\` is not a known fact; ${none}`);
   expect(problemOf('month(created_at) > 1')).toBe(`\`month\` is not a known function; ${none}`);
-  expect(problemOf('merged_at > now() - 86400')).toBe(`\`now\` is not a known function; ${none}`);
   expect(problemOf('Today == merged_at')).toBe(`\`Today\` is not a known fact; ${none}`);
 });
 
@@ -132,7 +119,6 @@ test.each([
 });
 
 test.each([
-  ['author_association == "member"', 'member', 'MEMBER'],
   ['author_association in ["OWNER", "COLABORATOR"]', 'COLABORATOR', 'COLLABORATOR'],
   ['"First-Time-Contributor" != author_association', 'First-Time-Contributor', 'FIRST_TIME_CONTRIBUTOR'],
 ])('the comparison %s is refused with the nearest value of author_association', (source, text, nearest) => {
@@ -165,7 +151,6 @@ const glob = 'put a glob in quotes, as in `any_file("src/**")`';
 test.each([
   [`'2026-01-31T10:00:00Z' <= merged_at`, 'write `date("2026-01-31")`'],
   ['created_at - "2026-01-01" > 5', 'write `date("2026-01-01")`'],
-  ['created_at > 2026-01-31', 'write `date("2026-01-31")`'],
   ['created_at > 2026-12-31', 'write `date("2026-12-31")`'],
   ['size > "5"', 'write `5` without quotes'],
   ['size > "large"', ''],
@@ -177,7 +162,6 @@ test.each([
   ["merged && lower(title)=~'a b'", "write `matches(lower(title), 'a b')`"],
   ['title =~ /^fix/', 'call `matches(text, "pattern")`'],
   ['=~ "a"', 'call `matches(text, "pattern")`'],
-  ['title.startsWith("fix: ")', 'write `starts_with(title, "fix: ")`'],
   ['!title . ends_with ( head )', 'write `ends_with(title, head)`'],
   ['labels.includes("bug")', 'write `contains(labels, "bug")`'],
   ['title.toLowerCase() == "fix"', 'write `lower(title)`'],
@@ -200,7 +184,6 @@ test.each([
   ['(size > 5) != "false"', 'write `false` without quotes'],
   ['merged > "true"', 'write `true` without quotes'],
   ['merged == "yes"', ''],
-  ['"a" <= base < "b"', 'write `"a" <= base && base < "b"`'],
   ['merged < 10', ''],
   ['size == 5 == 6', ''],
   ['5 < (draft ? 1 : 2) < 3', ''],
@@ -227,7 +210,6 @@ test.each([
   ['labels > "bug"', ''],
   ['labels == null', 'an absent value compares false'],
   ['title > null', 'an absent value compares false'],
-  ['title contains "fix"', 'write `contains(title, "fix")`'],
   ['title includes "fix"', 'write `contains(title, "fix")`'],
   ['title startsWith "fix"', 'write `starts_with(title, "fix")`'],
   ['title like "fix"', 'write `matches(title, "fix")`'],
@@ -237,7 +219,6 @@ test.each([
   ['merged_at IS NOT NULL', 'write `known(merged_at)`'],
   ['exists(milestone)', 'write `known(milestone)`'],
   ['is_null(merged_by)', 'write `!known(merged_by)`'],
-  ['coalesce(milestone, "none") == "none"', 'write `default(milestone, "none")`'],
   ['hours_to_merge == null', 'write `!known(hours_to_merge)`'],
   ['None != milestone', 'write `known(milestone)`'],
   ['is_bot(author)', 'write `author_is_bot`'],
@@ -245,17 +226,11 @@ test.each([
   ['file_count > 1', 'write `changed_files`'],
   ['draft == yes', 'write `true`'],
   ['size > 100k', 'write `100000`'],
-  ['size > 1_000_000', 'write `1000000`'],
   ['size > 1x0', ''],
   ['hours_to_merge < 24h', 'write `24`, as durations are in hours'],
   ['hours_to_merge < 2days', 'write `48`, as durations are in hours'],
   ['contains(title, "a", "b")', 'write `contains(title, "a") || contains(title, "b")`'],
-  ['is_weekend(created_at)', 'write `weekday(created_at) >= 6`'],
-  ['additons > 1', 'did you mean `additions`?'],
-  ['changedFiles > 1', 'did you mean `changed_files`?'],
-  ['hours_to_mrege > 1', 'did you mean `hours_to_merge`?'],
   ['startswith(title, "a")', 'did you mean `starts_with`?'],
-  ['hasLabel("bug")', 'did you mean `has_label`?'],
   ['is_bot', 'did you mean `author_is_bot`?'],
   ['label("bug")', 'did you mean `has_label`?'],
   ['len(files) > 1', 'did you mean `length`?'],
@@ -376,13 +351,6 @@ test.each<[string, Value]>([
   ['5 in [1, 2]', false],
   ['"p1" in labels && "p2" in labels', false],
   ['length(labels) + length(title)', 9],
-  ['per(size, 3)', 3],
-  ['per(-size, 3)', -3],
-  ['clamp(size, 20, 5)', 5],
-  ['clamp(size, 12, 15)', 12],
-  ['date("1970-01-02")', 86_400],
-  ['has_label("BUG")', true],
-  ['has_label("p")', false],
 ])('the value of %s is %j', (source, expected) => {
   expect(evaluate(source, facts)).toStrictEqual(expected);
 });

@@ -6,10 +6,7 @@ import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts
 import type { RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { type BreakdownEntry, entry, factsWith, rule, rulesetOf } from './support.ts';
-
-const defined = (given: Record<string, string>): Definition[] =>
-  Object.entries(given).map(([name, expression]) => ({ name, expression }));
+import { type BreakdownEntry, definitionsOf, entry, factsWith, rule, rulesetOf } from './support.ts';
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
 
@@ -73,8 +70,12 @@ describe('a plan', () => {
 
   test('counts an entry on each side apart if a definition or the `when` of its rule changed', () => {
     const rules = [rule('R', entry('many', 'points')), rule('S', entry('merged', '1'))];
-    const before = { definitions: defined({ many: 'size > 10', points: '5' }), reviews: [], rules };
-    const after = { definitions: defined({ many: 'limit < size', limit: '20', points: '5' }), reviews: [], rules };
+    const before = { definitions: definitionsOf({ many: 'size > 10', points: '5' }), reviews: [], rules };
+    const after = {
+      definitions: definitionsOf({ many: 'limit < size', limit: '20', points: '5' }),
+      reviews: [],
+      rules,
+    };
     const plan = createPlan(before, after);
     plan.add('1', 'ada', factsWith({ size: 15, merged: true }));
     plan.add('2', 'ada', factsWith({ size: 25, merged: true }));
@@ -341,12 +342,12 @@ describe('a comparison of rules', () => {
       rule('None', entry('merged', '1')),
     ];
     const before: Ruleset = {
-      definitions: defined({ small: 'size < 5', points: 'small ? 1 : 2', gone: '1' }),
+      definitions: definitionsOf({ small: 'size < 5', points: 'small ? 1 : 2', gone: '1' }),
       reviews: [],
       rules,
     };
     const after: Ruleset = {
-      definitions: defined({ added: '2', points: 'small ? 1 : 2', small: 'size < 6' }),
+      definitions: definitionsOf({ added: '2', points: 'small ? 1 : 2', small: 'size < 6' }),
       reviews: [],
       rules,
     };
@@ -367,7 +368,7 @@ describe('a comparison of rules', () => {
   });
 
   test('leaves out the order of definitions, but not an unused definition', () => {
-    const [one, two] = defined({ one: '1', two: '2' }) as [Definition, Definition];
+    const [one, two] = definitionsOf({ one: '1', two: '2' }) as [Definition, Definition];
     expect(
       hasChanges(
         compareRules(

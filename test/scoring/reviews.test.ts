@@ -9,14 +9,7 @@ import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyExpression, anyReviewedFacts, anyRules } from './generate.ts';
 import { processorTime } from './processor-time.ts';
-import { type BreakdownEntry, entry, factsWith, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
-
-interface ReviewScore {
-  reviewer: string | null;
-  member: string | null;
-  score: number;
-  breakdown: BreakdownEntry[];
-}
+import { entry, factsWith, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
 const scoresOf = (ruleset: Ruleset, facts: Facts): ReviewScore[] | null =>
   JSON.parse(compileRuleset(ruleset).score(facts).reviewScores ?? 'null');

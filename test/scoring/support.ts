@@ -10,6 +10,7 @@ import {
   type ReviewFacts,
 } from '../../src/scoring/facts.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
+import { checkDefinitions, type Definition } from '../../src/scoring/language/definitions.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
@@ -23,6 +24,14 @@ export interface BreakdownEntry {
   action: RuleAction;
   effect: number;
   expression: string;
+}
+
+/** What a review is worth. */
+export interface ReviewScore {
+  reviewer: string | null;
+  member: string | null;
+  score: number;
+  breakdown: BreakdownEntry[];
 }
 
 type GivenFacts = { [Name in FactName]?: Value | null } & {
@@ -66,10 +75,18 @@ export function factsWith(given: GivenFacts = {}): Facts {
   return { ...facts, file_changes: [], ...given } as Facts;
 }
 
+/** Expressions by the names that they have in a ruleset. */
+export type Defined = Record<string, string>;
+
+export const definitionsOf = (defined: Defined): Definition[] =>
+  Object.entries(defined).map(([name, expression]) => ({ name, expression }));
+
+const checkedOf = (defined: Defined) => checkDefinitions(definitionsOf(defined)).checked;
+
 /** Why an expression is refused, or `accepted`. */
-export function problemOf(source: string, expected: 'boolean' | 'number' = 'boolean'): string {
+export function problemOf(source: string, expected: 'boolean' | 'number' = 'boolean', defined: Defined = {}): string {
   try {
-    parseExpression(source, expected);
+    parseExpression(source, expected, checkedOf(defined));
   } catch (error) {
     if (error instanceof ExpressionError) return error.message;
     throw error;
@@ -78,8 +95,9 @@ export function problemOf(source: string, expected: 'boolean' | 'number' = 'bool
 }
 
 /** What a condition or value gives; compiled code and interpreter must agree. */
-export function evaluate(source: string, given: GivenFacts = {}): Value | null {
-  const tree = parseExpression(source, problemOf(source) === 'accepted' ? 'boolean' : 'number');
+export function evaluate(source: string, given: GivenFacts = {}, defined: Defined = {}): Value | null {
+  const type = problemOf(source, 'boolean', defined) === 'accepted' ? 'boolean' : 'number';
+  const tree = parseExpression(source, type, checkedOf(defined));
   const facts = factsWith(given);
   const value = compileExpression(tree)(facts);
   expect(interpret(tree, facts) ?? Number.NaN).toBe(value);
