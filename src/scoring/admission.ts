@@ -149,14 +149,15 @@ interface Effort {
   share: number;
   /** Nothing is measured again once all together take less. */
   enoughMs: number;
-  /** Nothing else is measured once those before take more. */
-  maxMs: number;
 }
 
 const maxRounds = 3;
 
+/** Nothing else is measured once those before take more. Measured: a sample is off by half at most. */
+const clearlyMs = 2 * admissionLimits.ms;
+
 /** Measures entries up to three times, and keeps the best time of each. */
-function measure(candidates: readonly Candidate[], { share, enoughMs, maxMs }: Effort, onEntry: OnEntry): Measurement {
+function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, onEntry: OnEntry): Measurement {
   const write = createWorstCases(share);
   const writeForReviews = createWorstCases(share, { isSmallWhole: true });
   let referenceTime = Number.POSITIVE_INFINITY;
@@ -165,7 +166,7 @@ function measure(candidates: readonly Candidate[], { share, enoughMs, maxMs }: E
     return referenceMs / referenceTime / share;
   };
   for (let round = 1; ; round++) {
-    const maxMeasuredMs = maxMs / measureScale();
+    const maxMeasuredMs = clearlyMs / measureScale();
     let sum = 0;
     let measured = 0;
     for (const { checked, parts, cases } of candidates) {
@@ -208,15 +209,13 @@ export function measureRules(entries: readonly CheckedEntry[], onEntry: OnEntry 
   });
   if (candidates.length === 0) return { ms: 0, isMore: false, entries: [] };
   const { ms } = admissionLimits;
-  // Measured: a sample is off by half at most.
-  const clearlyMs = 2 * ms;
-  const sample = measure(candidates, { share: 1 / 32, enoughMs: ms / 2, maxMs: clearlyMs }, onEntry);
+  const sample = measure(candidates, { share: 1 / 32, enoughMs: ms / 2 }, onEntry);
   if (sample.ms <= ms / 2 || sample.ms > clearlyMs) return sample;
   const slowest = candidates.map(({ cases, ...candidate }): Candidate => {
     const [{ syllables } = { syllables: usualSyllables }] = cases.sort((one, other) => other.ms - one.ms);
     return { ...candidate, cases: [{ syllables, ms: Number.POSITIVE_INFINITY }] };
   });
-  return measure(slowest, { share: 1, enoughMs: admissionLimits.warningMs, maxMs: 2 * ms }, onEntry);
+  return measure(slowest, { share: 1, enoughMs: admissionLimits.warningMs }, onEntry);
 }
 
 const shown = 3;

@@ -30,8 +30,8 @@ const brief = ({ source, value, note, chosen, parts }: ExplainedPart): string =>
     parts.length === 0 ? '' : ` [${parts.map(brief).join('; ')}]`
   }`;
 
-const explained = (source: string, type: 'boolean' | 'number' = 'boolean') =>
-  brief(explainExpression(source, parseExpression(source, type), facts));
+const explained = (source: string, type: 'boolean' | 'number' = 'boolean', given = facts) =>
+  brief(explainExpression(source, parseExpression(source, type), given));
 
 test.each([
   ['merged && size <= 200', 'true [merged = true; size <= 200 = true [size = 52 (additions 40 + deletions 12)]]'],
@@ -112,7 +112,7 @@ test.each([
     files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
     file_changes: [10, 1, 20, 2, 0, 400, 40, 0],
   });
-  expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(`${source} = ${expected}`);
+  expect(explained(source, 'number', given)).toBe(`${source} = ${expected}`);
 });
 
 test.each([
@@ -121,15 +121,13 @@ test.each([
 ])('the reason why merged_by is absent is told if merged is %s', (merged, reason) => {
   const source = 'merged_by == "ada"';
   const given = factsWith({ merged, merged_by: null });
-  expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(
-    `${source} = false [merged_by = null (${reason})]`,
-  );
+  expect(explained(source, 'boolean', given)).toBe(`${source} = false [merged_by = null (${reason})]`);
 });
 
 test('lines that are not known yet are called so', () => {
   const source = '2 * lines("src/**")';
   const given = factsWith({ files: ['src/a.ts'], file_changes: null });
-  expect(brief(explainExpression(source, parseExpression(source, 'number'), given))).toBe(
+  expect(explained(source, 'number', given)).toBe(
     `${source} = null [lines("src/**") = null (it is not known until the next fetch)]`,
   );
 });
@@ -142,7 +140,7 @@ test.each([
 ])('the files %j of %d are described as %s', (files, changedFiles, expected) => {
   const source = 'any_file("a*", "c")';
   const given = factsWith({ files, changed_files: changedFiles });
-  expect(brief(explainExpression(source, parseExpression(source, 'boolean'), given))).toBe(`${source} = ${expected}`);
+  expect(explained(source, 'boolean', given)).toBe(`${source} = ${expected}`);
 });
 
 test.each([
@@ -169,10 +167,8 @@ test('facts, constants and operations are distinguished', () => {
 });
 
 test('a glob without files is explained by their absence', () => {
-  const tree = parseExpression('all_files("**")', 'boolean');
-  expect(brief(explainExpression('all_files("**")', tree, factsWith()))).toBe(
-    'all_files("**") = false (there are no files)',
-  );
+  const source = 'all_files("**")';
+  expect(explained(source, 'boolean', factsWith())).toBe(`${source} = false (there are no files)`);
 });
 
 test.each([

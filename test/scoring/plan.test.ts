@@ -161,15 +161,6 @@ describe('a plan', () => {
     });
   });
 
-  test('has no change if a pull request keeps its score from the same entries', () => {
-    const same = [rule('One', entry('true', 'size'))];
-    const plan = createPlan(rulesetOf(same), rulesetOf(same));
-    plan.add('1', 'ada', factsWith({ size: 3 }));
-    expect(plan.result().pull_requests).toMatchObject({ total: 1, changed: 0, breakdown_only: 0 });
-    expect(plan.result().movers).toEqual({ raised: [], lowered: [] });
-    expect(plan.result().members).toMatchObject([{ changed: 0, before: 3, after: 3 }]);
-  });
-
   test('agrees with scores that need more than one compiled function', () => {
     const many = Array.from({ length: 12 }, (_, index) =>
       rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
@@ -203,13 +194,15 @@ describe('a plan', () => {
   });
 
   test('counts pull requests that keep their score from other entries', () => {
+    const same = rule('Same', entry('true', 'size'));
     const plan = createPlan(
-      rulesetOf([rule('Old', entry('true', '5'))]),
-      rulesetOf([rule('New', entry('size > 10', '5'), entry('size <= 10', '4'))]),
+      rulesetOf([same, rule('Old', entry('merged', '5'))]),
+      rulesetOf([same, rule('New', entry('merged && size > 10', '5'), entry('merged && size <= 10', '4'))]),
     );
-    plan.add('large', 'ada', factsWith({ size: 50 }));
-    plan.add('small', 'ada', factsWith({ size: 5 }));
-    expect(plan.result().pull_requests).toMatchObject({ raised: 0, lowered: 1, breakdown_only: 1 });
+    plan.add('large', 'ada', factsWith({ size: 50, merged: true }));
+    plan.add('small', 'ada', factsWith({ size: 5, merged: true }));
+    plan.add('open', 'ada', factsWith({ size: 3 }));
+    expect(plan.result().pull_requests).toMatchObject({ total: 3, raised: 0, lowered: 1, breakdown_only: 1 });
   });
 
   test('lists a disabled rule without entries, and an invalid rule with no points', () => {

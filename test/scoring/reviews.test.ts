@@ -239,15 +239,11 @@ describe('rules of reviews', () => {
     expect(problems(twice)).toEqual(['7: Rule "R" is in the file twice; give each rule its own name']);
   });
 
-  test.each(['rules', 'reviews'] as const)('are 200 at most, as those of pull requests are: %s', list => {
-    const one = (index: number) =>
+  test('are 200 at most, as those of pull requests are', () => {
+    const one = (_: unknown, index: number) =>
       `- { name: R${index}, logic: [{ expression: draft, effect: { action: ADD, value: "1" } }] }\n`;
-    const file = (count: number) => {
-      const items = Array.from({ length: count }, (_, index) => one(index)).join('');
-      return `${list === 'rules' ? '' : 'rules: []\n'}${list}:\n${items}`;
-    };
-    const found = problems(file(201)).filter(problem => !problem.includes('breakdown'));
-    expect(found).toEqual([`${list === 'rules' ? 202 : 203}: \`${list}\` has 201 rules, more than 200`]);
+    const found = problems(`rules: []\nreviews:\n${Array.from({ length: 201 }, one).join('')}`);
+    expect(found).toContain('203: `reviews` has 201 rules, more than 200');
   });
 
   test('have 8 KB in the breakdown of one review at most', () => {

@@ -11,12 +11,9 @@ export const kindNames = { text: 'a text', list: 'a list', map: 'a map of keys' 
 
 /** Reads the values of a map; undefined, and reported, if the node is not a map. Reports unknown keys. */
 export function readMap(node: YamlNode, known: readonly string[], place: string, report: Report) {
+  const list = known.map(key => `\`${key}\``).join(', ');
   if (node.kind !== 'map') {
-    report(
-      node.line,
-      `${place} must be a map with ${known.map(key => `\`${key}\``).join(', ')}, not ${kindNames[node.kind]}`,
-    );
-    return undefined;
+    return void report(node.line, `${place} must be a map with ${list}, not ${kindNames[node.kind]}`);
   }
   const { entries } = node;
   for (const [key, value] of entries) {
@@ -24,7 +21,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
     const unspaced = known.find(name => key.startsWith(`${name}:`));
     const hint =
       unspaced === undefined
-        ? suggestion(key, known) || `; the known keys are ${known.map(name => `\`${name}\``).join(', ')}`
+        ? suggestion(key, known) || `; the known keys are ${list}`
         : `; write a space after \`${unspaced}:\``;
     report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
   }

@@ -66,11 +66,26 @@ function readFiles(node: YamlNode): ReadFact {
     : { problem: 'must be a list of paths, or of files such as { path: src/a.ts, additions: 40, deletions: 12 }' };
 }
 
-export function readFact(name: FactName, node: YamlNode): ReadFact {
-  const truncation = problemOfTruncation(name, node);
-  if (truncation !== undefined) return { problem: truncation };
-  const read = readWhole(name, node);
-  return 'problem' in read ? { problem: `it ${read.problem}` } : read;
+/** Reads those of the facts that are given. @param fail called with what is wrong with one, the end of a message */
+export function readFacts(
+  names: readonly FactName[],
+  nodeOf: (name: FactName) => YamlNode | undefined,
+  fail: (name: FactName, problem: string) => void,
+): Given {
+  const given: Given = {};
+  for (const name of names) {
+    const node = nodeOf(name);
+    if (node === undefined) continue;
+    const truncation = problemOfTruncation(name, node);
+    const read = readWhole(name, node);
+    if (truncation !== undefined) fail(name, `, ${name}: ${truncation}`);
+    else if ('problem' in read) fail(name, `, ${name}: it ${read.problem}`);
+    else {
+      given[name] = read.value;
+      if (read.changes !== undefined) given.file_changes = read.changes;
+    }
+  }
+  return given;
 }
 
 function readWhole(name: FactName, node: YamlNode): ReadFact {
@@ -249,30 +264,22 @@ export function readTestFacts(
     report(node.line, `${place}: it must be a map of facts, such as { additions: 10 }`);
     return undefined;
   }
-  const given: Given = {};
   let isValid = true;
   const { entries } = node;
   const fail = (name: string, problem: string) => {
     isValid = false;
     report(entries.get(name)?.line ?? node.line, `${place}${problem}`, { part: name });
   };
-  for (const [name, value] of entries) {
-    if (!isFactName(name)) {
-      const hint = suggestion(name, pullRequestFactNames) || seeList('fact');
-      fail(name, `: \`${name.slice(0, 60)}\` is not a known fact${hint}`);
-      continue;
-    }
-    if (factTable[name].isOfReview) {
-      fail(name, `: \`${name}\` is a fact of reviews; write it below the test's \`reviews:\``);
-      continue;
-    }
-    const read = readFact(name, value);
-    if ('problem' in read) fail(name, `, ${name}: ${read.problem}`);
-    else {
-      given[name] = read.value;
-      if (read.changes !== undefined) given.file_changes = read.changes;
-    }
-  }
+  const names = [...entries.keys()].filter((name): name is FactName => {
+    if (isFactName(name) && !factTable[name].isOfReview) return true;
+    const hint = suggestion(name, pullRequestFactNames) || seeList('fact');
+    const problem = isFactName(name)
+      ? `\`${name}\` is a fact of reviews; write it below the test's \`reviews:\``
+      : `\`${name.slice(0, 60)}\` is not a known fact${hint}`;
+    fail(name, `: ${problem}`);
+    return false;
+  });
+  const given = readFacts(names, name => entries.get(name), fail);
   const shown = (name: FactName) => {
     const value = entries.get(name);
     return value?.kind === 'text' ? `\`${name}: ${value.text.slice(0, 60)}\`` : `\`${name}\``;

@@ -2,7 +2,7 @@
 import { maxReviewers } from '../../pull-request.ts';
 import { emptyReview, type ReviewFacts, reviewFactNames } from '../facts.ts';
 import { type Report, readList, readMap, readScore } from './keys.ts';
-import { readFact } from './test-facts.ts';
+import { readFacts } from './test-facts.ts';
 import type { YamlNode } from './yaml-node.ts';
 
 export interface TestReview {
@@ -17,20 +17,11 @@ function readTestReview(node: YamlNode, place: string, report: Report): TestRevi
   const map = readMap(node, [...reviewFactNames, 'score'], place, report);
   if (map === undefined) return undefined;
   const score = readScore(map, place, report);
-  const given: Partial<ReviewFacts> = Object.fromEntries(
-    reviewFactNames.flatMap(name => {
-      const value = map.nodeOf(name);
-      if (value === undefined) return [];
-      const read = readFact(name, value);
-      if (!('problem' in read)) return [[name, read.value]];
-      report(value.line, `${place}, ${name}: ${read.problem}`, { part: name });
-      return [];
-    }),
-  );
+  const fail = (name: string, problem: string) => report(map.lineOf(name), place + problem, { part: name });
+  const given = readFacts(reviewFactNames, map.nodeOf, fail) as Partial<ReviewFacts>;
   const { reviewer, reviewer_is_member: isMember, reviewer_is_bot: isBot = false } = given;
   const contradict = (one: string, other: string, reason: string) => {
-    const message = `${place}: \`${one}\` contradicts \`${other}\`: ${reason}; correct one, or leave it out`;
-    report(map.lineOf(one), message, { part: one });
+    fail(one, `: \`${one}\` contradicts \`${other}\`: ${reason}; correct one, or leave it out`);
   };
   if (isMember && reviewer === null) contradict('reviewer', 'reviewer_is_member', 'members are known by their login');
   if (isMember === false && !isBot && typeof reviewer === 'string') {
