@@ -29,93 +29,85 @@ const isLower = (tree: TypedExpression): boolean =>
 
 const isDefault = (tree: TypedExpression) => tree.kind === 'call' && tree.definition.name === 'default';
 
-const isCallOf = ({ part }: Comparison, ...names: string[]) =>
-  part.kind === 'call' && names.includes(part.definition.name);
-
 const functionsOfGlobs = 'glob any_label any_file all_files count_files lines lines_except added removed'.split(' ');
 
-/** Each finds one kind of mistake in texts. */
-const textMistakes: readonly ((comparison: Comparison) => string | undefined)[] = [
-  function botSuffix({ name, texts, shown }) {
-    if (!logins.includes(name) || !texts.some(text => /\[bot\\?\]/.test(text))) return undefined;
-    return `${shown}: logins of apps have no \`[bot]\` here, and in a glob it is one of the letters b, o and t; leave it out`;
-  },
-  function loginForm({ name, texts, shown, isWhole, part }) {
-    if (!logins.includes(name) || (!isWhole && part.kind !== 'itemOf')) return undefined;
-    if (texts.some(text => text.startsWith('@'))) return `${shown}: logins have no \`@\` here; leave it out`;
-    const spaced = texts.find(text => /\s/.test(text));
-    return spaced && `${shown}: ${quoted(spaced)} has a space, which no login has; write the login, not the name`;
-  },
-  function globAsName({ part, texts, name, isWhole, shown }) {
-    const [, globbing] = [...functionsOfItems].find(([list]) => part.parts.some(inner => isFact(inner, list))) ?? [];
-    const glob = part.parts.map(constantOf).find(text => typeof text === 'string' && text.includes('*'));
-    if (globbing !== undefined && glob !== undefined) {
-      return `${shown} looks for exactly this name; write \`${globbing.name}(${JSON.stringify(glob)})\` for a glob`;
+/** What is probably wrong with the texts. */
+function* mistakesInTexts({ part, shown, name, texts, isWhole }: Comparison): Generator<string> {
+  const find = (form: RegExp) => texts.find(text => form.test(text));
+  const isCallOf = (...names: string[]) => part.kind === 'call' && names.includes(part.definition.name);
+  const isLogin = logins.includes(name);
+  const isBranch = branches.includes(name);
+  const { type, absence } = factOf(name) ?? {};
+
+  if (isLogin && find(/\[bot\\?\]/) !== undefined) {
+    yield `${shown}: logins of apps have no \`[bot]\` here, and in a glob it is one of the letters b, o and t; leave it out`;
+  }
+  if (isLogin && (isWhole || part.kind === 'itemOf')) {
+    const spaced = find(/\s/);
+    if (find(/^@/) !== undefined) yield `${shown}: logins have no \`@\` here; leave it out`;
+    else if (spaced !== undefined) {
+      yield `${shown}: ${quoted(spaced)} has a space, which no login has; write the login, not the name`;
     }
-    const starred = texts.find(text => text.includes('*'));
-    if (!isWhole || starred === undefined || !['repository', ...logins, ...branches].includes(name)) return undefined;
-    return `${shown} looks for exactly this name; write \`glob(${name}, ${JSON.stringify(starred)})\` for a glob`;
-  },
-  function associationOfOthers({ part, name, texts }) {
-    const other = part.kind === 'call' ? undefined : texts.find(text => !memberAssociations.includes(text));
-    if (name !== 'author_association' || other === undefined) return undefined;
-    return `members never have the \`author_association\` ${quoted(other)}; theirs is \`"MEMBER"\` or \`"OWNER"\``;
-  },
-  function emptyText({ part, name, texts, isWhole, shown }) {
-    if (!isWhole || name === 'body' || !texts.includes('') || (factOf(name)?.type ?? 'list') !== 'text')
-      return undefined;
-    if ([...allParts([part])].some(isDefault)) return undefined;
-    const { absence } = factOf(name) ?? {};
-    if (absence === undefined) return `${shown}: \`${name}\` is never empty`;
-    // `!= ""` is true if there is one, which may be meant.
-    if (part.kind === 'comparison' && part.operator === '!=') return undefined;
+  }
+
+  const [, ofItems] = [...functionsOfItems].find(([list]) => part.parts.some(inner => isFact(inner, list))) ?? [];
+  const item = part.parts.map(constantOf).find(text => typeof text === 'string' && text.includes('*'));
+  const starred = find(/\*/);
+  let glob: string | undefined;
+  if (ofItems !== undefined && item !== undefined) glob = `${ofItems.name}(${JSON.stringify(item)})`;
+  else if (starred !== undefined && isWhole && (name === 'repository' || isLogin || isBranch)) {
+    glob = `glob(${name}, ${JSON.stringify(starred)})`;
+  }
+  if (glob !== undefined) yield `${shown} looks for exactly this name; write \`${glob}\` for a glob`;
+
+  const other = texts.find(text => !memberAssociations.includes(text));
+  if (name === 'author_association' && part.kind !== 'call' && other !== undefined) {
+    yield `members never have the \`author_association\` ${quoted(other)}; theirs is \`"MEMBER"\` or \`"OWNER"\``;
+  }
+
+  const hasEmpty = isWhole && type === 'text' && name !== 'body' && texts.includes('');
+  if (hasEmpty && ![...allParts([part])].some(isDefault)) {
     const isAlone = texts.every(text => text === '');
-    const problem = isAlone ? `${shown} can never be true` : `${shown}: the text is never empty`;
-    return `${problem}: \`${name}\` is absent if ${absence}; write \`!known(${name})\``;
-  },
-  function repositoryWithoutOwner({ name, texts, isWhole, shown, ...comparison }) {
-    if (name !== 'repository') return undefined;
-    const isGlob = isCallOf({ name, texts, isWhole, shown, ...comparison }, 'glob');
-    const wrong = texts.find(text => text !== '' && !text.includes('/') && !(isGlob && text.includes('**')));
-    if ((!isWhole && !isGlob) || wrong === undefined || (isWhole && wrong.includes('*'))) return undefined;
-    return `${shown}: \`repository\` is \`owner/name\`, and ${quoted(wrong)} has no \`/\`; put the owner before it`;
-  },
-  function branchWithPrefix({ name, texts, shown }) {
-    const wrong = texts.find(text => text.startsWith('refs/'));
-    if (!branches.includes(name) || wrong === undefined) return undefined;
-    return `${shown}: branches have no \`refs/heads/\` here; write ${quoted(wrong.replace(/^refs\/heads\//, ''))}`;
-  },
-  function capitalsAfterLower(comparison) {
-    const { part, texts, isWhole, shown } = comparison;
-    const isSearch = isWhole || isCallOf(comparison, 'contains', 'starts_with', 'ends_with');
-    const wrong = texts.find(text => text !== text.toLowerCase());
-    if (!isSearch || !part.parts.some(isLower) || wrong === undefined) return undefined;
-    return `${shown}: \`lower\` leaves no capital letters; write ${quoted(wrong.toLowerCase())}`;
-  },
-  function patternAsGlob(comparison) {
-    if (!isCallOf(comparison, ...functionsOfGlobs)) return undefined;
-    const wrong = comparison.texts.find(text => /^\^|\$$|\\[.dswDSW]|^\/.*\/[gimsuy]*$|\(.*\|.*\)/.test(text));
-    return (
-      wrong && `${comparison.shown}: ${quoted(wrong)} is a pattern for \`matches\`; a glob is written like \`"src/**"\``
-    );
-  },
-  function globAsPattern(comparison) {
-    const { name, texts, shown } = comparison;
-    if (!isCallOf(comparison, 'matches')) return undefined;
-    const [, pattern, flags] =
-      texts.map(text => /^\/(.+)\/([gimsuy]*)$/.exec(text)).find(found => found !== null) ?? [];
-    const mayHaveSlashes = ['repository', ...branches].includes(name);
-    if (pattern !== undefined && (flags !== '' || !mayHaveSlashes)) {
-      const instead = `${flags?.includes('i') ? '(?i)' : ''}${pattern}`;
-      return `${shown}: the slashes around a pattern are part of it here; write ${quoted(instead)}`;
+    if (absence === undefined) yield `${shown}: \`${name}\` is never empty`;
+    // `!= ""` is true if there is one, which may be meant.
+    else if (part.kind !== 'comparison' || part.operator !== '!=') {
+      const problem = isAlone ? `${shown} can never be true` : `${shown}: the text is never empty`;
+      yield `${problem}: \`${name}\` is absent if ${absence}; write \`!known(${name})\``;
     }
-    const starred = texts.find(text => /\/\*$/.test(text));
-    return (
-      starred &&
-      `${shown}: in a pattern, \`/*\` is any number of slashes; write \`glob(${name}, ${JSON.stringify(starred)})\``
-    );
-  },
-];
+  }
+
+  const isGlob = isCallOf('glob');
+  const unowned = texts.find(text => text !== '' && !text.includes('/') && !(isGlob && text.includes('**')));
+  if (name === 'repository' && unowned !== undefined && (isGlob || (isWhole && !unowned.includes('*')))) {
+    yield `${shown}: \`repository\` is \`owner/name\`, and ${quoted(unowned)} has no \`/\`; put the owner before it`;
+  }
+
+  const prefixed = find(/^refs\//);
+  if (isBranch && prefixed !== undefined) {
+    yield `${shown}: branches have no \`refs/heads/\` here; write ${quoted(prefixed.replace(/^refs\/heads\//, ''))}`;
+  }
+
+  const capital = texts.find(text => text !== text.toLowerCase());
+  const isSearch = isWhole || isCallOf('contains', 'starts_with', 'ends_with');
+  if (isSearch && part.parts.some(isLower) && capital !== undefined) {
+    yield `${shown}: \`lower\` leaves no capital letters; write ${quoted(capital.toLowerCase())}`;
+  }
+
+  const pattern = find(/^\^|\$$|\\[.dswDSW]|^\/.*\/[gimsuy]*$|\(.*\|.*\)/);
+  if (isCallOf(...functionsOfGlobs) && pattern !== undefined) {
+    yield `${shown}: ${quoted(pattern)} is a pattern for \`matches\`; a glob is written like \`"src/**"\``;
+  }
+
+  if (!isCallOf('matches')) return;
+  const [, inner, flags] = texts.map(text => /^\/(.+)\/([gimsuy]*)$/.exec(text)).find(found => found !== null) ?? [];
+  const folder = find(/\/\*$/);
+  if (inner !== undefined && (flags !== '' || !(name === 'repository' || isBranch))) {
+    const instead = `${flags?.includes('i') ? '(?i)' : ''}${inner}`;
+    yield `${shown}: the slashes around a pattern are part of it here; write ${quoted(instead)}`;
+  } else if (folder !== undefined) {
+    yield `${shown}: in a pattern, \`/*\` is any number of slashes; write \`glob(${name}, ${JSON.stringify(folder)})\``;
+  }
+}
 
 /** The texts that a part names, quoted, in a list or by a definition. */
 function textsIn(part: TypedExpression): string[] {
@@ -160,8 +152,5 @@ export function* likelyMistakesIn(part: TypedExpression, shown: string): Generat
   const [name, ...others] = [...factsRead(part.parts)].filter(fact => fact !== 'file_changes');
   if (texts.length === 0 || name === undefined || others.length > 0) return;
   const isWhole = part.kind === 'oneOf' || (part.kind === 'comparison' && /[!=]=/.test(part.operator));
-  for (const mistake of textMistakes) {
-    const message = mistake({ part, shown, name, texts, isWhole });
-    if (message !== undefined) yield message;
-  }
+  yield* mistakesInTexts({ part, shown, name, texts, isWhole });
 }
