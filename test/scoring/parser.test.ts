@@ -55,19 +55,6 @@ test.each('+ - * / % == != < <= > >= && || in'.split(' '))('%s is a binary opera
   if (operator !== 'in') expect(parseSyntax(`a${operator}b`)).toMatchObject({ type: 'BinaryExpression', operator });
 });
 
-test.each(['[]', '[ \n]'])('%j is an empty list', source => {
-  expect(parseSyntax(source)).toEqual({ type: 'ArrayExpression', elements: [], start: 0, end: source.length });
-});
-
-test('? and : form a choice', () => {
-  expect(parseSyntax('a?b:c')).toMatchObject({
-    type: 'ConditionalExpression',
-    test: { name: 'a' },
-    consequent: { name: 'b' },
-    alternate: { name: 'c' },
-  });
-});
-
 test.each(['true', 'false', 'null', 'this', 'inside', 'hasOwnProperty', '__proto__', '$a_1'])('%s is a name', name => {
   expect(parseSyntax(name)).toEqual({ type: 'Identifier', name, start: 0, end: name.length });
 });
