@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearestName, suggestion } from '../../src/scoring/language/nearest-name.ts';
+import { nearestName } from '../../src/scoring/language/nearest-name.ts';
 
 describe('the nearest name', () => {
   test.each([
@@ -81,9 +81,4 @@ describe('the nearest name', () => {
       }),
     );
   });
-});
-
-test('a suggestion ends a sentence, or is empty', () => {
-  expect(suggestion('megred', ['merged'])).toBe('; did you mean `merged`?');
-  expect(suggestion('weather', ['merged'])).toBe('');
 });

@@ -189,18 +189,6 @@ describe("a rule's `when`", () => {
     });
   });
 
-  test('can use definitions', () => {
-    const { score, problems, facts } = compileRuleset({
-      definitions: [{ name: 'done', expression: 'merged && approvals > 0' }],
-      reviews: [],
-      rules: [{ ...rule('R', entry('true', '2')), when: 'done' }],
-    });
-    expect(problems).toEqual([]);
-    expect([...facts].sort()).toEqual(['approvals', 'merged']);
-    expect(score(factsWith({ merged: true })).score).toBe(0);
-    expect(score(factsWith({ merged: true, approvals: 1 })).score).toBe(2);
-  });
-
   test('is explained together with the expression', () => {
     const explained = explainScore(rulesetOf([conditional]), factsWith({ size: 6 }));
     expect(explained.rules[0]?.entries[0]).toMatchObject({
