@@ -153,7 +153,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
       : { rank: 946, total: slope.right + 14, name: 908 };
     const line = at(y(place) + 4.5);
     return html`<text class="tick" x="${places.rank}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${formatInteger(rank)}</text>
-<text class="member" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name), slope.names)}</text>
+<text class="member" x="${places.name}" y="${line}" text-anchor="${isLeft ? 'start' : 'end'}">${truncate(plain(member.name || member.login), slope.names)}</text>
 <text class="tick" x="${places.total}" y="${line}" text-anchor="${isLeft ? 'end' : 'start'}">${formatInteger(total)}</text>`;
   };
   const lines = members.map((member, after) => {
@@ -164,7 +164,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
     const middle = (slope.left + slope.right) / 2;
     const [from, to] = [at(y(before)), at(y(after))];
     const ends = html`${before < count && html`<circle class="${kind}" cx="${slope.left}" cy="${from}" r="3.5"/>`}${after < count && html`<circle class="${kind}" cx="${slope.right}" cy="${to}" r="3.5"/>`}`;
-    return html`<g><title>${member.name}: rank ${formatInteger(member.rank_before)} before, ${formatInteger(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
+    return html`<g><title>${member.name || member.login}: rank ${formatInteger(member.rank_before)} before, ${formatInteger(member.rank_after)} after</title><path class="${kind}" d="M${slope.left} ${from}C${middle} ${from} ${middle} ${to} ${slope.right} ${to}"/>${ends}</g>
 ${label(member, before, 'before')}${label(member, after, 'after')}
 `;
   });

@@ -8,9 +8,8 @@ import type { PullscoreCommand } from '../command.ts';
 import { CommandError, type Context } from '../context.ts';
 import { withProgress } from '../progress.ts';
 import { loadRules } from '../rules-file.ts';
-import { planMarkdown } from './markdown.ts';
 import { isPlanReport, planReport } from './page.ts';
-import { planText } from './text.ts';
+import { planMarkdown, planText } from './text.ts';
 
 /** The exit code of `--detailed-exitcode` if the file would change something. 2 is wrong usage. */
 const changesExitCode = 3;

@@ -24,7 +24,6 @@ main { padding-top: 3.5rem; }
 .overline { margin: 0 0 .5rem; color: var(--soft); font-size: .875rem; }
 h1 { margin: 0 0 .75rem; font-size: clamp(1.6rem, 4vw, 2.35rem); line-height: 1.15; letter-spacing: -.02em; font-weight: 650; text-wrap: balance; }
 h2 { margin: 0 0 .35rem; font-size: 1.25rem; letter-spacing: -.01em; font-weight: 650; }
-h3 { margin: 0 0 .75rem; font-size: .9375rem; font-weight: 600; }
 p { margin: 0 0 .75rem; max-width: 46rem; }
 .lede { font-size: 1.0625rem; color: var(--soft); }
 .lede strong { color: var(--ink); font-weight: 600; }
@@ -47,13 +46,13 @@ svg text { font-family: inherit; }
 
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1.5rem 2rem; margin: 2.5rem 0 0; padding: 1.5rem 0 0; border-top: 1px solid var(--line); }
 .figures div { display: flex; flex-direction: column; }
-.figures dt { color: var(--soft); font-size: .875rem; }
+.figures dt { color: var(--soft); font-size: .875rem; text-transform: capitalize; }
 .figures dd { margin: 0; }
 .figures .value { font-size: 1.75rem; line-height: 1.25; font-weight: 600; letter-spacing: -.02em; }
 .figures .from { color: var(--soft); font-size: .875rem; }
 
 .scroll { overflow-x: auto; }
-.scroll table { min-width: 46rem; } .scroll .totals { min-width: 0; }
+.scroll table { min-width: 46rem; }
 .distribution { width: 100%; min-width: 40rem; height: auto; margin-top: .5rem; }
 .distribution .after { fill: var(--after); }
 .distribution .outline { fill: none; stroke: var(--before); stroke-width: 2.25; stroke-linejoin: round; }
@@ -75,17 +74,11 @@ th, td { padding: .45rem .75rem; text-align: left; vertical-align: middle; borde
 th:first-child, td:first-child { padding-left: 0; } th:last-child, td:last-child { padding-right: 0; }
 thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); vertical-align: bottom; }
 tbody th { font-weight: 600; }
-.scroll tbody th { min-width: 14rem; } .scroll .totals th { min-width: 0; }
+.scroll tbody th { min-width: 14rem; }
 .n { text-align: right; white-space: nowrap; }
-.was { color: var(--soft); }
-.arrow { color: var(--soft); padding: 0 .3em; font-weight: 400; }
-.entry th, .entry td { border-bottom: 0; padding-top: .1rem; padding-bottom: .3rem; font-size: .875rem; font-weight: 400; }
-.entry th { padding-left: 1.25rem !important; max-width: 26rem; }
-.has-entries th, .has-entries td { border-bottom: 0; padding-bottom: .15rem; }
-.last-entry th, .last-entry td { border-bottom: 1px solid var(--line); padding-bottom: .6rem; }
 code { font: .8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
+.entry { padding-left: 1.25rem; font-size: .875rem; font-weight: 400; }
 .entry.removed code { color: var(--soft); text-decoration: line-through; }
-.sign { display: inline-block; width: 1.1rem; margin-left: -1.1rem; color: var(--soft); font-weight: 600; }
 .badge { display: inline-block; margin-left: .5rem; padding: 0 .5rem; border: 1px solid var(--line); border-radius: 1rem; font-size: .75rem; line-height: 1.35rem; font-weight: 500; color: var(--soft); white-space: nowrap; }
 .badge.added { color: var(--up); border-color: currentColor; } .badge.removed, .badge.never { color: var(--down); border-color: currentColor; } .badge.changed { color: var(--after); border-color: currentColor; }
 .pair { width: 10rem; height: .875rem; }
@@ -99,17 +92,10 @@ code { font: .8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Libera
 .ranks g:hover path { stroke-width: 3.5; }
 .ranks .member { font-size: 14px; fill: var(--ink); unicode-bidi: isolate; }
 .ranks .tick { font-size: 13px; } .ranks .heading { font-size: 13px; fill: var(--soft); }
-.rank { white-space: nowrap; }
 rect.up { fill: var(--up); } rect.down { fill: var(--down); } rect.same { fill: var(--same); }
 .up-text { color: var(--up); } .down-text { color: var(--down); } .same-text { color: var(--soft); }
 .login { color: var(--soft); font-weight: 400; font-size: .875rem; margin-left: .35rem; white-space: nowrap; }
 
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 2rem 3rem; margin-top: 1rem; }
-.movers { margin: 0; padding: 0; list-style: none; }
-.movers li { display: grid; grid-template-columns: 4.25rem 1fr; gap: 0 .75rem; padding: .6rem 0; border-top: 1px solid var(--line); }
-.movers .delta { font-size: 1.125rem; font-weight: 600; text-align: right; line-height: 1.4; overflow-wrap: normal; }
-.movers .title { font-weight: 500; line-height: 1.4; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }
-.movers .meta { color: var(--soft); font-size: .875rem; grid-column: 2; }
 footer { margin-top: 4rem; padding-top: 1.25rem; padding-bottom: 3rem; color: var(--soft); font-size: .875rem; }
 footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: none; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
@@ -120,13 +106,12 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
   main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   main { padding-top: 0; }
   section { margin-top: 2rem; }
-  h2, h3, .legend, h2 + .note { break-after: avoid; }
+  h2, .legend, h2 + .note { break-after: avoid; }
   tr, li, svg, .figures div { break-inside: avoid; }
   thead { display: table-header-group; }
   .scroll { overflow: visible; }
   .scroll table, .scroll tbody th { min-width: 0; }
   .distribution { min-width: 0; }
-  .columns { grid-template-columns: 1fr 1fr; gap: 1.5rem; }
   details { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
@@ -134,7 +119,7 @@ footer p { border-top: 1px solid var(--line); padding-top: 1.25rem; max-width: n
   main { padding-top: 2rem; }
   table { font-size: .875rem; }
   main, footer { padding-left: 1rem; padding-right: 1rem; }
-  .bar { display: none; }
+  .bar, .wide { display: none; }
   .scroll table, .scroll tbody th { min-width: 0; }
   .scroll th, .scroll td { padding-left: .2rem; padding-right: .2rem; overflow-wrap: break-word; }
   .scroll code { overflow-wrap: anywhere; }

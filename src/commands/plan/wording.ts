@@ -1,9 +1,8 @@
-/** What the text and the page of a plan say in the same words. */
+/** The words of a plan. */
 
 import type { PlanDocument, PlannedRule } from '../../reports/plan.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
-import type { Summary } from '../../scoring/plan/plan.ts';
-import { counted, formatInteger, twoDecimals } from '../../text/number-formats.ts';
+import { counted, formatInteger } from '../../text/number-formats.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
 export const isFirst = ({ rules }: PlanDocument): boolean =>
@@ -19,17 +18,6 @@ const noChanges = { added: 0, removed: 0, changed: 0 };
 
 export const comparedWith = ({ ruleset_version: version }: PlanDocument): string =>
   `compared with ${version === 0 ? 'no rules: none are in force yet' : `version ${version}, which is in force`}`;
-
-export const noWayFound = 'Found no way to game these rules.';
-
-/** Means have two decimals, and so do medians, which may be halves. */
-export const writers: Readonly<Record<keyof Summary, (value: number) => string>> = {
-  sum: formatInteger,
-  mean: twoDecimals,
-  median: twoDecimals,
-  minimum: formatInteger,
-  maximum: formatInteger,
-};
 
 const kindsOfChange = ['added', 'changed', 'removed', 'unchanged'] as const;
 
@@ -60,14 +48,6 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
   ];
 }
 
-const ifEnabled = (side: PlannedRule['before']) => (side?.enabled ? side : null);
-
-/** What a rule counts for; null on a side where it is off or missing. */
-export const enabledSides = ({ before, after }: PlannedRule) => ({
-  before: ifEnabled(before),
-  after: ifEnabled(after),
-});
-
 /** What is worth knowing about a rule besides its figures. */
 export function ruleNotes({ before, after, changes }: PlannedRule, total: number) {
   const edited = changes.filter(part => part !== 'enabled');
@@ -81,11 +61,6 @@ export function ruleNotes({ before, after, changes }: PlannedRule, total: number
     ['never', before !== null && !before.valid && 'the version in force is not valid'],
   ];
   return notes.flatMap(([kind, text]) => (text === false ? [] : [{ kind, text }]));
-}
-
-export function describeRankChanges({ members }: PlanDocument): string {
-  const moved = members.filter(({ rank_before: before, rank_after: after }) => before !== after).length;
-  return moved === 0 ? 'Nobody changes rank.' : `${counted(moved, 'member changes', 'members change')} rank.`;
 }
 
 /** `< 0`, `5`, `10 to 19`, `≥ 100` */

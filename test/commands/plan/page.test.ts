@@ -3,9 +3,8 @@ import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { distributionChart } from '../../../src/commands/plan/charts.ts';
-import { planMarkdown } from '../../../src/commands/plan/markdown.ts';
 import { planReport } from '../../../src/commands/plan/page.ts';
-import { planText } from '../../../src/commands/plan/text.ts';
+import { planMarkdown, planText } from '../../../src/commands/plan/text.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { type PlanDocument, planDocument } from '../../../src/reports/plan.ts';
 import { createPlan } from '../../../src/scoring/plan/plan.ts';
@@ -160,15 +159,17 @@ describe('the page', () => {
 
   test.each([
     [0, 1, 'There are no pull requests yet'],
-    [1, 1, 'The one pull request changes its score'],
-    [40, 1, 'All 40 pull requests change their score'],
-    [3_000, 700, 'All 3,000 pull requests change their score'],
+    [1, 1, '1 of 1 pull requests change their score'],
+    [40, 1, '40 of 40 pull requests change their score'],
+    [3_000, 700, '3,000 of 3,000 pull requests change their score'],
   ])('for %i pull requests by %i members is complete', (count, people, headline) => {
     const page = planReport(planOf(count, people), now);
     readPage(page);
     // On a phone the bars go, and no column of numbers is wider than the screen.
     const narrow = /@media \(max-width: 40rem\) \{([\s\S]*?)\n\}/.exec(page)?.[1];
-    expect(narrow).toMatch(/\.bar \{ display: none; \}\n *\.scroll table, \.scroll tbody th \{ min-width: 0; \}/);
+    expect(narrow).toMatch(
+      /\.bar, \.wide \{ display: none; \}\n *\.scroll table, \.scroll tbody th \{ min-width: 0; \}/,
+    );
     expect(page).not.toMatch(/<td><svg/);
     expect(page).toContain(headline);
     expect(page).not.toMatch(/NaN|undefined|Infinity|null/);

@@ -314,7 +314,7 @@ describe('--report', () => {
     expect(stdout).toContain(`The report is in ${path}.`);
     const page = readFileSync(path, 'utf8');
     expect(page).toMatch(/^<!doctype html>/);
-    expect(page).toContain('All 3 pull requests get a score');
+    expect(page).toContain('3 of 3 pull requests get a score');
   });
 
   test('replaces an earlier report, and any other file only with --force', async () => {
