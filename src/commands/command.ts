@@ -5,7 +5,7 @@ import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
-import { type Context, UsageError, withOrganisation } from './context.ts';
+import { type Context, UsageError, withDeps, withOrganisation } from './context.ts';
 import { type RunningService, runningService } from './running-service.ts';
 
 /** The result of a command: one document for programs, lines for people. */
@@ -20,7 +20,11 @@ export interface Answer {
   exitCode?: number | undefined;
 }
 
-type Work = (deps: Deps, organisation: Organisation) => Promise<Answer>;
+type Work<Given extends unknown[]> = (...given: Given) => Promise<Answer>;
+type Prepare<Options, Given extends unknown[]> = (
+  options: Options,
+  ...operands: string[]
+) => Work<Given> | Promise<Work<Given>>;
 
 type Shown = Partial<Answer> & Pick<Answer, 'text'>;
 
@@ -97,11 +101,18 @@ export class PullscoreCommand extends Command {
   }
 
   /**
-   * Like `answer`, for a command that works on what is stored of one organisation. Adds the option that names it.
+   * Like `answer`, for a command that works on what is stored.
    *
    * @param prepare checks options and operands before the database is opened, and returns the work
    */
-  answerFor<Options extends object>(prepare: (options: Options, ...operands: string[]) => Work | Promise<Work>): this {
+  answerWith<Options extends object>(prepare: Prepare<Options, [deps: Deps]>): this {
+    return this.answer<Options>(async (options, ...operands) =>
+      withDeps(this.context, await prepare(options, ...operands)),
+    );
+  }
+
+  /** Like `answerWith`, for what is stored of one organisation. Adds the option that names it. */
+  answerFor<Options extends object>(prepare: Prepare<Options, [deps: Deps, organisation: Organisation]>): this {
     this.requiredOption('--organisation <login>', "the organisation's login");
     return this.answer<Options & { organisation: string }>(async (options, ...operands) =>
       withOrganisation(this.context, options.organisation, await prepare(options, ...operands)),

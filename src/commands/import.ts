@@ -15,7 +15,7 @@ import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, checkUsage, operator, showTime } from './context.ts';
-import { startProgress } from './progress.ts';
+import { withProgress } from './progress.ts';
 
 /** How many repositories the table lists. The others share a line. */
 const maxNamed = 40;
@@ -43,30 +43,27 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
     .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
     .answerFor<ImportOptions>(({ repository: repositories, since: day, restoreDeleted, dryRun }) => {
       const scope = { repositories, since: checkUsage(() => parseDay('since', day)), restoresDeleted: restoreDeleted };
-      // An interrupted import says how to continue; an estimate just ends.
-      const signal = dryRun ? undefined : context.interrupted;
       return async (deps, organisation) => {
         if (!deps.github.configured) throw noCredentials();
-        if (signal === undefined) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+        // It just ends if it is interrupted.
+        if (dryRun) return describeEstimate(await estimateImport(deps, organisation, scope), day);
         const names = repositories?.join(', ') ?? organisation.login;
         const subject = [names, day && `since ${day}`, restoreDeleted && 'with deleted ones'].filter(Boolean).join(' ');
-        const progress = startProgress(context, 'pull requests');
-        try {
-          const result = await importPullRequests(deps, organisation, {
-            ...scope,
-            signal,
-            record: executor => recordAuditEvent(executor, organisation.id, operator(), 'import', subject),
-            onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
-            onProgress: at => progress.update(at.seen, at.total, describeStep(at), at.looked),
-          });
-          return describeResult(result, isContinuable(scope));
-        } catch (error) {
-          if (!signal.aborted) throw error;
-          const next = isContinuable(scope) ? 'to continue' : 'to start from the beginning';
-          throw new CommandError(`Interrupted. What was imported is kept; run the same command again ${next}.`);
-        } finally {
-          progress.stop();
-        }
+        const next = isContinuable(scope) ? 'to continue' : 'to start from the beginning';
+        const result = await withProgress(
+          context,
+          'pull requests',
+          ({ signal, onProgress }) =>
+            importPullRequests(deps, organisation, {
+              ...scope,
+              signal,
+              record: executor => recordAuditEvent(executor, organisation.id, operator(), 'import', subject),
+              onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
+              onProgress: at => onProgress(at.seen, at.total, describeStep(at), at.looked),
+            }),
+          new CommandError(`Interrupted. What was imported is kept; run the same command again ${next}.`),
+        );
+        return describeResult(result, isContinuable(scope));
       };
     });
 }

@@ -7,15 +7,7 @@ import { settlingSeconds } from '../sync/decide.ts';
 import { maxGlobs, parseGlob } from '../sync/ignore-repositories.ts';
 import { shrinking, table } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
-import {
-  CommandError,
-  type Context,
-  checkUsage,
-  operator,
-  requireOrganisation,
-  UsageError,
-  withDeps,
-} from './context.ts';
+import { CommandError, type Context, checkUsage, operator, requireOrganisation, UsageError } from './context.ts';
 
 interface SettingsOptions {
   ignore?: string[];
@@ -49,23 +41,21 @@ export function settingsCommand(group: PullscoreCommand, context: Context): void
     .option('--ignore-forks', 'ignore forks')
     .option('--no-ignore-forks', 'track forks (the default)')
     .examples('organisation settings acme', 'organisation settings acme --ignore "sandbox-*" --ignore-archived')
-    .answer<SettingsOptions>((options, login) =>
-      withDeps(context, async deps => {
-        const organisation = await requireOrganisation(context, deps, login);
-        const changed = await deps.database.transaction(async executor => {
-          // A save under way would keep a pull request by the settings before, or set one aside.
-          const current = await lockOrganisation(executor, organisation.id, 'exclusive');
-          const next = { ...current, ...settingsOf(current, options) };
-          if (JSON.stringify(representIgnored(next)) === JSON.stringify(representIgnored(current))) return undefined;
-          await updateOrganisation(executor, current.id, settingsOf(current, options));
-          await requestComparison(executor, current.id, settlingSeconds);
-          const subject = `ignores ${describeIgnored(next) || 'nothing'}`;
-          await recordAuditEvent(executor, current.id, operator(), 'organisation.settings', subject);
-          return next;
-        });
-        return show(context, deps, changed ?? organisation, changed !== undefined);
-      }),
-    );
+    .answerWith<SettingsOptions>((options, login) => async deps => {
+      const organisation = await requireOrganisation(context, deps, login);
+      const changed = await deps.database.transaction(async executor => {
+        // A save under way would keep a pull request by the settings before, or set one aside.
+        const current = await lockOrganisation(executor, organisation.id, 'exclusive');
+        const next = { ...current, ...settingsOf(current, options) };
+        if (JSON.stringify(representIgnored(next)) === JSON.stringify(representIgnored(current))) return undefined;
+        await updateOrganisation(executor, current.id, settingsOf(current, options));
+        await requestComparison(executor, current.id, settlingSeconds);
+        const subject = `ignores ${describeIgnored(next) || 'nothing'}`;
+        await recordAuditEvent(executor, current.id, operator(), 'organisation.settings', subject);
+        return next;
+      });
+      return show(context, deps, changed ?? organisation, changed !== undefined);
+    });
 }
 
 /** @throws UsageError if a glob is not valid, CommandError if there is none to take back, or there are too many */

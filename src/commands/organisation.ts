@@ -127,28 +127,26 @@ export function organisationCommands(program: PullscoreCommand, context: Context
     .command('list')
     .description('list the organisations')
     .examples('organisation list')
-    .answer(() =>
-      withDeps(context, async ({ database }) => {
-        const organisations = await listOrganisations(database.executor);
-        return {
-          json: organisations.map(represent),
-          text: table(
-            ['LOGIN', shrinking('NAME'), shrinking('GITHUB'), 'WEBHOOKS', 'RULESET'],
-            organisations.map(organisation => [
-              organisation.login,
-              organisation.removedAt === null
-                ? nameOf(organisation)
-                : `being removed since ${showTime(organisation.removedAt)} UTC`,
-              organisation.githubId === null ? 'not verified on GitHub yet' : 'verified',
-              organisation.webhooksEnabled ? 'enabled' : 'disabled',
-              organisation.rulesetVersion === 0 ? 'none' : `version ${organisation.rulesetVersion}`,
-            ]),
-            `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
-            { width: context.columns },
-          ),
-        };
-      }),
-    );
+    .answerWith(() => async ({ database }) => {
+      const organisations = await listOrganisations(database.executor);
+      return {
+        json: organisations.map(represent),
+        text: table(
+          ['LOGIN', shrinking('NAME'), shrinking('GITHUB'), 'WEBHOOKS', 'RULESET'],
+          organisations.map(organisation => [
+            organisation.login,
+            organisation.removedAt === null
+              ? nameOf(organisation)
+              : `being removed since ${showTime(organisation.removedAt)} UTC`,
+            organisation.githubId === null ? 'not verified on GitHub yet' : 'verified',
+            organisation.webhooksEnabled ? 'enabled' : 'disabled',
+            organisation.rulesetVersion === 0 ? 'none' : `version ${organisation.rulesetVersion}`,
+          ]),
+          `There are no organisations yet. Add one: ${context.program} organisation add LOGIN`,
+          { width: context.columns },
+        ),
+      };
+    });
 
   settingsCommand(group, context);
 
@@ -165,27 +163,25 @@ The organisation disappears at once. If the command is interrupted, the service 
 or run it again. The audit log stays for three years, with logins and e-mail addresses:
 it is the evidence if somebody asks later about the removal, or why scores were what they were.`,
     )
-    .answer<{ yes?: boolean }>(({ yes }, text) =>
-      withDeps(context, async deps => {
-        const { database } = deps;
-        const { executor } = database;
-        const { id, login, removedAt } = await requireOrganisation(context, deps, text, { removed: true });
-        const { pullRequests, members, users } = await countRemoved(executor, id);
-        if (removedAt === null) {
-          await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
-          await database.transaction(async transaction => {
-            await recordAuditEvent(transaction, id, operator(), 'organisation.remove', login);
-            await beginRemoval(transaction, id);
-          });
-        }
-        await removeRows(context, deps, id);
-        const parts = [counted(pullRequests, 'pull request'), counted(members, 'member'), counted(users, 'user')];
-        return {
-          json: { organisation: login, removed: true, pull_requests: pullRequests, members, users },
-          text: `Removed ${login}: ${parts.join(', ')}. Its audit log stays for three years. Remove its webhook on GitHub, too.`,
-        };
-      }),
-    );
+    .answerWith<{ yes?: boolean }>(({ yes }, text) => async deps => {
+      const { database } = deps;
+      const { executor } = database;
+      const { id, login, removedAt } = await requireOrganisation(context, deps, text, { removed: true });
+      const { pullRequests, members, users } = await countRemoved(executor, id);
+      if (removedAt === null) {
+        await confirm(context, `Remove ${login} with ${counted(pullRequests, 'pull request')}?`, login, yes);
+        await database.transaction(async transaction => {
+          await recordAuditEvent(transaction, id, operator(), 'organisation.remove', login);
+          await beginRemoval(transaction, id);
+        });
+      }
+      await removeRows(context, deps, id);
+      const parts = [counted(pullRequests, 'pull request'), counted(members, 'member'), counted(users, 'user')];
+      return {
+        json: { organisation: login, removed: true, pull_requests: pullRequests, members, users },
+        text: `Removed ${login}: ${parts.join(', ')}. Its audit log stays for three years. Remove its webhook on GitHub, too.`,
+      };
+    });
 }
 
 /** Deletes what is stored, with progress. If the service has begun to, both do. */

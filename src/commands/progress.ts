@@ -10,6 +10,8 @@ const clearLine = '\r\u001b[K';
 /** The rate is an average over this time: long enough for pages of all sizes, short enough to follow GitHub's speed. */
 const rateWindowMs = 60_000;
 
+type Progress = ReturnType<typeof startProgress>;
+
 /** Shows progress on standard error: a bar on a terminal, otherwise a line every ten seconds. */
 export function startProgress({ stderr }: Context, unit: string) {
   const isTerminal = stderr.isTTY === true;
@@ -47,19 +49,20 @@ export function startProgress({ stderr }: Context, unit: string) {
 /**
  * Shows the progress of work that can be interrupted.
  *
- * @throws CommandError if the operator interrupts it
+ * @throws interruption if the operator interrupts it
  */
 export async function withProgress<Result>(
   context: Context,
   unit: string,
-  work: (options: { signal: AbortSignal; onProgress: (done: number, total: number) => void }) => Promise<Result>,
+  work: (options: { signal: AbortSignal; onProgress: Progress['update'] }) => Promise<Result>,
+  interruption = new CommandError('Interrupted. Nothing was changed.'),
 ): Promise<Result> {
   const signal = context.interrupted;
   const progress = startProgress(context, unit);
   try {
     return await work({ signal, onProgress: progress.update });
   } catch (error) {
-    throw signal.aborted ? new CommandError('Interrupted. Nothing was changed.') : error;
+    throw signal.aborted ? interruption : error;
   } finally {
     progress.stop();
   }

@@ -7,7 +7,7 @@ import { counted, formatInteger } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
 import { countWorkers } from './doctor/inspection.ts';
-import { startProgress } from './progress.ts';
+import { withProgress } from './progress.ts';
 
 /**
  * Which process recalculates outdated scores, and how an operator does it or watches it.
@@ -33,29 +33,25 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
     .addHelpText('after', '\nThe service does this in the background. This command helps it and shows the progress.')
     .examples('rescore --organisation acme')
     .answerFor(() => async (deps, { id }) => {
-      const { interrupted } = context;
       const { executor } = deps.database;
       const outdated = await countOutdated(executor, id);
       const total = await countPullRequests(executor, id);
-      const progress = startProgress(context, 'scores');
-      try {
-        let left = outdated;
-        while (left > 0) {
-          progress.update(Math.max(0, outdated - left), outdated);
-          if (interrupted.aborted) {
-            throw new CommandError(
-              'Interrupted.',
-              'A running service continues. Run the command again to watch or to go on.',
-            );
+      await withProgress(
+        context,
+        'scores',
+        async ({ signal, onProgress }) => {
+          let left = outdated;
+          while (left > 0) {
+            onProgress(Math.max(0, outdated - left), outdated);
+            signal.throwIfAborted();
+            const scored = await rescoreBatch(deps, id);
+            // The service may be working on the last ones.
+            if (scored === 0) await delay(200, undefined, { signal });
+            left = scored === 0 || scored >= left ? await countOutdated(executor, id) : left - scored;
           }
-          const scored = await rescoreBatch(deps, id);
-          // The service may be working on the last ones.
-          if (scored === 0) await delay(200, undefined, { signal: interrupted }).catch(() => undefined);
-          left = scored === 0 || scored >= left ? await countOutdated(executor, id) : left - scored;
-        }
-      } finally {
-        progress.stop();
-      }
+        },
+        new CommandError('Interrupted.', 'A running service continues. Run the command again to watch or to go on.'),
+      );
       return {
         json: { rescored: outdated, total },
         text:

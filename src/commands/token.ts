@@ -13,15 +13,7 @@ import { formatId, parseId } from '../ids.ts';
 import { type Column, shellWord, shrinking, table } from '../text/terminal.ts';
 import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import {
-  CommandError,
-  type Context,
-  operator,
-  requireOrganisation,
-  showTime,
-  UsageError,
-  withDeps,
-} from './context.ts';
+import { CommandError, type Context, operator, requireOrganisation, showTime, UsageError } from './context.ts';
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
@@ -77,7 +69,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     )
     .option('--link', 'print the address that opens the page signed in, instead of the token')
     .examples('token create --user ada@acme.example --scopes read,sync --expires 90d')
-    .answer<{
+    .answerWith<{
       user: string;
       organisation?: string;
       name?: string;
@@ -90,7 +82,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       }
       const scopes = parseScopes(options.scopes);
       const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
-      return withDeps(context, async deps => {
+      return async deps => {
         const add = (login = 'LOGIN') =>
           `Add one: ${context.program} user add --organisation ${login} --name NAME --email ${shellWord(options.user)}`;
         const user = await requireUser(context, deps, options.user, options.organisation, add);
@@ -112,7 +104,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
         // Browsers don't send what follows the #.
         const link = `${serviceUrl(context.config)}/#token=${token}`;
         return { json: { ...answer.json, link }, text: link };
-      });
+      };
     });
 
   group
@@ -120,75 +112,71 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .description('list the tokens, without their secrets')
     .option('--organisation <login>', 'only those of this organisation')
     .examples('token list')
-    .answer<{ organisation?: string }>(({ organisation: login }) =>
-      withDeps(context, async deps => {
-        const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
-        const listed = await listAccessTokens(deps.database.executor, organisation?.id);
-        // A narrow terminal has no room for all; other commands take the id.
-        const isWide = context.columns >= 140;
-        const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
-        const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
-          ...token,
-          state: isPast(revokedAt) ? 'revoked' : isPast(expiresAt) ? 'expired' : 'valid',
-          revokedAt: isPast(revokedAt) ? revokedAt : null,
-          // The grace of a rotated one ends before it expires.
-          expiresAt: isPast(revokedAt) ? expiresAt : (revokedAt ?? expiresAt),
-        }));
-        type Listed = (typeof tokens)[number];
-        const all: [heading: string | Column, cell: (token: Listed) => string, isNarrow: boolean][] = [
-          ['ID', ({ id }) => formatId('tok', id), true],
-          [shrinking('ORGANISATION'), ({ organisation }) => organisation, true],
-          [shrinking('USER'), ({ email }) => email, true],
-          [shrinking('NAME'), ({ name }) => name, false],
-          ['SCOPES', ({ scopes }) => scopes.join(','), false],
-          ['STATE', ({ state }) => state, true],
-          ['EXPIRES (UTC)', ({ expiresAt }) => (expiresAt === null ? 'never' : showTime(expiresAt)), true],
-          ['LAST USED (UTC, ±10 MIN)', ({ lastUsedAt }) => showTime(lastUsedAt), false],
-        ];
-        const columns = all.filter(([, , isNarrow]) => isWide || isNarrow);
-        return {
-          json: tokens.map(token => ({
-            id: formatId('tok', token.id),
-            name: token.name,
-            user: token.email,
-            organisation: token.organisation,
-            scopes: token.scopes,
-            state: token.state,
-            created_at: unixSeconds(token.createdAt),
-            expires_at: unixSeconds(token.expiresAt),
-            revoked_at: unixSeconds(token.revokedAt),
-            last_used_at: unixSeconds(token.lastUsedAt),
-          })),
-          text: table(
-            columns.map(([heading]) => heading),
-            tokens.map(token => columns.map(([, cell]) => cell(token))),
-            `There are no tokens yet. Create one: ${context.program} token create --user EMAIL --scopes read,sync`,
-            { width: context.columns },
-          ),
-        };
-      }),
-    );
+    .answerWith<{ organisation?: string }>(({ organisation: login }) => async deps => {
+      const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
+      const listed = await listAccessTokens(deps.database.executor, organisation?.id);
+      // A narrow terminal has no room for all; other commands take the id.
+      const isWide = context.columns >= 140;
+      const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
+      const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
+        ...token,
+        state: isPast(revokedAt) ? 'revoked' : isPast(expiresAt) ? 'expired' : 'valid',
+        revokedAt: isPast(revokedAt) ? revokedAt : null,
+        // The grace of a rotated one ends before it expires.
+        expiresAt: isPast(revokedAt) ? expiresAt : (revokedAt ?? expiresAt),
+      }));
+      type Listed = (typeof tokens)[number];
+      const all: [heading: string | Column, cell: (token: Listed) => string, isNarrow: boolean][] = [
+        ['ID', ({ id }) => formatId('tok', id), true],
+        [shrinking('ORGANISATION'), ({ organisation }) => organisation, true],
+        [shrinking('USER'), ({ email }) => email, true],
+        [shrinking('NAME'), ({ name }) => name, false],
+        ['SCOPES', ({ scopes }) => scopes.join(','), false],
+        ['STATE', ({ state }) => state, true],
+        ['EXPIRES (UTC)', ({ expiresAt }) => (expiresAt === null ? 'never' : showTime(expiresAt)), true],
+        ['LAST USED (UTC, ±10 MIN)', ({ lastUsedAt }) => showTime(lastUsedAt), false],
+      ];
+      const columns = all.filter(([, , isNarrow]) => isWide || isNarrow);
+      return {
+        json: tokens.map(token => ({
+          id: formatId('tok', token.id),
+          name: token.name,
+          user: token.email,
+          organisation: token.organisation,
+          scopes: token.scopes,
+          state: token.state,
+          created_at: unixSeconds(token.createdAt),
+          expires_at: unixSeconds(token.expiresAt),
+          revoked_at: unixSeconds(token.revokedAt),
+          last_used_at: unixSeconds(token.lastUsedAt),
+        })),
+        text: table(
+          columns.map(([heading]) => heading),
+          tokens.map(token => columns.map(([, cell]) => cell(token))),
+          `There are no tokens yet. Create one: ${context.program} token create --user EMAIL --scopes read,sync`,
+          { width: context.columns },
+        ),
+      };
+    });
 
   group
     .command('revoke')
     .description('revoke a token: the next request with it is refused')
     .argument('<id>', 'see `token list`')
     .examples('token revoke tok_01jz8k3v5xe2ksn5q0w4g7h9ab')
-    .answer((_options, text) =>
-      withDeps(context, async ({ database }) => {
-        const id = parseId('tok', text);
-        const revoked = await database.transaction(async executor => {
-          const found = id === undefined ? undefined : await revokeAccessToken(executor, id);
-          if (found?.changed) await recordToken(executor, 'token.revoke', found.token);
-          return found;
-        });
-        if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
-        return {
-          json: { id: text, revoked: true },
-          text: revoked.changed ? `Revoked ${text}.` : `Nothing to do: ${text} was revoked before.`,
-        };
-      }),
-    );
+    .answerWith((_options, text) => async ({ database }) => {
+      const id = parseId('tok', text);
+      const revoked = await database.transaction(async executor => {
+        const found = id === undefined ? undefined : await revokeAccessToken(executor, id);
+        if (found?.changed) await recordToken(executor, 'token.revoke', found.token);
+        return found;
+      });
+      if (!revoked) throw new CommandError(`There is no token ${text}.`, listThem, 'not_found');
+      return {
+        json: { id: text, revoked: true },
+        text: revoked.changed ? `Revoked ${text}.` : `Nothing to do: ${text} was revoked before.`,
+      };
+    });
 
   group
     .command('rotate')
@@ -196,10 +184,10 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .argument('<id>', 'see `token list`')
     .option('--grace <time>', 'how long the old token stays valid: 0, 12h, 1d or 1w', '1d')
     .examples('token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h')
-    .answer<{ grace: string }>(({ grace }, text) => {
+    .answerWith<{ grace: string }>(({ grace }, text) => {
       const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
       if (Number.isNaN(graceSeconds)) throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
-      return withDeps(context, async ({ database }) => {
+      return async ({ database }) => {
         const id = parseId('tok', text);
         const token = generateAccessToken();
         const rotated = await database.transaction(async executor => {
@@ -216,7 +204,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           json: { ...answer.json, replaced: { id: text, ends_at: unixSeconds(formerEndsAt) } },
           note: `The new token has the id ${answer.json.id}. The old one, ${text}, ${end}.`,
         };
-      });
+      };
     });
 }
 

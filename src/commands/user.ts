@@ -13,7 +13,6 @@ import {
   requireOrganisation,
   requirePhotoUrl,
   UsageError,
-  withDeps,
 } from './context.ts';
 
 const represent = (user: User, organisation: string) => ({
@@ -89,20 +88,18 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .command('list')
     .description('list the users of all organisations')
     .examples('user list')
-    .answer(() =>
-      withDeps(context, async ({ database }) => {
-        const users = await listUsers(database.executor);
-        return {
-          json: users.map(user => represent(user, user.organisation)),
-          text: table(
-            ['EMAIL', shrinking('NAME'), shrinking('ORGANISATION')],
-            users.map(user => [user.email, user.name, user.organisation]),
-            `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
-            { width: context.columns },
-          ),
-        };
-      }),
-    );
+    .answerWith(() => async ({ database }) => {
+      const users = await listUsers(database.executor);
+      return {
+        json: users.map(user => represent(user, user.organisation)),
+        text: table(
+          ['EMAIL', shrinking('NAME'), shrinking('ORGANISATION')],
+          users.map(user => [user.email, user.name, user.organisation]),
+          `There are no users yet. Add one: ${context.program} user add --organisation LOGIN --name NAME --email EMAIL`,
+          { width: context.columns },
+        ),
+      };
+    });
 
   group
     .command('remove')
@@ -111,26 +108,24 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .option('--organisation <login>', 'needed if several organisations have this user')
     .option('--yes', 'do not ask on a terminal')
     .examples('user remove ada@acme.example --yes')
-    .answer<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) =>
-      withDeps(context, async deps => {
-        const user = await requireUser(
-          context,
-          deps,
-          email,
-          organisation,
-          () => `List them: ${context.program} user list`,
-        );
-        const question = `Remove ${user.email} from ${user.organisation} with all tokens?`;
-        // Scripts rely on it without --yes.
-        await confirm(context, question, user.email, yes || !process.stdin.isTTY);
-        await deps.database.transaction(async executor => {
-          await removeUser(executor, user);
-          await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);
-        });
-        return {
-          json: { id: formatId('usr', user.id), removed: true },
-          text: `Removed ${user.name}. Their tokens are no longer valid.`,
-        };
-      }),
-    );
+    .answerWith<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) => async deps => {
+      const user = await requireUser(
+        context,
+        deps,
+        email,
+        organisation,
+        () => `List them: ${context.program} user list`,
+      );
+      const question = `Remove ${user.email} from ${user.organisation} with all tokens?`;
+      // Scripts rely on it without --yes.
+      await confirm(context, question, user.email, yes || !process.stdin.isTTY);
+      await deps.database.transaction(async executor => {
+        await removeUser(executor, user);
+        await recordAuditEvent(executor, user.organisationId, operator(), 'user.remove', user.email);
+      });
+      return {
+        json: { id: formatId('usr', user.id), removed: true },
+        text: `Removed ${user.name}. Their tokens are no longer valid.`,
+      };
+    });
 }

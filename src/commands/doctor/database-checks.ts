@@ -5,9 +5,8 @@ import { addressOf, connectToServer, requireUsable } from '../../database/connec
 import { inspectSchema, migrationLock } from '../../database/migrations.ts';
 import { oneRow } from '../../database/statement.ts';
 import { counted } from '../../text/number-formats.ts';
-import { defineCheck, ok, problem, warning } from './findings.ts';
+import { defineCheck, logs, ok, problem, type Scope, warning } from './findings.ts';
 import { countWorkers } from './inspection.ts';
-import { logs, type Scope } from './scope.ts';
 
 interface Measurements {
   user: string;

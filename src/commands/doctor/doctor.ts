@@ -13,11 +13,18 @@ import type { PullscoreCommand } from '../command.ts';
 import type { Context } from '../context.ts';
 import * as settings from './configuration-checks.ts';
 import * as databases from './database-checks.ts';
-import { createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
+import {
+  createReport,
+  type Finding,
+  hasProblem,
+  type OrganisationScope,
+  type Report,
+  type Scope,
+  showFindings,
+} from './findings.ts';
 import * as remote from './github-checks.ts';
 import { inspectOrganisation } from './inspection.ts';
 import * as stored from './organisation-checks.ts';
-import type { OrganisationScope, Scope } from './scope.ts';
 import { hook } from './webhook-checks.ts';
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {

@@ -5,7 +5,7 @@ import { countSyncRequests, listFailingRequests } from '../../database/backlog.t
 import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
-import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
+import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
 import { countPullRequests } from '../../database/pull-requests.ts';
 import { listIgnoredRepositories } from '../../database/repositories.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
@@ -17,11 +17,22 @@ import { maxRefetchesPerHour } from '../../sync/compare.ts';
 import { reasonOfGlob } from '../../sync/ignore-repositories.ts';
 import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
-import { describeComparison, lastFailure } from '../comparison.ts';
 import { showTime } from '../context.ts';
 import { describeIgnored } from '../organisation-settings.ts';
-import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
-import { command, logs, type OrganisationScope, type Scope, type StoredScope } from './scope.ts';
+import {
+  command,
+  defineCheck,
+  list,
+  logs,
+  type OrganisationScope,
+  ok,
+  problem,
+  type Scope,
+  type StoredScope,
+  skipped,
+  type Verdict,
+  warning,
+} from './findings.ts';
 
 export const organisations = defineCheck('organisations', 'organisations', logs, {
   ask: async ({ login, database }: Scope & { login: string | undefined; database: Database }) => {
@@ -254,6 +265,19 @@ export const checkRuns = defineCheck('background', 'checks', logs, {
     ];
   },
 });
+
+/** How comparisons with GitHub went. */
+export const describeComparison = ({ comparedAt }: Organisation): string =>
+  comparedAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(comparedAt)} UTC.`;
+
+/** The last failure, of all or part of a comparison; `isOver`: a later comparison had none. */
+export function lastFailure({ comparedAt, comparisonFailedAt, comparisonFailure }: Organisation) {
+  if (comparisonFailedAt === null) return undefined;
+  return {
+    isOver: comparedAt !== null && comparisonFailedAt < comparedAt,
+    text: `The comparison with GitHub failed, ${showTime(comparisonFailedAt)} UTC: ${comparisonFailure}`,
+  };
+}
 
 function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
   const failure = lastFailure(organisation);
