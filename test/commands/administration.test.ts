@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { userInfo } from 'node:os';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connect, createMirror, follow } from '../../demo/client.ts';
@@ -24,9 +22,10 @@ import { createLatch } from '../support/github/faults.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
 
 const world = await startWorld();
+const { write, writeRules } = createFolder();
 let environment: Environment;
 beforeAll(async () => {
   environment = {
@@ -505,10 +504,7 @@ test('in a narrow terminal lists fit, with what other commands take whole', asyn
   await executor.update(organisations).set(named).where(eq(organisations.login, login));
   await executor.update(users).set(named).where(eq(users.email, user.email));
   const scope = ['--organisation', organisation.login];
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-narrow-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'narrow.yaml');
-  writeFileSync(file, 'rules: [{ name: One, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]');
+  const file = writeRules('narrow.yaml', ['One', 'merged', '1']);
   await runJson(environment, 'rules', 'apply', file, '--by', 'somebody with quite a long name', ...scope);
   for (const [words, whole] of [
     [['token', 'list', ...scope], 'tok_\\w{26}'],
@@ -773,11 +769,8 @@ test("an organisation that is added with an empty photo has GitHub's", async () 
 });
 
 test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'rules.yaml');
   const logic = '[{expression: "draft \\e[31m \\n::error::x", effect: {action: "A\\n::warning::y", value: "1 2"}}]';
-  writeFileSync(file, `rules:\n- {name: "R\\e]0;title\\a", logic: ${logic}}\n`);
+  const file = write('rules.yaml', `rules:\n- {name: "R\\e]0;title\\a", logic: ${logic}}\n`);
   for (const command of [['check'], ['apply', '--organisation', 'acme'], ['plan', '--organisation', 'acme']]) {
     const { code, stdout, stderr } = await runHere(environment, 'rules', ...command, file);
     expect(code).toBe(1);

@@ -1,23 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
-import { type Environment, runHere, runJson } from './support.ts';
+import { createFolder, type Environment, runHere, runJson } from './support.ts';
 
 let github: GithubStandIn;
 let environment: Environment;
-let folder: string;
+const { write, writeRules } = createFolder();
 
 beforeEach(async () => {
   const database = await createDatabase();
   github = await startGithub();
   environment = { DATABASE_URL: database.url, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
   const acme = github.organisation('Acme', { name: 'Acme Corporation' });
   acme.member('ada', { name: 'Ada' });
   acme.member('bert');
@@ -27,7 +23,6 @@ beforeEach(async () => {
   return async () => {
     await github.close();
     await database.drop();
-    rmSync(folder, { recursive: true, force: true });
   };
 });
 
@@ -378,11 +373,7 @@ test('what an import saved after a new version of the rules counts as up to date
   await runJson(environment, 'members', 'sync', ...acme);
   await runJson(environment, 'import', ...acme);
   const apply = (value: string) => {
-    const path = join(folder, 'rules.yaml');
-    writeFileSync(
-      path,
-      `rules: [{ name: A, logic: [{ expression: merged, effect: { action: ADD, value: ${value} } }] }]\n`,
-    );
+    const path = writeRules('rules.yaml', ['A', 'merged', value]);
     return runHere(environment, 'rules', 'apply', path, ...acme);
   };
   const outdated = async () => (await runJson(environment, 'standings', ...acme)).outdated;
@@ -409,8 +400,7 @@ test('rules without any scores to update are just in force', async () => {
 
 test('an empty list of rules is applied only if that is confirmed', async () => {
   await addAcme();
-  const path = join(folder, 'none.yaml');
-  writeFileSync(path, 'rules: []\n');
+  const path = write('none.yaml', 'rules: []\n');
   for (const options of [[], ['--json']]) {
     const { code, stderr } = await runHere(environment, 'rules', 'apply', path, ...acme, ...options);
     expect([code, stderr]).toEqual([
@@ -420,7 +410,7 @@ test('an empty list of rules is applied only if that is confirmed', async () => 
   }
   expect(await runJson(environment, 'rules', 'apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
   const ofReviews = '{ name: Review, logic: [{ expression: "true", effect: { action: ADD, value: "1" } }] }';
-  writeFileSync(path, `rules: []\nreviews: [${ofReviews}]\n`);
+  write('none.yaml', `rules: []\nreviews: [${ofReviews}]\n`);
   expect((await runHere(environment, 'rules', 'apply', path, ...acme)).stderr).toBe(
     'pullscore: Apply rules for reviews alone to Acme? Every score of a pull request becomes 0. Add --yes to go on.\n',
   );
@@ -430,11 +420,7 @@ test('rescore brings all scores up to date', async () => {
   await addAcme();
   await runJson(environment, 'members', 'sync', ...acme);
   await runJson(environment, 'import', ...acme);
-  const path = join(folder, 'double.yaml');
-  writeFileSync(
-    path,
-    'rules: [{ name: Twice, logic: [{ expression: "additions > 0", effect: { action: ADD, value: additions * 2 } }] }]\n',
-  );
+  const path = writeRules('double.yaml', ['Twice', 'additions > 0', 'additions * 2']);
   expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toMatchObject({ version: 1, changed: true });
   expect(await runJson(environment, 'rescore', ...acme)).toEqual({ rescored: 60, total: 60 });
   const again = await runHere(environment, 'rescore', ...acme);

@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
@@ -10,8 +7,9 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
 import { startWorld, type World } from '../support/world.ts';
-import { runHere } from './support.ts';
+import { createFolder, runHere } from './support.ts';
 
+const { write, writeRules } = createFolder();
 let world: World;
 let id: string;
 
@@ -296,13 +294,7 @@ describe('a score', () => {
   });
 
   test('explain --rules explains the score by a rules file, and saves nothing', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'pullscore-explain-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, 'next.yaml');
-    writeFileSync(
-      file,
-      JSON.stringify({ rules: [rule('Merged', ['merged', '7'])].map(({ name, logic }) => ({ name, logic })) }),
-    );
+    const file = writeRules('next.yaml', ['Merged', 'merged', '7']);
     const before = await explainJson(id);
     const text = await explain(id, '--rules', file);
     expect(text).toContain(`\nScore 7 by ${file}. The stored score is 33.\n\n     +7  Merged\n`);
@@ -316,7 +308,7 @@ describe('a score', () => {
     });
     expect(await explainJson(id)).toEqual(before);
     expect(before).toMatchObject({ file: null, ruleset_version: 2 });
-    writeFileSync(file, 'rules: [{ name: A }]');
+    write('next.yaml', 'rules: [{ name: A }]');
     await expect(explain(id, '--rules', file)).rejects.toThrow('next.yaml:1: ');
   });
 

@@ -1,17 +1,24 @@
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { buildProgram } from '../../src/commands/program.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
-import { complaintOf, type Environment, requireBuild, runHere, runWith, startForTest } from './support.ts';
+import {
+  complaintOf,
+  createFolder,
+  type Environment,
+  requireBuild,
+  runHere,
+  runWith,
+  startForTest,
+} from './support.ts';
 
+const { write } = createFolder();
 let databaseUrl: string;
 let drop: () => Promise<void>;
 let github: GithubStandIn;
@@ -199,10 +206,7 @@ describe('a failure that ends with 1 and one line on standard error', () => {
   test('names the variables of missing or wrong credentials', async () => {
     const { GITHUB_TOKEN: _, ...without } = environment;
     const wrong = { ...environment, GITHUB_TOKEN: 'ghp_hush' };
-    const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const fromFile = { ...without, GITHUB_TOKEN_FILE: join(folder, 'token') };
-    writeFileSync(fromFile.GITHUB_TOKEN_FILE, 'ghp_hush');
+    const fromFile = { ...without, GITHUB_TOKEN_FILE: write('token', 'ghp_hush') };
     // Not a port that was free a moment ago: another test may have it by now.
     const gone = { ...environment, GITHUB_API_URL: 'http://127.0.0.1:2' };
     const cases: [Environment, string[], string][] = [

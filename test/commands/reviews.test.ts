@@ -1,11 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { startWorld } from '../support/world.ts';
-import { runHere, runJson } from './support.ts';
+import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 
 /*
  * What commands show of points for reviews. A hostile login has a colour for the terminal, and markup.
@@ -14,17 +13,14 @@ const world = await startWorld();
 const { service, acme, web } = world;
 const hostile = '\u001b[31m|<b>@eve';
 let environment: Record<string, string>;
-let folder: string;
 const organisation = ['--organisation', 'acme'];
 
-const entry = (expression: string, value: string) => ({ expression, effect: { action: 'ADD', value } });
-const rules = [{ name: 'Opened', logic: [entry('true', '10')] }];
+const { folder, write } = createFolder();
+const rules = [ruleWith('Opened', ['true', '10'])];
 
 function file(name: string, reviews: [name: string, expression: string, value: string][]): string {
-  const path = join(folder, name);
-  const ofReviews = reviews.map(([name, ...parts]) => ({ name, logic: [entry(...parts)] }));
-  writeFileSync(path, JSON.stringify({ rules, ...(reviews.length > 0 && { reviews: ofReviews }) }));
-  return path;
+  const ofReviews = reviews.map(([name, ...parts]) => ruleWith(name, parts));
+  return write(name, JSON.stringify({ rules, ...(reviews.length > 0 && { reviews: ofReviews }) }));
 }
 
 async function textOf(...operands: string[]): Promise<string> {
@@ -41,7 +37,6 @@ let first: string;
 let second: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-points-'));
   environment = { DATABASE_URL: service.database.url, COLUMNS: '120' };
   without = file('without.yaml', []);
   first = file('first.yaml', [['Verdict', 'verdict == "approved"', '3']]);
@@ -60,7 +55,6 @@ beforeAll(async () => {
   await runJson(environment, 'rules', 'apply', first, ...organisation);
   while ((await rescoreBatch(service, world.organisation.id)) > 0);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('explain shows what each review is worth, entry by entry, and no login as it is', async () => {
   expect(await textOf('explain', 'acme/web#1')).toContain(`

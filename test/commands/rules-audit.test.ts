@@ -1,35 +1,24 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { type Environment, runHere, runJson } from './support.ts';
+import { createFolder, type Environment, runHere, runJson } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 let environment: Environment;
-let folder: string;
 let login: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-audit-'));
   environment = { DATABASE_URL: service.database.url };
   const tenant = await newTenant();
   login = tenant.organisation.login;
   // Each has one line added and one removed.
   await insertPullRequests(service, tenant, [1, 2, 3, 4]);
 });
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
-});
 
-function rulesFile(expression: string, value: string, name = 'Pays'): string {
-  const path = join(folder, 'rules.yaml');
-  const logic = [{ expression, effect: { action: 'ADD', value } }];
-  writeFileSync(path, JSON.stringify({ rules: [{ name, logic }] }));
-  return path;
-}
+const { writeRules } = createFolder();
+const rulesFile = (expression: string, value: string, name = 'Pays') =>
+  writeRules('rules.yaml', [name, expression, value]);
 
 const audit = (file: string, ...options: string[]) =>
   runHere(environment, 'rules', 'audit', file, '--organisation', login, ...options);

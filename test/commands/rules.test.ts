@@ -1,23 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
-import { requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { createFolder, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 let environment: { DATABASE_URL: string };
-let folder: string;
 let login = 'acme';
 let acme: string[];
 
 beforeAll(async () => {
   const database = await createDatabase();
   environment = { DATABASE_URL: database.url };
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
-  return async () => {
-    await database.drop();
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return database.drop;
 });
 beforeEach(() => {
   login += '-s';
@@ -26,11 +18,7 @@ beforeEach(() => {
 
 const addAcme = () => runJson(environment, 'organisation', 'add', login);
 
-const file = (name: string, text: string) => {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-};
+const { write: file } = createFolder();
 const good = `rules:
   - name: Size
     description: By lines.

@@ -1,12 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
-import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
 
 let environment: Environment;
-let file: (name: string, text: string) => string;
+const { write: file } = createFolder();
 const acme = ['--organisation', 'acme'];
 /** Longer than what is kept of a name. */
 const bert = 'Bert'.repeat(51);
@@ -17,19 +14,10 @@ const rules = (value: number, ...names: string[]) =>
 beforeEach(async () => {
   const database = await createDatabase();
   environment = { DATABASE_URL: database.url };
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
-  file = (name, text) => {
-    const path = join(folder, name);
-    writeFileSync(path, text);
-    return path;
-  };
   await runJson(environment, 'organisation', 'add', 'acme');
   await runJson(environment, 'rules', 'apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
   await runJson(environment, 'rules', 'apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', bert);
-  return async () => {
-    await database.drop();
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return database.drop;
 });
 
 test('the history of rules shows the time, author and changes of each version', async () => {

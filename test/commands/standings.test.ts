@@ -1,20 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { members, pullRequests, repositories } from '../../src/database/schema.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { Reviewer } from '../../src/pull-request.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { runHere, runJson } from './support.ts';
+import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
 let environment: Record<string, string>;
-let folder: string;
+const { write, writeRules } = createFolder();
 
 interface Standings {
   organisation: string;
@@ -26,23 +23,13 @@ interface Standings {
 }
 
 /** One point for each line added, and one less for each line removed. */
-let lineRules: string;
+const lineRules = writeRules('lines.yaml', ['Pays', 'true', 'additions - deletions']);
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-standings-'));
-  lineRules = rulesFile('lines.yaml', 'additions - deletions');
   environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
 });
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true });
-});
 
-function rulesFile(name: string, value: string): string {
-  const path = join(folder, name);
-  const logic = [{ expression: 'true', effect: { action: 'ADD', value } }];
-  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic }] }));
-  return path;
-}
+const rulesFile = (name: string, value: string) => writeRules(name, ['Pays', 'true', value]);
 
 const unixSeconds = (text: string) => Date.parse(text) / 1000;
 
@@ -356,12 +343,11 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
 describe('--by-rule', () => {
   test('show what each rule gave and took, of stored scores as of a file', async () => {
     const entry = (expression: string, action: string, value: string) => ({ expression, effect: { action, value } });
-    const path = join(folder, 'two.yaml');
     const rules = [
       { name: 'Lines', logic: [entry('true', 'ADD', 'additions'), entry('additions > 5', 'ADD', '1')] },
       { name: '=Large', logic: [entry('additions > 5', 'SUBTRACT', '3')] },
     ];
-    writeFileSync(path, JSON.stringify({ rules }));
+    const path = write('two.yaml', JSON.stringify({ rules }));
     const added = [
       { by: 'ada', lines: 8 },
       { by: 'ada', lines: 1 },
@@ -423,13 +409,9 @@ describe('--rules', () => {
 });
 
 describe('points for reviews', () => {
-  const entry = (value: string) => [{ expression: 'true', effect: { action: 'ADD', value } }];
-  const rulesWith = (name: string, reviews: object[], value = '5') => {
-    const path = join(folder, name);
-    writeFileSync(path, JSON.stringify({ rules: [{ name: 'Pays', logic: entry(value) }], reviews }));
-    return path;
-  };
-  const review = [{ name: '=Comments', logic: entry('review_comments') }];
+  const rulesWith = (name: string, reviews: object[], value = '5') =>
+    write(name, JSON.stringify({ rules: [ruleWith('Pays', ['true', value])], reviews }));
+  const review = [ruleWith('=Comments', ['true', 'review_comments'])];
   let acme: Tenant & { login: string };
   let file: string;
 

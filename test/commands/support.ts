@@ -1,13 +1,13 @@
 import { type ChildProcess, type SpawnOptions, type SpawnSyncOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { runProgram } from '../../src/commands/program.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -40,6 +40,27 @@ export function requireBuild(): void {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
+
+/** A folder for the files of the tests in one file, which calls this at its top. */
+export function createFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'pullscore-tests-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const write = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  /** Rules of one entry each. JSON is YAML. */
+  const writeRules = (name: string, ...rules: (readonly [name: string, expression: string, value: string])[]): string =>
+    write(name, JSON.stringify({ rules: rules.map(([rule, ...entry]) => ruleWith(rule, entry)) }));
+  return { folder, write, writeRules };
+}
+
+/** As a rules file has it. */
+export const ruleWith = (name: string, ...entries: (readonly [expression: string, value: string])[]) => ({
+  name,
+  logic: entries.map(([expression, value]) => ({ expression, effect: { action: 'ADD', value } })),
+});
 
 export type Environment = Record<string, string>;
 

@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
-import { runHere, runJson } from './support.ts';
+import { createFolder, runHere, runJson } from './support.ts';
 
 /** Nothing listens there. */
 const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
@@ -16,13 +13,7 @@ beforeAll(async () => {
   return database.drop;
 });
 
-function rulesFile(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-rules-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, 'rules.yaml');
-  writeFileSync(path, text);
-  return path;
-}
+const { write } = createFolder();
 
 describe('a failure with --json', () => {
   const organisation = ['--organisation', 'emca'];
@@ -98,7 +89,9 @@ describe('a failure with --json', () => {
   });
 
   test('rules that are not valid give a list of all problems', async () => {
-    const file = rulesFile(`rules:
+    const file = write(
+      'rules.yaml',
+      `rules:
   - name: Size
     logic:
       - expression: additions > 0
@@ -118,7 +111,8 @@ describe('a failure with --json', () => {
 tests:
   - name: x
     score: 1
-`);
+`,
+    );
     const problem = (line: number, rule: string | null, entry: number | null, part: string | null) => ({
       ...{ file, line, rule, entry, part },
       message: expect.any(String),
@@ -144,7 +138,8 @@ tests:
   });
 
   test('mistakes in definitions and conditions of rules have their line and part', async () => {
-    const file = rulesFile(
+    const file = write(
+      'rules.yaml',
       'define:\n  small: size <\nrules:\n  - name: A\n    when: sice > 1\n    logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]\n',
     );
     const { stdout } = await runHere({}, 'rules', 'check', file, '--json');
@@ -155,8 +150,11 @@ tests:
   });
 
   test('a failing test and a file that is not YAML have the line of the problem', async () => {
-    const failing = rulesFile('rules: []\ntests:\n  - name: zero is one\n    pull_request: {}\n    score: 1\n');
-    const broken = rulesFile('rules: [\n');
+    const failing = write(
+      'rules.yaml',
+      'rules: []\ntests:\n  - name: zero is one\n    pull_request: {}\n    score: 1\n',
+    );
+    const broken = write('broken.yaml', 'rules: [\n');
     const [test, syntax] = await Promise.all([
       runHere({}, 'rules', 'check', failing, '--json'),
       runHere({}, 'rules', 'check', broken, '--json'),

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import stringWidth from 'string-width';
@@ -10,16 +9,15 @@ import { newId } from '../../../src/ids.ts';
 import type { PlanDocument } from '../../../src/reports/plan.ts';
 import { insertPullRequests, type Tenant } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
-import { complaintOf, type Environment, runHere, runJson, runWith } from '../support.ts';
+import { complaintOf, createFolder, type Environment, ruleWith, runHere, runJson, runWith } from '../support.ts';
 
 const { service, newTenant } = await startWorld();
 let environment: Environment;
-let folder: string;
+const { folder, write, writeRules: rulesFile } = createFolder();
 let github: Server;
 let calls = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'pullscore-plan-'));
   github = createServer(socket => {
     calls += 1;
     socket.destroy();
@@ -32,21 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   expect(calls).toBe(0);
   github.close();
-  rmSync(folder, { recursive: true, force: true });
 });
-
-function rulesFile(name: string, ...rules: [name: string, expression: string, value: string][]): string {
-  const path = join(folder, name);
-  const entry = (expression: string, value: string) => ({ expression, effect: { action: 'ADD', value } });
-  // JSON is YAML.
-  writeFileSync(
-    path,
-    JSON.stringify({
-      rules: rules.map(([rule, expression, value]) => ({ name: rule, logic: [entry(expression, value)] })),
-    }),
-  );
-  return path;
-}
 
 /** Pull requests number 1 to `count`: as many additions as their number, every other one by Ada. */
 async function newOrganisation(count: number): Promise<Tenant & { login: string }> {
@@ -138,13 +122,11 @@ describe('a plan', () => {
   test('shows what a changed definition and a new condition of a rule do', async () => {
     const tenant = await newOrganisation(20);
     const definedFile = (name: string, limit: number, when: string) => {
-      const path = join(folder, name);
       const logic = '[{ expression: large, effect: { action: ADD, value: 3 } }]';
-      writeFileSync(
-        path,
+      return write(
+        name,
         `define: { large: size > limit, limit: ${limit} }\nrules:\n- { name: Large, logic: ${logic} }\n- { name: Other, ${when}logic: ${logic.replace('large', '"true"')} }\n`,
       );
-      return path;
     };
     const before = definedFile('defined.yaml', 10, '');
     await runJson(environment, 'rules', 'apply', before, '--organisation', tenant.login);
@@ -221,8 +203,7 @@ describe('a plan without rules in force', () => {
     for (const shown of [stdout, text]) expect(shown).not.toMatch(/▲|▼|→|change rank|before/i);
     expect(page).not.toMatch(/class="(ranks|outline)"/);
 
-    const off = join(folder, 'off.yaml');
-    writeFileSync(off, readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
+    const off = write('off.yaml', readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
     await runJson(environment, 'rules', 'apply', off, '--organisation', login);
     expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
   });
@@ -320,8 +301,7 @@ describe('--report', () => {
   test('replaces an earlier report, and any other file only with --force', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('page.yaml', ['One', 'true', '1']);
-    const path = join(folder, 'notes.html');
-    writeFileSync(path, '<p>My notes</p>');
+    const path = write('notes.html', '<p>My notes</p>');
     const refused = await plan(login, file, '--report', path);
     expect([refused.code, refused.stdout, complaintOf(refused)]).toEqual([
       1,
@@ -367,12 +347,8 @@ test.each([
 ])('with COLUMNS=%s a plan cuts expressions at column %i, and nowhere else', async (columns, edge) => {
   const { login } = await newOrganisation(3);
   const long = (letter: string) => `title != "${letter.repeat(40)}" && title != "${letter.repeat(140)}"`;
-  const path = join(folder, 'wide.yaml');
-  const logic = [long('x'), 'additions > 1'].map(expression => ({
-    expression,
-    effect: { action: 'ADD', value: '1' },
-  }));
-  writeFileSync(path, JSON.stringify({ rules: [{ name: 'Wide', logic }] }));
+  const rule = ruleWith('Wide', [long('x'), '1'], ['additions > 1', '1']);
+  const path = write('wide.yaml', JSON.stringify({ rules: [rule] }));
   const { stdout } = await runHere(
     { ...environment, COLUMNS: columns ?? '' },
     'rules',
