@@ -164,12 +164,15 @@ export function checkUsage<Result>(check: () => Result): Result {
   }
 }
 
-/** @throws UsageError if an option's text is not a number of rows */
-export function parseLimit(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text))
-    throw new UsageError(`"${text}" is not a valid limit.`, 'Give a number such as 100.');
-  return Number(text);
+/** @throws UsageError if the text is not as the pattern says, or above the maximum */
+export function parseNumber(text: string, pattern: RegExp, what: string, such: string, max = Infinity): number {
+  if (pattern.test(text) && Number.parseFloat(text) <= max) return Number.parseFloat(text);
+  throw new UsageError(`"${text}" is not a valid ${what}.`, `Give ${such}.`);
 }
+
+/** A number of rows. */
+export const parseLimit = (text: string): number =>
+  parseNumber(text, /^[1-9]\d{0,5}$/, 'limit', 'a number such as 100');
 
 /** `2026-01-31 12:00`, or `-`: in a column whose heading says UTC, or before the word. */
 export const showTime = (moment: Date | null): string =>

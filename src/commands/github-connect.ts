@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { exchangeCode, isManifestCode, type RegisteredApp, webAddress } from '../github/app-manifest.ts';
 import { createInspection } from '../github/rest.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, confirm, UsageError } from './context.ts';
+import { CommandError, type Context, confirm, parseNumber, UsageError } from './context.ts';
 import { examine } from './doctor/doctor.ts';
 import { hasProblem, showFindings } from './doctor/findings.ts';
 import { readEnvFile, valueIn, withValues, writeEnvFile } from './env-file.ts';
@@ -45,10 +45,7 @@ If the last page does not load there, copy "code" from its address, and run the 
     .answer<ConnectOptions>(options => connect(context, options));
 }
 
-function parsePort(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text);
-  throw new UsageError(`"${text}" is not a valid port.`, 'Give a number such as 8123.');
-}
+const parsePort = (text: string): number => parseNumber(text, /^\d{1,5}$/, 'port', 'a number such as 8123', 65_535);
 
 async function connect(context: Context, options: ConnectOptions): Promise<Answer> {
   const { config } = context;

@@ -4,7 +4,7 @@ import { wayDescriptions } from '../scoring/plan/way-descriptions.ts';
 import { fixedPercent, formatInteger, percent, signed, twoDecimals } from '../text/number-formats.ts';
 import { grid, labelled, plain, right } from '../text/terminal.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, UsageError } from './context.ts';
+import { type Context, parseNumber } from './context.ts';
 import { withProgress } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 
@@ -62,14 +62,8 @@ function waysText(ways: readonly AuditedWay[], audited: number, width: number): 
   return lines;
 }
 
-/** @returns percent */
-function parsePercentage(text: string): number {
-  const [, digits] = /^(\d{1,3}(?:\.\d+)?)%$/.exec(text) ?? [];
-  if (digits === undefined || Number(digits) > 100) {
-    throw new UsageError(`"${text}" is not a valid share.`, 'Give a percentage such as 5%.');
-  }
-  return Number(digits);
-}
+const parsePercentage = (text: string): number =>
+  parseNumber(text, /^\d{1,3}(\.\d+)?%$/, 'share', 'a percentage such as 5%', 100);
 
 export function auditCommand(group: PullscoreCommand, context: Context): void {
   group

@@ -79,11 +79,10 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       const expected = ifVersion === undefined ? undefined : parseVersion(ifVersion);
       const given = path === undefined ? undefined : await loadRules(context, path);
       showWarnings(context, given?.warnings ?? []);
-      const confirmEmpty = async ({ rules, reviews }: Pick<Ruleset, 'rules' | 'reviews'>, name: string) => {
+      const confirmEmpty = async ({ rules }: Pick<Ruleset, 'rules'>, name: string) => {
         if (rules.length > 0) return;
-        const [what, whose] =
-          reviews.length === 0 ? ['no rules', ''] : ['rules for reviews alone', ' of a pull request'];
-        await confirm(context, `Apply ${what} to ${name}?`, name, yes, `Every score${whose} becomes 0.`);
+        const consequence = 'Every score of a pull request becomes 0.';
+        await confirm(context, `Apply no rules for pull requests to ${name}?`, name, yes, consequence);
       };
       if (server !== undefined && given !== undefined) await confirmEmpty(given.ruleset, new URL(server).host);
       return {

@@ -6,14 +6,10 @@ import { compareRules, type DefinitionChanges, type RuleChanges } from '../scori
 import { plain, right, shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context, showTime, UsageError } from './context.ts';
+import { CommandError, type Context, parseNumber, showTime } from './context.ts';
 import { listChanges } from './plan/wording.ts';
 
-/** @throws UsageError if the text is not a number */
-export function parseVersion(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`"${text}" is not a version.`, 'Give its number.');
-  return Number(text);
-}
+export const parseVersion = (text: string): number => parseNumber(text, /^\d{1,9}$/, 'version', 'its number');
 
 /**
  * The version that an operator names.
@@ -54,7 +50,6 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
     .description('list the versions of the rules that were applied')
     .examples('rules history --organisation acme')
     .answerFor(() => async ({ database }, { id, login, rulesetVersion }) => {
-      const isWide = context.columns >= 100;
       const versions = (await listRulesets(database.executor, id)).map((ruleset, index, all) => ({
         ...ruleset,
         changes: compareRules(all[index + 1] ?? noRules, ruleset),
@@ -78,15 +73,20 @@ export function rulesetHistoryCommands(group: PullscoreCommand, context: Context
         text: table(
           [
             ...['VERSION', 'APPLIED (UTC)', shrinking('BY')],
-            ...(isWide ? [right('RULES')] : []),
-            ...[right('ADDED'), right('CHANGED'), right('REMOVED'), shrinking('DEFINITIONS')],
+            ...[
+              { ...right('RULES'), minWidth: 100 },
+              right('ADDED'),
+              right('CHANGED'),
+              right('REMOVED'),
+              shrinking('DEFINITIONS'),
+            ],
             ...ofReviews(shrinking('REVIEWS')),
           ],
           versions.map(({ version, appliedAt, appliedBy, suspendedAt, rules, changes, reviewChanges }) => [
             `${version}${version === rulesetVersion ? ' (in force)' : ''}${suspendedAt === null ? '' : ' (suspended)'}`,
             showTime(appliedAt),
             appliedBy,
-            ...(isWide ? [String(rules.length)] : []),
+            String(rules.length),
             String(changes.added.length),
             String(changes.changed.length),
             String(changes.removed.length),

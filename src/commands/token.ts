@@ -10,7 +10,7 @@ import {
 import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
-import { type Column, shellWord, shrinking, table } from '../text/terminal.ts';
+import { type Column, shrinking, table } from '../text/terminal.ts';
 import { startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, requireOrganisation, showTime, UsageError } from './context.ts';
@@ -52,6 +52,9 @@ function parseScopes(text: string): string[] {
   return knownScopes.filter(scope => scopes.includes(scope));
 }
 
+/** A narrow terminal has no room for all; other commands take the id. */
+const wide = (column: Column): Column => ({ ...column, minWidth: 140 });
+
 export function tokenCommands(program: PullscoreCommand, context: Context): void {
   const group = program.command('token').description('access tokens for the HTTP API');
   const listThem = `List them: ${context.program} token list`;
@@ -83,9 +86,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       const scopes = parseScopes(options.scopes);
       const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires);
       return async deps => {
-        const add = (login = 'LOGIN') =>
-          `Add one: ${context.program} user add --organisation ${login} --name NAME --email ${shellWord(options.user)}`;
-        const user = await requireUser(context, deps, options.user, options.organisation, add);
+        const user = await requireUser(context, deps, options.user, options.organisation);
         const token = generateAccessToken();
         const stored = await deps.database.transaction(async executor => {
           const added = await addAccessToken(executor, {
@@ -115,8 +116,6 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .answerWith<{ organisation?: string }>(({ organisation: login }) => async deps => {
       const organisation = login === undefined ? undefined : await requireOrganisation(context, deps, login);
       const listed = await listAccessTokens(deps.database.executor, organisation?.id);
-      // A narrow terminal has no room for all; other commands take the id.
-      const isWide = context.columns >= 140;
       const isPast = (moment: Date | null) => moment !== null && moment.getTime() <= Date.now();
       const tokens = listed.map(({ expiresAt, revokedAt, ...token }) => ({
         ...token,
@@ -125,18 +124,6 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
         // The grace of a rotated one ends before it expires.
         expiresAt: isPast(revokedAt) ? expiresAt : (revokedAt ?? expiresAt),
       }));
-      type Listed = (typeof tokens)[number];
-      const all: [heading: string | Column, cell: (token: Listed) => string, isNarrow: boolean][] = [
-        ['ID', ({ id }) => formatId('tok', id), true],
-        [shrinking('ORGANISATION'), ({ organisation }) => organisation, true],
-        [shrinking('USER'), ({ email }) => email, true],
-        [shrinking('NAME'), ({ name }) => name, false],
-        ['SCOPES', ({ scopes }) => scopes.join(','), false],
-        ['STATE', ({ state }) => state, true],
-        ['EXPIRES (UTC)', ({ expiresAt }) => (expiresAt === null ? 'never' : showTime(expiresAt)), true],
-        ['LAST USED (UTC, ±10 MIN)', ({ lastUsedAt }) => showTime(lastUsedAt), false],
-      ];
-      const columns = all.filter(([, , isNarrow]) => isWide || isNarrow);
       return {
         json: tokens.map(token => ({
           id: formatId('tok', token.id),
@@ -151,8 +138,14 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           last_used_at: unixSeconds(token.lastUsedAt),
         })),
         text: table(
-          columns.map(([heading]) => heading),
-          tokens.map(token => columns.map(([, cell]) => cell(token))),
+          [
+            ...['ID', shrinking('ORGANISATION'), shrinking('USER'), wide(shrinking('NAME'))],
+            ...[wide({ heading: 'SCOPES' }), 'STATE', 'EXPIRES (UTC)', wide({ heading: 'LAST USED (UTC, ±10 MIN)' })],
+          ],
+          tokens.map(({ id, organisation, email, name, scopes, state, expiresAt, lastUsedAt }) => [
+            ...[formatId('tok', id), organisation, email, name, scopes.join(','), state],
+            ...[expiresAt === null ? 'never' : showTime(expiresAt), showTime(lastUsedAt)],
+          ]),
           `There are no tokens yet. Create one: ${context.program} token create --user EMAIL --scopes read,sync`,
           { width: context.columns },
         ),

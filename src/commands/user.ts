@@ -25,7 +25,6 @@ const represent = (user: User, organisation: string) => ({
 });
 
 /**
- * @param advise what to do if there is no such user, given the organisation's login
  * @throws CommandError if no user has this e-mail address, or users of several organisations have it
  */
 export async function requireUser(
@@ -33,7 +32,6 @@ export async function requireUser(
   deps: Deps,
   email: string,
   organisationLogin: string | undefined,
-  advise: (login?: string) => string,
 ): Promise<User & { organisation: string }> {
   const organisation =
     organisationLogin === undefined ? undefined : await requireOrganisation(context, deps, organisationLogin);
@@ -42,7 +40,7 @@ export async function requireUser(
   );
   const [user] = found;
   if (user === undefined) {
-    throw new CommandError(`There is no user ${email}.`, advise(organisation?.login), 'not_found');
+    throw new CommandError(`There is no user ${email}.`, `List them: ${context.program} user list`, 'not_found');
   }
   if (found.length > 1) {
     const logins = found.map(({ organisation: login }) => login);
@@ -109,13 +107,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .option('--yes', 'do not ask on a terminal')
     .examples('user remove ada@acme.example --yes')
     .answerWith<{ organisation?: string; yes?: boolean }>(({ organisation, yes }, email) => async deps => {
-      const user = await requireUser(
-        context,
-        deps,
-        email,
-        organisation,
-        () => `List them: ${context.program} user list`,
-      );
+      const user = await requireUser(context, deps, email, organisation);
       const question = `Remove ${user.email} from ${user.organisation} with all tokens?`;
       // Scripts rely on it without --yes.
       await confirm(context, question, user.email, yes || !process.stdin.isTTY);

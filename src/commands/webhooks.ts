@@ -74,8 +74,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         listFailingCheckRuns(executor, id, maxFailing.json),
       ]);
       const services = (await listServiceReports(executor, goneSeconds)).filter(({ command }) => command === 'serve');
-      const hasService = services.length > 0;
-      const isSecretSet = (hasService ? services : [config]).every(({ variables }) =>
+      // Without a service this shell's variables are taken for its own, as doctor does.
+      const isSecretSet = (services.length > 0 ? services : [config]).every(({ variables }) =>
         setsVariable(variables, 'GITHUB_WEBHOOK_SECRET'),
       );
       return {
@@ -105,9 +105,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         text: [
           `Webhooks are ${webhooksEnabled ? 'enabled' : 'disabled'} for ${login}.`,
           !isSecretSet &&
-            (hasService
-              ? 'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.'
-              : 'GITHUB_WEBHOOK_SECRET is not set in this shell. A service without it refuses deliveries.'),
+            `GITHUB_WEBHOOK_SECRET is not set ${services.length > 0 ? 'for the service: it' : 'in this shell: a service without it'} refuses deliveries.`,
           suspension !== null && describeSuspension(suspension),
           describeComparison(organisation),
           describeLastFailure(organisation),

@@ -61,6 +61,8 @@ export interface Column {
   heading: string;
   align?: 'right';
   shrinks?: boolean;
+  /** Left out if lines are shorter. */
+  minWidth?: number;
 }
 
 /** A column of numbers. */
@@ -78,12 +80,16 @@ export function grid(
   rows: readonly (readonly string[])[],
   { width = Number.POSITIVE_INFINITY, indent = '' } = {},
 ): string[] {
-  const columns = headings.map(column => (typeof column === 'string' ? { heading: column } : column) as Column);
-  const lines = [columns.map(({ heading }) => heading), ...rows].map(row =>
-    row.map(cell => {
-      const text = plain(cell);
-      return { text, width: stringWidth(text) };
-    }),
+  const all = headings.map(column => (typeof column === 'string' ? { heading: column } : column) as Column);
+  const isShown = all.map(({ minWidth = 0 }) => width >= minWidth);
+  const columns = all.filter((_, index) => isShown[index]);
+  const lines = [all.map(({ heading }) => heading), ...rows].map(row =>
+    row
+      .filter((_, index) => isShown[index])
+      .map(cell => {
+        const text = plain(cell);
+        return { text, width: stringWidth(text) };
+      }),
   );
   const widths = columns.map((_, index) => lines.reduce((max, line) => Math.max(max, line[index]?.width ?? 0), 0));
   let length = indent.length + widths.reduce((sum, one) => sum + one, gap.length * (widths.length - 1));

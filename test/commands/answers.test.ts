@@ -405,14 +405,14 @@ test('an empty list of rules is applied only if that is confirmed', async () => 
     const { code, stderr } = await runHere(environment, 'rules', 'apply', path, ...acme, ...options);
     expect([code, stderr]).toEqual([
       2,
-      'pullscore: Apply no rules to Acme? Every score becomes 0. Add --yes to go on.\n',
+      'pullscore: Apply no rules for pull requests to Acme? Every score of a pull request becomes 0. Add --yes to go on.\n',
     ]);
   }
   expect(await runJson(environment, 'rules', 'apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
   const ofReviews = '{ name: Review, logic: [{ expression: "true", effect: { action: ADD, value: "1" } }] }';
   write('none.yaml', `rules: []\nreviews: [${ofReviews}]\n`);
   expect((await runHere(environment, 'rules', 'apply', path, ...acme)).stderr).toBe(
-    'pullscore: Apply rules for reviews alone to Acme? Every score of a pull request becomes 0. Add --yes to go on.\n',
+    'pullscore: Apply no rules for pull requests to Acme? Every score of a pull request becomes 0. Add --yes to go on.\n',
   );
 });
 

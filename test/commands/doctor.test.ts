@@ -211,9 +211,9 @@ describe('the configuration', () => {
   test.each<[Record<string, string>, string]>([
     [
       { GITHUB_WEBHOOK_SECRET: '' },
-      'warning environment: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused. → Choose',
+      'warning environment: GITHUB_WEBHOOK_SECRET is not set for this shell: webhooks are refused. → Choose',
     ],
-    [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set, and HOST is 0.0.0.0'],
+    [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set for this shell, but HOST is'],
     [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
     [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'warning environment: GITHUB_API_URL is not https'],
     [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
@@ -708,13 +708,13 @@ describe('the background work', () => {
     await requests(failing);
     const retry = 'After fixing the cause: pullscore webhooks retry --organisation acme';
     expect(await complaints()).toEqual([
-      `warning requests: 1 pull request could not be synced and is tried again, such as PR_2: Something went wrong. → ${retry}`,
+      `warning requests: 1 pull request is tried again after a failure, such as PR_2: Something went wrong. → ${retry}`,
     ]);
     await service.database.executor.execute(sql`delete from sync_requests`);
     await requests(`${failing}, ${parked}`);
     expect(await complaints()).toEqual([
-      `problem requests: 1 pull request kept failing and is parked, such as PR_3: Nothing helps. → ${retry}`,
-      `warning requests: 1 pull request could not be synced and is tried again. → ${retry}`,
+      `problem requests: 1 pull request is parked after failures, such as PR_3: Nothing helps. → ${retry}`,
+      `warning requests: 1 pull request is tried again after a failure. → ${retry}`,
     ]);
   });
 
@@ -834,7 +834,7 @@ describe('the background work', () => {
     await expect
       .poll(() => complaints({ WORKER: 'false' }))
       .toEqual([
-        'warning workers: No process keeps pull requests and scores up to date, and WORKER is false here. → Start one beside the service: pullscore worker',
+        'warning workers: No process keeps pull requests and scores up to date. → Start pullscore serve, or worker if WORKER is false.',
         expect.stringMatching(
           /^problem requests: 1 pull request waits to be synced, the first for 60 min\. → Nothing is syncing\. Start pullscore serve/,
         ),

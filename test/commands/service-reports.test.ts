@@ -139,7 +139,7 @@ describe('doctor', () => {
   test('speaks of this shell before any service has started', async () => {
     expect((await findings(shell)).slice(0, 2)).toEqual([
       'ok: Set in this shell: DATABASE_URL, PULLSCORE_HOME and GITHUB_API_URL.',
-      'warning: GITHUB_WEBHOOK_SECRET is not set: webhooks are refused.',
+      'warning: GITHUB_WEBHOOK_SECRET is not set for this shell: webhooks are refused.',
     ]);
   });
 });
@@ -188,7 +188,7 @@ describe('webhooks status', () => {
   });
 
   test('speaks of this shell before any service has started', async () => {
-    expect((await status(shell)).stdout).toContain('GITHUB_WEBHOOK_SECRET is not set in this shell.');
+    expect((await status(shell)).stdout).toContain('GITHUB_WEBHOOK_SECRET is not set in this shell');
     expect((await status(elsewhere)).stdout).not.toContain('GITHUB_WEBHOOK_SECRET');
   });
 });

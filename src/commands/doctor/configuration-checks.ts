@@ -78,7 +78,7 @@ export const processes = defineCheck('configuration', 'environment', remedy, {
     const groups = groupByVariables(reports);
     const services = groups.filter(({ command }) => command === 'serve');
     // If no service runs, this shell's variables are taken for its own.
-    const shell = { name: undefined, variables: config.variables };
+    const shell = { name: 'this shell', variables: config.variables };
     return [
       ...groups.map(({ name, variables, startedAt }) =>
         ok(`${describeVariables(`for ${name}`, variables)} (reported ${showTime(startedAt)} UTC).`),
@@ -105,24 +105,22 @@ export const processes = defineCheck('configuration', 'environment', remedy, {
   },
 });
 
-/** @param process `name`: undefined for this shell */
 function checkVariables(
-  { name, variables }: { name: string | undefined; variables: readonly string[] },
+  { name, variables }: { name: string; variables: readonly string[] },
   config: Config,
 ): (Verdict | false)[] {
-  const where = name === undefined ? 'is not set' : `is not set for ${name}`;
   return [
     !setsVariable(variables, 'GITHUB_WEBHOOK_SECRET') &&
       warning(
-        `GITHUB_WEBHOOK_SECRET ${where}: webhooks are refused.`,
-        `Choose a secret, and set it ${name === undefined ? 'here' : 'for the service'} and on GitHub.`,
+        `GITHUB_WEBHOOK_SECRET is not set for ${name}: webhooks are refused.`,
+        'Choose a secret, and set it for the service and on GitHub.',
       ),
     // A report does not say what HOST is; if doctor runs in the service's container, HOST is the same here.
     variables.includes('HOST') &&
       !isLoopback(config.host) &&
       !variables.includes('PUBLIC_URL') &&
       warning(
-        `PUBLIC_URL ${where}, ${name === undefined ? `and HOST is ${config.host}` : 'but HOST is'}: links contain the address of each request.`,
+        `PUBLIC_URL is not set for ${name}, but HOST is: links contain the address of each request.`,
         'Set PUBLIC_URL to the address that clients and GitHub use, such as https://pullscore.example.com.',
       ),
   ];

@@ -5,7 +5,7 @@ import { addressOf, connectToServer, requireUsable } from '../../database/connec
 import { inspectSchema, migrationLock } from '../../database/migrations.ts';
 import { oneRow } from '../../database/statement.ts';
 import { counted } from '../../text/number-formats.ts';
-import { defineCheck, logs, ok, problem, type Scope, warning } from './findings.ts';
+import { defineCheck, logs, ok, problem, type Scope, startWork, warning } from './findings.ts';
 import { countWorkers } from './inspection.ts';
 
 interface Measurements {
@@ -101,15 +101,8 @@ export const server = defineCheck('database', 'server', serverRemedy, {
 
 export const workers = defineCheck('background', 'workers', logs, {
   ask: ({ executor }: Scope & { executor: Executor }) => countWorkers(executor),
-  judge(workers, { program, config }) {
-    const task = 'pull requests and scores up to date';
-    if (workers > 0)
-      return ok(`Background work is done by ${counted(workers, 'process', 'processes')} on this database.`);
-    return config.worker
-      ? warning(`No process keeps ${task}.`, `Start the service: ${program} serve`)
-      : warning(
-          `No process keeps ${task}, and WORKER is false here.`,
-          `Start one beside the service: ${program} worker`,
-        );
-  },
+  judge: (workers, { program }) =>
+    workers > 0
+      ? ok(`Background work is done by ${counted(workers, 'process', 'processes')} on this database.`)
+      : warning('No process keeps pull requests and scores up to date.', startWork(program)),
 });

@@ -69,6 +69,8 @@ export interface StoredScope extends OrganisationScope {
 
 export const logs = 'See the logs of the service and of the database.';
 
+export const startWork = (program: string) => `Start ${program} serve, or worker if WORKER is false.`;
+
 /** A command for the organisation that is checked. */
 export const command = ({ program, organisation }: OrganisationScope, text: string) =>
   `${program} ${text} --organisation ${organisation.login}`;

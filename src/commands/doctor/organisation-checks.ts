@@ -30,6 +30,7 @@ import {
   type Scope,
   type StoredScope,
   skipped,
+  startWork,
   type Verdict,
   warning,
 } from './findings.ts';
@@ -220,22 +221,33 @@ export const requests = defineCheck('background', 'requests', logs, {
       if (total === 0) return ok('No pull request waits to be synced.');
       return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
     }
-    const describe = (count: number, verb: string) =>
-      `${counted(count, 'pull request')} ${verb} ${count === 1 ? 'is' : 'are'}`;
     const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
-    const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
-    const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
-    const retried = describe(failed - parked, 'could not be synced and');
     return [
-      parked > 0 && problem(`${describe(parked, 'kept failing and')} parked${reason}`, retry),
-      failed > parked && warning(`${retried} tried again${parked > 0 ? '.' : reason}`, retry),
+      ...checkFailing('pull request', { failing: failed - parked, parked, example }, scope),
       isLate &&
         (scope.workers > 0
           ? warning(late, "See the log of the service. If it can't keep up, start more processes.")
-          : problem(late, `Nothing is syncing. Start ${scope.program} serve, or worker if WORKER=false.`)),
+          : problem(late, `Nothing is syncing. ${startWork(scope.program)}`)),
     ];
   },
 });
+
+interface Failing {
+  failing: number;
+  parked: number;
+  example: { name: string | null; nodeId?: string; reason: string } | undefined;
+}
+
+/** @param what one of them */
+function checkFailing(what: string, { failing, parked, example }: Failing, scope: OrganisationScope) {
+  const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
+  const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
+  const are = (count: number) => counted(count, `${what} is`, `${what}s are`);
+  return [
+    parked > 0 && problem(`${are(parked)} parked after failures${reason}`, retry),
+    failing > 0 && warning(`${are(failing)} tried again after a failure${parked > 0 ? '.' : reason}`, retry),
+  ];
+}
 
 export const checkRuns = defineCheck('background', 'checks', logs, {
   ask: async ({ database, organisation }: StoredScope) => {
@@ -244,7 +256,7 @@ export const checkRuns = defineCheck('background', 'checks', logs, {
     return { example, ...(await countCheckRuns(database.executor, organisation.id)) };
   },
   judge(facts, scope) {
-    const { waiting, failing, parked, example } = facts;
+    const { waiting, failing, parked } = facts;
     if (scope.config.github.app === undefined) {
       return warning(
         'Scores are to be shown on GitHub. Only a GitHub App can do that, and this shell has none.',
@@ -256,13 +268,7 @@ export const checkRuns = defineCheck('background', 'checks', logs, {
         `Scores are shown on GitHub; ${counted(waiting, 'check run waits', 'check runs wait')} to be published.`,
       );
     }
-    const reason = example === undefined ? '.' : `, such as that of ${example.name}: ${example.reason}`;
-    const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
-    return [
-      parked > 0 && problem(`${counted(parked, 'score is', 'scores are')} not shown on GitHub${reason}`, retry),
-      failing > 0 &&
-        warning(`${counted(failing, 'score')} could not be shown on GitHub yet${parked > 0 ? '.' : reason}`, retry),
-    ];
+    return checkFailing('check run', facts, scope);
   },
 });
 
@@ -312,7 +318,7 @@ export const comparison = defineCheck('background', 'comparison', logs, {
             `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
             workers > 0
               ? 'See the log of the service for the reason.'
-              : `No process is comparing. Start ${program} serve, or worker.`,
+              : `No process is comparing. ${startWork(program)}`,
           ),
       failed,
       (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&

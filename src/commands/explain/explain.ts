@@ -28,12 +28,9 @@ async function showStanding(context: Context, document: ExplanationDocument, exe
     return `Score ${score}: no rules have been applied yet. Apply some: ${context.program} rules apply FILE --organisation ${organisation}`;
   }
   const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
-  const gives = `version ${inForce}, in force, gives`;
-  const standing = !document.outdated
-    ? `Score ${score} ${under}, which is in force.`
-    : scoreInForce === document.score
-      ? `Score ${score} ${under}; ${gives} the same.`
-      : `Score ${score} ${under}. It is out of date: ${gives} ${formatInteger(scoreInForce)}. ${await describeRescoring(context, executor, organisation)}`;
+  const standing = document.outdated
+    ? `Score ${score} ${under}. Version ${inForce}, in force, gives ${formatInteger(scoreInForce)}. ${await describeRescoring(context, executor, organisation)}`
+    : `Score ${score} ${under}, which is in force.`;
   if (explained === document.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
   return `${standing}\nThis release calculates ${formatInteger(explained)}, as shown below. The next sync of the pull request updates the stored score.`;
@@ -49,8 +46,7 @@ function causeOf({ cause, from, ruleset_version: version }: Change): string {
 
 function describeEarlier(earlier: readonly Change[]): string {
   const count = earlier.reduce((sum, { changes }) => sum + changes, 0);
-  const isFolded = count > earlier.length;
-  return `… and ${counted(count, 'earlier change')}; --json shows ${isFolded ? 'them by month' : 'all'}`;
+  return `… and ${counted(count, 'earlier change')}; --json shows them, the oldest by month`;
 }
 
 const timeOf = (unixSeconds: number | null) => showTime(unixSeconds === null ? null : new Date(unixSeconds * 1000));

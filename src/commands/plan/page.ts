@@ -85,8 +85,8 @@ const scrolled = (label: string, content: Html) =>
   html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 
 function table({ columns, rows }: PlanTable): Html {
-  const classes = columns.map(({ align, only }) =>
-    [align === 'right' && 'n', only === 'wide' && 'wide', only === 'page' && 'bar'].filter(Boolean).join(' '),
+  const classes = columns.map(({ align, minWidth, isBar }) =>
+    [align === 'right' && 'n', minWidth && 'wide', isBar && 'bar'].filter(Boolean).join(' '),
   );
   const heads = columns.map(({ heading }, index) => {
     const text = heading === '' ? html`<span class="unseen">Bar</span>` : heading[0] + heading.slice(1).toLowerCase();

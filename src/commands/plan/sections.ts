@@ -23,8 +23,8 @@ export interface PlanColumn extends Column {
   isHead?: boolean;
   /** Whether its numbers say what is more and what is less: the page colours them. */
   isChange?: boolean;
-  /** Left out in text, or where there is little room. */
-  only?: 'page' | 'wide';
+  /** Whether it holds bars, which only the page shows. */
+  isBar?: boolean;
 }
 
 /** `html`: what the page shows if it is not the text. */
@@ -74,8 +74,8 @@ export function tableOf<Row>(rows: readonly Row[], columns: readonly ColumnOf<Ro
 
 const head = (column: Column): PlanColumn => ({ ...column, isHead: true });
 const change = (column: Column): PlanColumn => ({ ...column, isChange: true });
-const wide = (column: Column): PlanColumn => ({ ...column, only: 'wide' });
-const barColumn = <Row>(bar: (row: Row) => Html): ColumnOf<Row> => [{ heading: '', only: 'page' }, () => '', bar];
+const wide = (column: Column): PlanColumn => ({ ...column, minWidth: 80 });
+const barColumn = <Row>(bar: (row: Row) => Html): ColumnOf<Row> => [{ heading: '', isBar: true }, () => '', bar];
 
 const more = (count: number) => (count > 0 ? `… and ${formatInteger(count)} more.` : '');
 

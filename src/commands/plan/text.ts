@@ -10,11 +10,7 @@ import { bucketLabel, comparedWith } from './wording.ts';
 
 const limits = { members: 12, movers: 5, showsAllEntries: false };
 
-/** Narrower terminals have no room for some columns. */
-const wideColumns = 80;
-
 interface Layout {
-  width: number;
   /** Lines with labels, and what is said of them. */
   labels(summary: Part['summary']): string[];
   /** Lines with rows under headings. Makes the cells safe to print. */
@@ -26,19 +22,12 @@ interface Layout {
 type TextSection = Pick<Section, 'columns' | 'rows' | 'note'>;
 type TextPart = Pick<Part, 'summary' | 'scores'> & { sections: readonly TextSection[] };
 
-function write(parts: readonly TextPart[], { width, labels, table, indent }: Layout): string[] {
+function write(parts: readonly TextPart[], { labels, table, indent }: Layout): string[] {
   const linesOf = ({ columns, rows }: PlanTable): string[] => {
-    const isShown = columns.map(({ only }) => only === undefined || (only === 'wide' && width >= wideColumns));
-    const cells = rows.map(row => row.filter((_, index) => isShown[index]).map(({ text }) => text));
-    return rows.length === 0
-      ? []
-      : [
-          ...table(
-            columns.filter((_, index) => isShown[index]),
-            cells,
-          ),
-          '',
-        ];
+    if (rows.length === 0) return [];
+    const cells = rows.map(row => row.filter((_, index) => !columns[index]?.isBar).map(({ text }) => text));
+    const shown = columns.filter(({ isBar }) => !isBar);
+    return [...table(shown, cells), ''];
   };
   return parts.flatMap(({ summary, scores, sections }) => [
     ...labels(summary),
@@ -57,7 +46,6 @@ const lastLine = (plan: PlanDocument, apply: string) =>
 
 export function planMarkdown(plan: PlanDocument, apply: string): string {
   const lines = write(partsOf(plan, limits), {
-    width: Number.POSITIVE_INFINITY,
     labels: summary => summary.map(([label, text]) => (label === '' ? `- ${text}` : `- **${label}:** ${text}`)),
     table: markdownTable,
     indent: '',
@@ -81,7 +69,6 @@ export function planText(plan: PlanDocument, width: number, apply: string): stri
     };
   });
   const lines = write(parts, {
-    width,
     labels: summary =>
       summary.flatMap(([label, text]) =>
         labelled(`${indent}${label.padEnd(15)}`, text, Math.min(width, maxProseWidth)),
