@@ -1,16 +1,13 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { comparison } from '../../src/commands/doctor/background-checks.ts';
 import { processes as checkedProcesses } from '../../src/commands/doctor/configuration-checks.ts';
 import { server as checkedServer } from '../../src/commands/doctor/database-checks.ts';
-import { createReport, type StoredScope, type Verdicts } from '../../src/commands/doctor/findings.ts';
+import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
 import type { CurrentScope } from '../../src/commands/doctor/github-checks.ts';
 import * as remote from '../../src/commands/doctor/github-checks.ts';
-import {
-  organisations as checkedOrganisations,
-  comparison,
-  rules,
-  scores,
-} from '../../src/commands/doctor/organisation-checks.ts';
+import { organisations as checkedOrganisations, rules, scores } from '../../src/commands/doctor/organisation-checks.ts';
+import type { StoredScope } from '../../src/commands/doctor/scope.ts';
 import { hook as checkedHook, readHook } from '../../src/commands/doctor/webhook-checks.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';

@@ -11,7 +11,8 @@ import {
 import { counted } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { goneSeconds } from '../report-process.ts';
-import { defineCheck, describeVariables, list, ok, type Scope, type Verdict, warning } from './findings.ts';
+import { defineCheck, list, ok, type Verdict, warning } from './findings.ts';
+import { describeVariables, type Scope } from './scope.ts';
 
 const remedy = 'Fix it in the environment of the service: with docker compose, in .env.';
 

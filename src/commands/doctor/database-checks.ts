@@ -1,12 +1,11 @@
 /** Checks of the database server, and of the processes that work on it. */
 import { describeHolder, findHolder } from '../../database/advisory-lock.ts';
-import type { Executor } from '../../database/client.ts';
 import { addressOf, connectToServer, requireUsable } from '../../database/connection.ts';
 import { inspectSchema, migrationLock } from '../../database/migrations.ts';
 import { oneRow } from '../../database/statement.ts';
 import { counted } from '../../text/number-formats.ts';
-import { defineCheck, logs, ok, problem, type Scope, startWork, warning } from './findings.ts';
-import { countWorkers } from './inspection.ts';
+import { defineCheck, ok, problem, warning } from './findings.ts';
+import type { Scope } from './scope.ts';
 
 interface Measurements {
   user: string;
@@ -97,12 +96,4 @@ export const server = defineCheck('database', 'server', serverRemedy, {
         ),
     ];
   },
-});
-
-export const workers = defineCheck('background', 'workers', logs, {
-  ask: ({ executor }: Scope & { executor: Executor }) => countWorkers(executor),
-  judge: (workers, { program }) =>
-    workers > 0
-      ? ok(`Background work is done by ${counted(workers, 'process', 'processes')} on this database.`)
-      : warning('No process keeps pull requests and scores up to date.', startWork(program)),
 });

@@ -11,20 +11,14 @@ import { keepToLimits } from '../../sync/share-github-points.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import type { Context } from '../context.ts';
+import * as background from './background-checks.ts';
 import * as settings from './configuration-checks.ts';
 import * as databases from './database-checks.ts';
-import {
-  createReport,
-  type Finding,
-  hasProblem,
-  type OrganisationScope,
-  type Report,
-  type Scope,
-  showFindings,
-} from './findings.ts';
+import { createReport, type Finding, hasProblem, type Report, showFindings } from './findings.ts';
 import * as remote from './github-checks.ts';
 import { inspectOrganisation } from './inspection.ts';
 import * as stored from './organisation-checks.ts';
+import type { OrganisationScope, Scope } from './scope.ts';
 import { hook } from './webhook-checks.ts';
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {
@@ -93,7 +87,7 @@ async function checkDatabase(
   login: string | undefined,
 ): Promise<readonly Organisation[]> {
   const chosen = await report.check(stored.organisations, { ...scope, login, database });
-  scope.workers = (await report.check(databases.workers, { ...scope, executor: database.executor })) ?? 0;
+  scope.workers = (await report.check(background.workers, { ...scope, executor: database.executor })) ?? 0;
   const organisations = chosen?.organisations.filter(({ removedAt }) => removedAt === null) ?? [];
   for (const organisation of organisations) {
     const inspecting = inspectOrganisation(database.executor, organisation.id);
@@ -104,9 +98,9 @@ async function checkDatabase(
       report.check(stored.people, own),
       report.check(stored.scores, own),
       report.check(stored.deliveries, own),
-      report.check(stored.requests, own),
-      areChecksEnabled(organisation) && report.check(stored.checkRuns, own),
-      report.check(stored.comparison, own),
+      report.check(background.requests, own),
+      areChecksEnabled(organisation) && report.check(background.checkRuns, own),
+      report.check(background.comparison, own),
     ]);
   }
   return organisations;

@@ -1,13 +1,10 @@
-/** The findings of `doctor`: what checks are given, and how findings are collected, made safe to print, and printed. */
+/** The findings of `doctor`: how they are collected, made safe to print, and printed. */
 import { DrizzleQueryError } from 'drizzle-orm';
-import { type Config, ConfigError } from '../../config.ts';
-import type { Database } from '../../database/client.ts';
+import { ConfigError } from '../../config.ts';
 import { driverError, isDatabaseUnavailable } from '../../database/failures.ts';
-import type { Organisation } from '../../database/organisations.ts';
 import { ServiceError } from '../../errors.ts';
 import { counted } from '../../text/number-formats.ts';
 import { brief, labelled } from '../../text/terminal.ts';
-import type { OrganisationInspection } from './inspection.ts';
 
 export const areas = {
   configuration: 'Configuration',
@@ -46,40 +43,6 @@ export const skipped = (message: string, action: string | null = null): Verdict 
   message,
   action,
 });
-
-/** What every check can use. */
-export interface Scope {
-  program: string;
-  config: Config;
-  /** How many processes on this database do the background work; 0 if it can't be used. */
-  workers: number;
-  organisation?: Organisation;
-}
-
-export interface OrganisationScope extends Scope {
-  organisation: Organisation;
-}
-
-/** An organisation as the database has it. */
-export interface StoredScope extends OrganisationScope {
-  database: Database;
-  /** All checks of an organisation share it. */
-  inspecting: Promise<OrganisationInspection>;
-}
-
-export const logs = 'See the logs of the service and of the database.';
-
-export const startWork = (program: string) => `Start ${program} serve, or worker if WORKER is false.`;
-
-/** A command for the organisation that is checked. */
-export const command = ({ program, organisation }: OrganisationScope, text: string) =>
-  `${program} ${text} --organisation ${organisation.login}`;
-
-/** The credentials, as messages name them. */
-export const nameOf = ({ github }: Config) => (github.app !== undefined ? 'the App' : github.tokenName);
-
-export const describeVariables = (where: string, variables: readonly string[]): string =>
-  variables.length === 0 ? `No variables are set ${where}, so the defaults apply` : `Set ${where}: ${list(variables)}`;
 
 /** What to do if asking fails and the error suggests nothing. */
 type Remedy<Scope> = string | ((scope: Scope) => string);

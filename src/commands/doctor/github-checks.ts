@@ -8,20 +8,9 @@ import type { CredentialFacts, GithubInspection } from '../../github/rest.ts';
 import { separateIgnored } from '../../sync/ignore-repositories.ts';
 import { credentialOf } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
-import {
-  command,
-  defineCheck,
-  list,
-  logs,
-  nameOf,
-  type OrganisationScope,
-  ok,
-  problem,
-  type Scope,
-  type Verdict,
-  warning,
-} from './findings.ts';
+import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
 import { findUnconfirmedRepositories, type UnconfirmedRepository } from './inspection.ts';
+import { command, logs, nameOf, type OrganisationScope, type Scope } from './scope.ts';
 
 const app = 'See the settings of the App on GitHub.';
 

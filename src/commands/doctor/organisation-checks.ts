@@ -1,11 +1,9 @@
-/** Checks of what is stored of organisations, and of the work on it. */
+/** Checks of what is stored of organisations. */
 
 import { webhookUrl } from '../../config.ts';
-import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
-import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
-import { findOrganisation, listOrganisations, type Organisation } from '../../database/organisations.ts';
+import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
 import { countPullRequests } from '../../database/pull-requests.ts';
 import { listIgnoredRepositories } from '../../database/repositories.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
@@ -13,27 +11,12 @@ import { getRuleset } from '../../database/rules.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
-import { maxRefetchesPerHour } from '../../sync/compare.ts';
 import { reasonOfGlob } from '../../sync/ignore-repositories.ts';
-import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { describeIgnored } from '../organisation-settings.ts';
-import {
-  command,
-  defineCheck,
-  list,
-  logs,
-  type OrganisationScope,
-  ok,
-  problem,
-  type Scope,
-  type StoredScope,
-  skipped,
-  startWork,
-  type Verdict,
-  warning,
-} from './findings.ts';
+import { defineCheck, list, ok, problem, skipped, warning } from './findings.ts';
+import { command, logs, type Scope, type StoredScope } from './scope.ts';
 
 export const organisations = defineCheck('organisations', 'organisations', logs, {
   ask: async ({ login, database }: Scope & { login: string | undefined; database: Database }) => {
@@ -199,132 +182,6 @@ export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
         warning(
           `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
           'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. Then redeliver the webhook on GitHub, or import the repository. If the pull request was deleted, there is nothing to do.',
-        ),
-    ];
-  },
-});
-
-/** Due work that has not started after this is late. */
-const lateSeconds = 120;
-
-export const requests = defineCheck('background', 'requests', logs, {
-  ask: async ({ database, organisation }: StoredScope) => {
-    // A parked one if there is one.
-    const [example] = await listFailingRequests(database.executor, organisation.id, 1);
-    return { example, ...(await countSyncRequests(database.executor, organisation.id)) };
-  },
-  judge(facts, scope) {
-    const { total, behind, failed, parked, example } = facts;
-    const wait = `${counted(total, 'pull request waits', 'pull requests wait')} to be synced`;
-    const isLate = facts.overdueSeconds > lateSeconds;
-    if (failed === 0 && !isLate) {
-      if (total === 0) return ok('No pull request waits to be synced.');
-      return ok(behind === 0 ? `${wait}.` : `${wait}, ${behind} of them until GitHub shows what a webhook announced.`);
-    }
-    const late = `${wait}, the first for ${duration(facts.overdueSeconds)}.`;
-    return [
-      ...checkFailing('pull request', { failing: failed - parked, parked, example }, scope),
-      isLate &&
-        (scope.workers > 0
-          ? warning(late, "See the log of the service. If it can't keep up, start more processes.")
-          : problem(late, `Nothing is syncing. ${startWork(scope.program)}`)),
-    ];
-  },
-});
-
-interface Failing {
-  failing: number;
-  parked: number;
-  example: { name: string | null; nodeId?: string; reason: string } | undefined;
-}
-
-/** @param what one of them */
-function checkFailing(what: string, { failing, parked, example }: Failing, scope: OrganisationScope) {
-  const reason = example === undefined ? '.' : `, such as ${example.name ?? example.nodeId}: ${example.reason}`;
-  const retry = `After fixing the cause: ${command(scope, 'webhooks retry')}`;
-  const are = (count: number) => counted(count, `${what} is`, `${what}s are`);
-  return [
-    parked > 0 && problem(`${are(parked)} parked after failures${reason}`, retry),
-    failing > 0 && warning(`${are(failing)} tried again after a failure${parked > 0 ? '.' : reason}`, retry),
-  ];
-}
-
-export const checkRuns = defineCheck('background', 'checks', logs, {
-  ask: async ({ database, organisation }: StoredScope) => {
-    // A parked one if there is one.
-    const [example] = await listFailingCheckRuns(database.executor, organisation.id, 1);
-    return { example, ...(await countCheckRuns(database.executor, organisation.id)) };
-  },
-  judge(facts, scope) {
-    const { waiting, failing, parked } = facts;
-    if (scope.config.github.app === undefined) {
-      return warning(
-        'Scores are to be shown on GitHub. Only a GitHub App can do that, and this shell has none.',
-        `Set up an App: ${command(scope, 'github connect')}. Or turn it off: ${command(scope, 'checks disable')}`,
-      );
-    }
-    if (failing + parked === 0) {
-      return ok(
-        `Scores are shown on GitHub; ${counted(waiting, 'check run waits', 'check runs wait')} to be published.`,
-      );
-    }
-    return checkFailing('check run', facts, scope);
-  },
-});
-
-/** How comparisons with GitHub went. */
-export const describeComparison = ({ comparedAt }: Organisation): string =>
-  comparedAt === null ? 'Not compared with GitHub yet.' : `Last compared with GitHub: ${showTime(comparedAt)} UTC.`;
-
-/** The last failure, of all or part of a comparison; `isOver`: a later comparison had none. */
-export function lastFailure({ comparedAt, comparisonFailedAt, comparisonFailure }: Organisation) {
-  if (comparisonFailedAt === null) return undefined;
-  return {
-    isOver: comparedAt !== null && comparisonFailedAt < comparedAt,
-    text: `The comparison with GitHub failed, ${showTime(comparisonFailedAt)} UTC: ${comparisonFailure}`,
-  };
-}
-
-function checkFailure({ config, organisation }: OrganisationScope): Verdict | false {
-  const failure = lastFailure(organisation);
-  if (failure === undefined || failure.isOver) return false;
-  const age = (Date.now() - (organisation.comparedAt?.getTime() ?? 0)) / 1000;
-  // If no comparison succeeds for an hour, or for two intervals, GitHub has more than a short failure.
-  const verdict = age > Math.max(3_600, 2 * config.comparisonInterval) ? problem : warning;
-  return verdict(failure.text, 'The service tries again by itself. Fix the cause in its environment.');
-}
-
-export const comparison = defineCheck('background', 'comparison', logs, {
-  ask: async (scope: StoredScope) => ({
-    ...(await scope.inspecting),
-    // Organisations that use the same points.
-    sharers: await countOrganisationsOnCredential(scope),
-  }),
-  judge({ untilComparison, pullRequests, sinceOldestFetch, sharers }, scope) {
-    const { config, organisation, program, workers } = scope;
-    if (!organisation.webhooksEnabled) return skipped('Repositories are not compared: webhooks are disabled.');
-    const failed = checkFailure(scope);
-    if (config.comparisonInterval === 0) {
-      return [skipped('Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.'), failed];
-    }
-    // The time in which the sweep has fetched all of them again: docs/rules.md promises it.
-    const promisedSeconds = Math.max(86_400, (pullRequests * sharers * 3_600) / maxRefetchesPerHour);
-    const next =
-      untilComparison > 0 ? `next compared with GitHub in ${duration(untilComparison)}` : 'about to be compared';
-    return [
-      untilComparison > -lateSeconds
-        ? ok(`Repositories are ${next}. ${describeComparison(organisation)}`)
-        : warning(
-            `The comparison with GitHub has been overdue for ${duration(-untilComparison)}.`,
-            workers > 0
-              ? 'See the log of the service for the reason.'
-              : `No process is comparing. ${startWork(program)}`,
-          ),
-      failed,
-      (sinceOldestFetch ?? 0) >= 2 * promisedSeconds &&
-        warning(
-          `Some pull requests were last fetched ${duration(sinceOldestFetch ?? 0)} ago: changes without a webhook are not known yet.`,
-          'Comparisons catch up while they run and GitHub has points left. See the log of the service.',
         ),
     ];
   },

@@ -5,8 +5,9 @@ import { webAddress } from '../../github/app-manifest.ts';
 import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
 import { counted, duration } from '../../text/number-formats.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
-import { defineCheck, list, nameOf, ok, problem, type Scope, skipped, type Verdict, warning } from './findings.ts';
+import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
 import type { Call, CurrentScope } from './github-checks.ts';
+import { nameOf, type Scope } from './scope.ts';
 
 /** @param organisation with its current login */
 export async function readHook(
