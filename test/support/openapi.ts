@@ -51,7 +51,7 @@ const escapePointer = (part: string) => encodeURIComponent(part.replaceAll('~', 
  */
 export async function createReplyCheck(app: App) {
   const [first, second] = await Promise.all(
-    ['/openapi.json', '/2026-12/openapi.json'].map(async address => createCheck(await readDocument(app, address))),
+    ['/openapi.json', '/2026-12/openapi.json'].map(async address => checkOf((await app.inject(address)).body)),
   );
   return (reply: CheckedReply, method: string, url: string): void =>
     (/^(http:\/\/[^/]+)?\/2026-12([/?#]|$)/.test(url) ? second : first)?.(reply, method, url);
@@ -77,6 +77,15 @@ const typeOf = ({ headers }: CheckedReply): string => String(headers['content-ty
 /** A rules file is a text; everything else is JSON. */
 export const bodyOf = (reply: CheckedReply) =>
   typeOf(reply) === 'application/yaml' ? reply.body : JSON.parse(reply.body);
+
+/** By the text of the document. To compile its schemas takes as long as to start a service. */
+const checks = new Map<string, ReturnType<typeof createCheck>>();
+
+function checkOf(text: string) {
+  const check = checks.get(text) ?? createCheck(JSON.parse(text));
+  checks.set(text, check);
+  return check;
+}
 
 function createCheck(document: OpenApiDocument) {
   const mistakesIn = createSchemaCheck(document);
