@@ -126,5 +126,5 @@ test('hundreds of pull requests as large as GitHub has them are planned', async 
     where organisation_id = ${organisationId}`);
   const ruleset = { definitions: [], rules: [rule('1', 'contains(body, "x")')], reviews: [] };
   const planned = await processesOfRules().run('plan', { organisationId, ruleset, withAudit: false });
-  expect(planned.result.pullRequests).toBe(450);
+  expect(planned.result.pull_requests.total).toBe(450);
 });

@@ -4,7 +4,6 @@ import { formatNumber, formatShare, formatTime } from '../format.ts';
 import { Loaded, Outdated, Title } from '../loaded.tsx';
 import type { Route } from '../route.ts';
 import { name, short, Table } from '../table.tsx';
-import { sumByRule } from './standings.tsx';
 
 export function RulesView({ route }: { route: Route }) {
   const rules = useData('/2026-12/rules', {});
@@ -52,21 +51,20 @@ type Rule = Pick<Schemas['Rule'], 'name' | 'description' | 'is_enabled' | 'logic
 
 /** Those first that moved most points. */
 function RuleList({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
-  const points = sumByRule(totals.standings);
-  const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
-  const rated = rules.map(rule => ({ ...rule, score: points.get(rule.name) ?? 0 }));
+  const given = new Map(totals.rules?.map(rule => [rule.name, rule]));
+  const rated = rules.map(rule => ({ ...rule, score: 0, share: 0, ...given.get(rule.name) }));
   return (
     <>
       <Outdated count={totals.outdated} />
       {rated
         .sort((one, two) => Math.abs(two.score) - Math.abs(one.score))
-        .map(({ name, description, is_enabled: isEnabled, logic, created_at: since, score }) => (
+        .map(({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => (
           <section key={name} aria-label={name}>
             <h2>{name}</h2>
             {description !== '' && <p>{description}</p>}
             <p>
-              <strong>{formatNumber(score)}</strong> points in the period, {formatShare(all === 0 ? 0 : score / all)} of
-              all that rules gave and took. {since === undefined ? 'For reviews.' : `Since ${formatTime(since)}.`}
+              <strong>{formatNumber(score)}</strong> points in the period, {formatShare(share)} of all that rules gave
+              and took. {since === undefined ? 'For reviews.' : `Since ${formatTime(since)}.`}
               {!isEnabled && ' It is disabled and adds nothing.'}
             </p>
             <ul>

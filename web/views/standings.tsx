@@ -69,7 +69,7 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
             <Bars
               label={`Points by rule of the first ${leaders.length} ${data.of}`}
               labels={leaders.map(({ name }) => name)}
-              series={seriesOf(leaders)}
+              series={seriesOf(leaders, data.rules)}
               links={leaders.map(linkTo)}
             />
           }
@@ -106,17 +106,10 @@ const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
   </ul>
 );
 
-/** What each rule gave in all rows, those that move most points first. */
-export function sumByRule(rows: Row[]): Map<string, number> {
-  const sums = new Map<string, number>();
-  for (const { name, score } of rows.flatMap(({ rules = [] }) => rules)) sums.set(name, (sums.get(name) ?? 0) + score);
-  return new Map([...sums].sort(([, one], [, two]) => Math.abs(two) - Math.abs(one)));
-}
-
 /** The rules that move most points, and the others together. */
-function seriesOf(rows: Row[]): Series[] {
-  if (rows[0]?.rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
-  const names = [...sumByRule(rows).keys()];
+function seriesOf(rows: Row[], rules: Standings['rules']): Series[] {
+  if (rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
+  const names = rules.map(({ name }) => name);
   const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
   const seriesOfRules = (name: string, rules: string[]): Series => ({
     name,
