@@ -63,7 +63,7 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
             }),
           new CommandError(`Interrupted. What was imported is kept; run the same command again ${next}.`),
         );
-        return describeResult(result, isContinuable(scope));
+        return describeResult(result);
       };
     });
 }
@@ -88,11 +88,9 @@ function describeIgnored(ignored: ImportResult['ignored']): string[] {
   return [`Left out ${counted(ignored.length, 'ignored repository', 'ignored repositories')}: ${counts.join(', ')}.`];
 }
 
-function describeResult({ failedRepositories, ignored, ...result }: ImportResult, continues: boolean): Answer {
+function describeResult({ failedRepositories, ignored, ...result }: ImportResult): Answer {
   const { repositories: read, seen, saved, untracked, deleted, failed, requests } = result;
-  const next = continues
-    ? 'Import each again with --repository OWNER/NAME: it continues there.'
-    : 'Run the same command again for each, with --repository OWNER/NAME: it starts from the beginning.';
+  const next = 'Run the same command again for each, with --repository OWNER/NAME.';
   const text =
     `Checked ${counted(seen, 'pull request')} in ${counted(read, 'repository', 'repositories')} ` +
     `with ${counted(requests, 'request')}: ` +

@@ -12,13 +12,7 @@ interface ServiceRequest {
   headers?: Record<string, string>;
 }
 
-/** Its interface is 2026-12. */
-export interface RunningService {
-  /** @returns what the reply has as `data` */
-  ask<Data>(request: ServiceRequest): Promise<Data>;
-  /** @returns the rules file in force, and its version */
-  readRulesFile(): Promise<{ source: string; version: number }>;
-}
+export type RunningService = ReturnType<typeof runningService>;
 
 /** How long a command waits for its turn. */
 const maxWaitMs = 10 * 60_000;
@@ -28,13 +22,18 @@ const busyAction = `A command waits for ${maxWaitMs / 60_000} minutes at most. R
 /** What proxies and services in trouble answer, too. */
 const maxReasonLength = 300;
 
-/** @param server the service's address, as PUBLIC_URL has it */
-export function runningService(context: Context, server: string): RunningService {
+/** Its interface is 2026-12. @param server the service's address, as PUBLIC_URL has it */
+export function runningService(context: Context, server: string) {
   return {
-    async ask<Data>(request: ServiceRequest) {
+    /** @returns what the reply has as `data` */
+    async ask<Data>(request: ServiceRequest): Promise<Data> {
       const { origin, text } = await send(context, server, request);
-      return dataOf(origin, text) as Data;
+      const body = parse(text);
+      if (body?.data !== undefined) return body.data as Data;
+      throw new CommandError(`${origin} does not answer as pullscore.`, 'Check --server.');
     },
+
+    /** @returns the rules file in force, and its version */
     async readRulesFile() {
       const { origin, text, etag } = await send(context, server, { method: 'GET', path: 'rules/file' });
       // Weak if a proxy compressed the file.
@@ -48,12 +47,7 @@ export function runningService(context: Context, server: string): RunningService
 
 async function send(context: Context, server: string, request: ServiceRequest) {
   const token = context.config.serverToken;
-  if (token === undefined) {
-    throw new UsageError(
-      'PULLSCORE_TOKEN is not set.',
-      `Set it to a token of the service: ${tokenCommand(context.program)}`,
-    );
-  }
+  if (token === undefined) throw new UsageError('PULLSCORE_TOKEN is not set.', setToken(context.program));
   const url = addressOf(server, request.path);
   const giveUpAt = performance.now() + maxWaitMs;
   for (;;) {
@@ -102,12 +96,6 @@ function failedToAsk({ interrupted }: Context, { origin }: URL, error: unknown):
   );
 }
 
-function dataOf(origin: string, text: string): unknown {
-  const body = parse(text);
-  if (body?.data === undefined) throw new CommandError(`${origin} does not answer as pullscore.`, 'Check --server.');
-  return body.data;
-}
-
 /** The service's error as it is beside the database. Proxies and services in trouble answer anything. */
 function failureOf({ program }: Context, { origin }: URL, status: number, text: string, action?: string): Error {
   const { message, code } = parse(text) ?? {};
@@ -116,20 +104,19 @@ function failureOf({ program }: Context, { origin }: URL, status: number, text: 
   const isElsewhere = status === 404 && !given?.includes('pull request');
   if (given === undefined || !isErrorCode(code) || isElsewhere) {
     const reason = given ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
-    return new CommandError(
-      `${origin} answers ${status}: ${reason}`,
-      action ?? (isElsewhere ? 'Check --server.' : undefined),
-    );
+    const message = `${origin} answers ${status}: ${reason}`;
+    return new CommandError(message, action ?? (isElsewhere ? 'Check --server.' : undefined));
   }
-  const tokenAction =
-    code === 'unauthenticated' ? `Set PULLSCORE_TOKEN to a token of the service: ${tokenCommand(program)}` : undefined;
-  return new ServiceError(code, given, { action: action ?? tokenAction });
+  return new ServiceError(code, given, {
+    action: action ?? (code === 'unauthenticated' ? setToken(program) : undefined),
+  });
 }
 
 const isErrorCode = (code: unknown): code is ErrorCode =>
   typeof code === 'string' && Object.hasOwn(errorStatuses, code);
 
-const tokenCommand = (program: string) => `${program} token create --user EMAIL --scopes read,rules:read`;
+const setToken = (program: string) =>
+  `Set PULLSCORE_TOKEN to a token of the service: ${program} token create --user EMAIL --scopes read,rules:read`;
 
 /** @returns undefined if it is not an object in JSON */
 function parse(text: string): { data?: unknown; message?: unknown; code?: unknown } | undefined {

@@ -283,7 +283,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   });
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /pullscore: 1 repository failed\. Import each again with --repository OWNER\/NAME: it continues there\.\n$/,
+    /pullscore: 1 repository failed\. Run the same command again for each, with --repository OWNER\/NAME\.\n$/,
   );
   const api = ['--repository', 'api'];
   const again = await runHere(environment, 'import', ...acme, ...api);
@@ -293,18 +293,6 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     '',
   ]);
   expect(await runJson(environment, 'import', ...acme, ...api)).toMatchObject({ repositories: 1, seen: 1 });
-});
-
-test('an import since a day in which a repository fails says that it does not continue', async () => {
-  await addAcme();
-  const { nodeId } = github.organisation('acme').repository('api');
-  const body = { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] };
-  github.fault({ kind: 'reply', status: 200, body }, { when: ({ variables }) => variables.repository === nodeId });
-  const { code, stderr } = await runHere(environment, 'import', ...acme, '--since', '2020-01-01');
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /pullscore: 1 repository failed\. Run the same command again for each, with --repository OWNER\/NAME: it starts from the beginning\.\n$/,
-  );
 });
 
 test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {

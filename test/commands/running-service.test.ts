@@ -1,14 +1,11 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { requireBuild, runHere } from './support.ts';
+import { createFolder, requireBuild, runHere } from './support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -18,11 +15,10 @@ const file = (value: string) => `rules:
 # ::error::not a command
 `;
 
+const rules = createFolder().write('rules.yaml', file('5'));
 const world = await startWorld();
 let token: string;
 let address: string;
-let folder: string;
-let rules: string;
 let page: string;
 let id: string;
 beforeAll(async () => {
@@ -32,14 +28,8 @@ beforeAll(async () => {
   await world.import();
   token = await createToken(world.service, world.user, ['read', 'rules:read', 'rules:write']);
   address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
-  folder = await mkdtemp(join(tmpdir(), 'pullscore-server-'));
-  rules = join(folder, 'rules.yaml');
-  await writeFile(rules, file('5'));
   const { stdout } = await there('explain', 'acme/web#3', '--json');
   ({ id, url: page } = JSON.parse(stdout));
-});
-afterAll(async () => {
-  await rm(folder, { recursive: true });
 });
 
 const here = (...words: string[]) =>

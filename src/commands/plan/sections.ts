@@ -190,10 +190,14 @@ function rules(plan: PlanDocument, { of, isFirst }: PartKind, { showsAllEntries 
   const bars = barColumn<RuleRow>(({ before, after }) =>
     pairBars(before?.pull_requests ?? 0, after?.pull_requests ?? 0, total),
   );
+  const key = isFirst ? '' : ' Thin bar: before. Thick bar: after.';
   return {
     name: 'rules',
     heading: `How often each rule${of === 'reviews' ? ' for reviews' : ''} counts`,
-    intro: `How many of ${counted(total, of.slice(0, -1))} each rule counts for, and the points it gives in all.${isFirst ? '' : ' Thin bar: before. Thick bar: after.'}`,
+    intro:
+      total === 0
+        ? ''
+        : `How many of ${counted(total, of.slice(0, -1))} each rule counts for, and the points it gives in all.${key}`,
     ...tableOf(rows, [
       [head(shrinking('RULE')), ({ text }) => text, ({ html }) => html],
       ...(total === 0 ? [] : [bars]),
