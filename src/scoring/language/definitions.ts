@@ -3,7 +3,7 @@
 import { isFactName } from '../facts.ts';
 import { checkExpression } from './expression.ts';
 import { functions } from './functions.ts';
-import { write } from './other-languages.ts';
+import { write } from './hints.ts';
 import { parseSyntax } from './parser.ts';
 import { createPatterns } from './pattern.ts';
 import { DefinitionError, ExpressionError, namesIn, type SyntaxNode, spanOf, withoutBrackets } from './syntax.ts';

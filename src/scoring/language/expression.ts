@@ -13,17 +13,19 @@ import { checkComparison, checkTexts, isComparison, textsOf } from './comparable
 import { type FunctionDefinition, functions } from './functions.ts';
 import { checkPathGlob } from './glob.ts';
 import {
+  hintOfAbsence,
   hintOfArray,
   hintOfClock,
   hintOfFact,
   hintOfItems,
   hintOfNumber,
+  hintOfOtherFact,
   hintOfUnknownFunction,
   messageWithText,
   seeList,
+  write,
 } from './hints.ts';
 import { suggestion } from './nearest-name.ts';
-import { hintOfAbsence, hintOfOtherFact, write } from './other-languages.ts';
 import { parseSyntax } from './parser.ts';
 import { PatternError } from './pattern.ts';
 import {

@@ -1,10 +1,62 @@
-/** The ends of messages about expressions that are refused: what was probably meant. Empty if that is not clear. */
+/**
+ * The ends of messages about expressions that are refused: what was probably meant, also by what is written in other
+ * languages. Empty if that is not clear.
+ */
 import { startOfDay } from '../../text/times.ts';
-import type { SourceName } from '../facts.ts';
+import { factNames, factOf, isFactName, type SourceName } from '../facts.ts';
 import { functions } from './functions.ts';
-import { hintOfOtherCall, nearestFunction, write } from './other-languages.ts';
+import { nearestName } from './nearest-name.ts';
 import { type Span, type SyntaxNode, spanOf } from './syntax.ts';
 import type { TypedExpression } from './tree.ts';
+
+/** Longer code is not written out. */
+const maxCodeCharacters = 100;
+
+export function write(code: string): string {
+  const line = code.replace(/\s+/g, ' ');
+  return line.length > maxCodeCharacters || /[\p{Cc}\p{Cf}]/u.test(line) ? '' : `; write \`${line}\``;
+}
+
+/** Functions by the names that they have there. */
+const otherFunctions = new Map([
+  ['includes', 'contains'],
+  ['label', 'has_label'],
+  ['match', 'matches'],
+  ['test', 'matches'],
+  ['regex', 'matches'],
+  ['regexp', 'matches'],
+  ['like', 'matches'],
+  ['len', 'length'],
+  ['toLowerCase', 'lower'],
+]);
+
+const nearestFunction = (name: string) => otherFunctions.get(name) ?? nearestName(name, functions.keys());
+
+/** Facts and constants by the names that they have there. */
+const otherFacts = new Map([
+  ['approved', 'approvals > 0'],
+  ['reviewed', 'reviews > 0'],
+  ['yes', 'true'],
+  ['no', 'false'],
+]);
+
+/** What to write for the unknown name of a fact. */
+export function hintOfOtherFact(name: string): string {
+  const other = otherFacts.get(name.toLowerCase());
+  if (other !== undefined) return write(other);
+  const [, before, after] = /^(?:(?:num|number_of|count_of)_(\w+)|(\w+?)s?_(?:count|total|number))$/i.exec(name) ?? [];
+  const stem = (before ?? after ?? '').toLowerCase();
+  const fact = factNames.find(each => each === stem || each === `${stem}s` || each === `changed_${stem}s`);
+  return fact === undefined || stem === '' ? '' : write(fact);
+}
+
+const typeOfFact = (code: string) => (isFactName(code) ? factOf(code)?.type : undefined);
+
+/** What to write for a question whether something is absent, or is not. */
+export function hintOfAbsence(code: string, isAbsent: boolean, type = typeOfFact(code)): string {
+  if (type !== 'number' && type !== 'text') return '';
+  return write(`${isAbsent ? '!' : ''}known(${code})`);
+}
 
 /** What to write for a quoted text where a number is needed. */
 export function hintOfNumber(part: TypedExpression): string {
@@ -44,6 +96,35 @@ export function hintOfForeignCall(source: string, before: Span): string {
   return isWhole ? write(`${name}(${value}, ${given})`) : `; call \`${signature}\``;
 }
 
+const wordOperator =
+  /(is(?:\s+not)?)\s+(?:null|none|nil|undefined|empty)\b|(\w+)\s+("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')/iy;
+
+/** What to write for an operator that is a word. @param operand what stands before it @param start of the word */
+export function hintOfWordOperator(source: string, operand: Span, start: number): string {
+  const before = source.slice(operand.start, operand.end);
+  wordOperator.lastIndex = start;
+  const [, is, word = '', text] = wordOperator.exec(source) ?? [];
+  if (is !== undefined) return hintOfAbsence(before, !/not/i.test(is));
+  const name = text === undefined ? undefined : nearestFunction(word);
+  const takesText = functions.get(name ?? '')?.some(({ parameters }) => parameters.length === 2);
+  return takesText ? write(`${name}(${before}, ${text})`) : '';
+}
+
+/** What to write for a number with a unit or with marks in it. */
+export function hintOfNumberForm(raw: string): string {
+  const [, digits = '', unit = ''] = /^(\d[\d_]*(?:\.\d+)?)([a-z]*)$/i.exec(raw) ?? [];
+  const number = Number(digits.replaceAll('_', ''));
+  if (digits === '' || !Number.isSafeInteger(number) || /^0\d/.test(digits)) return '';
+  if (unit === '') return write(String(number));
+  if (/^k$/i.test(unit)) return write(String(1_000 * number));
+  const hours = new Map([
+    ['h', 1],
+    ['d', 24],
+    ['w', 168],
+  ]).get(unit.toLowerCase().replace(/^(hour|day|week)s?$/, found => found[0] ?? ''));
+  return hours === undefined ? '' : `${write(String(hours * number))}, as durations are in hours`;
+}
+
 const clockNames: ReadonlySet<string> = new Set(['now', 'today', 'day', 'week', 'month', 'year']);
 
 /** The end of the message about a name that means the present or the calendar. */
@@ -57,16 +138,18 @@ export function hintOfClock(name: string): string {
 
 /** What was meant by a call of an unknown function. @param given the source texts of its arguments */
 export function hintOfUnknownFunction(name: string, given: readonly string[]): string {
-  if (name.toLowerCase() === 'if') {
-    const [condition = '', one, other] = given;
-    const isWhole = given.length === 3 && !condition.includes('?');
-    return write(isWhole ? `${condition} ? ${one} : ${other}` : 'merged ? 10 : 0');
-  }
-  const other = hintOfOtherCall(name, given);
-  if (other !== '') return other;
+  const [first = '', second, third] = given;
+  const plain = name.toLowerCase().replaceAll('_', '');
+  let hint: string;
+  if (plain === 'if') {
+    const isWhole = given.length === 3 && !first.includes('?');
+    hint = write(isWhole ? `${first} ? ${second} : ${third}` : 'merged ? 10 : 0');
+  } else if (/^(exists?|isset|ispresent|isdefined|isnotnull|notnull)$/.test(plain)) hint = hintOfAbsence(first, false);
+  else if (/^(isnull|isabsent|isempty|ismissing)$/.test(plain)) hint = hintOfAbsence(first, true);
+  else if (/^(coalesce|ifnull|nvl)$/.test(plain) && second !== undefined) hint = write(`default(${first}, ${second})`);
+  else hint = plain === 'isbot' ? write('author_is_bot') : hintOfOtherFact(name);
   const nearest = nearestFunction(name);
-  if (nearest !== undefined) return `; did you mean \`${nearest}\`?`;
-  return hintOfClock(name) || seeList('function');
+  return hint || (nearest && `; did you mean \`${nearest}\`?`) || hintOfClock(name) || seeList('function');
 }
 
 /** The functions that look for globs in the items of a list. */

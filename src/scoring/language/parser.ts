@@ -3,8 +3,7 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
-import { hintOfComma, hintOfForeignCall } from './hints.ts';
-import { hintOfNumberForm, hintOfWordOperator } from './other-languages.ts';
+import { hintOfComma, hintOfForeignCall, hintOfNumberForm, hintOfWordOperator } from './hints.ts';
 import {
   ExpressionError,
   expressionLimits,
