@@ -1,6 +1,6 @@
 /** What can be compared with what. */
 import { factOf } from '../facts.ts';
-import { hintOfMismatch } from './hints.ts';
+import { hintOfMismatch, messageOfDay } from './hints.ts';
 import { nearestName } from './nearest-name.ts';
 import { type ComparisonOperator, ExpressionError } from './syntax.ts';
 import { excerpt } from './text-operations.ts';
@@ -39,6 +39,10 @@ export function checkComparison(
   source: string,
 ): void {
   const isA = (part: TypedExpression) => typeOf(part, source);
+  const day = [left, right]
+    .map(({ start, end }) => source.slice(start, end))
+    .find(code => /^\d{4}-\d\d-\d\d$/.test(code));
+  if (day !== undefined) throw new ExpressionError(messageOfDay(day));
   if (left.type !== right.type) {
     const hint = hintOfMismatch(operator, left, right, source);
     const message = `${isA(left)} and ${isA(right)}, but \`${operator}\` compares values of the same type${hint}`;

@@ -66,6 +66,9 @@ export function hintOfNumber(part: TypedExpression): string {
   return /^\d{1,15}(?:\.\d{1,15})?$/.test(part.value) ? `${write(part.value)} without quotes` : '';
 }
 
+/** What to write for a day without quotes. */
+export const messageOfDay = (day: string): string => `\`${day}\` is a subtraction; write \`date("${day}")\``;
+
 const thousands = /-?\d{1,3}(?:,\d{3})+(?![\w.,])/y;
 const listInBrackets = /\bin\s*\(\s*(["']?[\w-]+["']?(?:\s*,\s*["']?[\w-]+["']?)+)\s*\)/;
 

@@ -3,7 +3,7 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
-import { hintOfComma, hintOfForeignCall, hintOfNumberForm, hintOfWordOperator } from './hints.ts';
+import { hintOfComma, hintOfForeignCall, hintOfNumberForm, hintOfWordOperator, messageOfDay } from './hints.ts';
 import {
   ExpressionError,
   expressionLimits,
@@ -44,8 +44,8 @@ for (const [index, operators] of binaryOperators.entries()) {
 const namePattern = /[A-Za-z_$][\w$]*/y;
 // Takes all that follows a digit, so that 0x10, 1_000, 12ab and 1.2.3 are refused as a whole.
 const numberPattern = /\d(?:[eE][+-]|[\w.$])*/y;
-/** A day whose quotes are missing. */
-const dayPattern = /\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\w.])/y;
+/** A day whose quotes are missing. Without a zero in front it is a valid subtraction. */
+const dayPattern = /\d{4}-(?:0\d-\d\d|\d\d-0\d)(?![\w.])/y;
 const numberForm = /^(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const textPattern = /(["'])(?:\\.|(?!\1)[^\\])*\1/sy;
 const escapePattern = /\\(u[\da-fA-F]{4}|.)|[^ -~\u{80}-\u{10ffff}]/gsu;
@@ -211,7 +211,7 @@ class Parser extends Jsep {
 
   gobbleNumericLiteral(): Operand {
     const day = matchAt(dayPattern, this.expr, this.index);
-    if (day !== undefined) throw new ExpressionError(`\`${day}\` is a subtraction; write \`date("${day}")\``);
+    if (day !== undefined) throw new ExpressionError(messageOfDay(day));
     const raw = this.take(numberPattern) ?? '';
     const value = Number(raw);
     const isRoundedToZero = value === 0 && /^[^eE]*[1-9]/.test(raw);
