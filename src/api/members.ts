@@ -6,20 +6,7 @@ import { formatId, parseId } from '../ids.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-handlers.ts';
 import { dataOf } from './pagination.ts';
-import { closedObject } from './validation.ts';
 import { versionUrl } from './version.ts';
-
-/** The fields of a member that every version has. */
-export const memberFields = {
-  id: Type.String({ description: 'Identifier of the member' }),
-  name: Type.String({ description: 'Name' }),
-  profile_photo_url: Type.String({ description: 'URL of the profile photo' }),
-  created_at: Type.Integer({ description: 'When this service first knew the member, Unix seconds' }),
-};
-
-export const MemberLinks = closedObject({
-  pull_requests: Type.String({ format: 'uri', description: "Reference to the member's pull requests" }),
-});
 
 /** A member as a version shows them. @param base the address with which the version's paths begin */
 export type RepresentMember = (row: MemberRow, base: string) => object;

@@ -10,54 +10,8 @@ import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-handlers.ts';
 import { bytesOf, dataOf, jsonBytes } from './pagination.ts';
-import { closedObject, namedObject, stringEnum } from './validation.ts';
+import { closedObject } from './validation.ts';
 import { versionUrl } from './version.ts';
-
-export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
-  $id: 'RuleEffectAction',
-  description: 'Action taken by the rule',
-});
-
-const PullRequestScore = namedObject('PullRequestScore', {
-  name: Type.String({ description: 'Name of the rule that produced the score entry' }),
-  action: Type.Ref(RuleEffectAction),
-  effect: Type.Integer({ description: 'Effect applied by the rule' }),
-  expression: Type.String({ description: 'Expression evaluated by the rule' }),
-});
-
-const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
-  $id: 'PullRequestState',
-  description: 'State of the pull request',
-});
-
-/** The fields of a pull request that every version has. */
-export const pullRequestFields = {
-  id: Type.String({ description: 'Unique identifier of the object' }),
-  external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
-  number: Type.Integer({ description: 'Pull-request number' }),
-  url: Type.String({ description: 'URL of the pull request' }),
-  state: Type.Ref(PullRequestState),
-  title: Type.String({ description: 'Title' }),
-  body: Type.String({ description: 'Body text' }),
-  additions: Type.Integer({ description: 'Number of additions' }),
-  deletions: Type.Integer({ description: 'Number of deletions' }),
-  commits: Type.Integer({ description: 'Number of commits' }),
-  changed_files: Type.Integer({ description: 'Number of changed files' }),
-  score: Type.Integer({ description: 'Score of the pull request' }),
-  score_breakdown: Type.Array(Type.Ref(PullRequestScore), {
-    description: 'Breakdown of the score, one entry per rule contribution',
-  }),
-  created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
-};
-
-/** Reference to the member who created it. */
-export const MemberLink = Type.String({
-  format: 'uri',
-  description: 'Reference to the member who created the pull request',
-});
-
-/** To which a version's `PullRequest` refers. */
-export const pullRequestSchemas = [PullRequestState, RuleEffectAction, PullRequestScore];
 
 /** A pull request as JSON, as a version shows it. @param base the address with which the version's paths begin */
 export type RepresentPullRequest<Row = PullRequestRow> = (row: Row, base: string) => string;

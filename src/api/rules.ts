@@ -4,8 +4,12 @@ import type { Database } from '../database/client.ts';
 import { findRulesetVersion, type RuleRow, readRules } from '../database/rules.ts';
 import { formatId } from '../ids.ts';
 import { bytesOf } from './pagination.ts';
-import { RuleEffectAction } from './pull-requests.ts';
-import { closedObject, namedObject } from './validation.ts';
+import { closedObject, namedObject, stringEnum } from './validation.ts';
+
+export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
+  $id: 'RuleEffectAction',
+  description: 'Action taken by the rule',
+});
 
 /** Of rules of both kinds. */
 export const ruleFields = {

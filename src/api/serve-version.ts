@@ -7,11 +7,13 @@ import { closedObject } from './validation.ts';
 import type { Version } from './version.ts';
 
 /** Adds what the routes of a version have in common. */
-function describeRoutes(api: FastifyInstance, { name, schemas, refusesUnknownParameters }: Version): void {
-  for (const schema of schemas) api.addSchema(schema);
+function describeRoutes(api: FastifyInstance, { name, document, refusesUnknownParameters }: Version): void {
+  const schemas = 'finished' in document ? undefined : document.schemas;
+  for (const schema of schemas ?? []) api.addSchema(schema);
   api.addHook('onRoute', ({ method, schema }) => {
     // A HEAD route has the schema of its GET.
     if (schema === undefined || method === 'HEAD') return;
+    if (schemas === undefined) delete schema.response;
     if (schema.operationId !== undefined) schema.operationId = `v${name.replace('-', '')}.${schema.operationId}`;
     if (!refusesUnknownParameters) return;
     const { properties } = (schema.querystring ?? closedObject({})) as ReturnType<typeof closedObject>;

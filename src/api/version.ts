@@ -7,11 +7,13 @@ import { baseUrl } from './addresses.ts';
 export interface GeneratedDocument {
   readonly info: { title: string; description: string; version: string };
   readonly tags: { name: string; description: string }[];
+  /** To which the routes refer by `$id`; one of them is `Error`. */
+  readonly schemas: readonly TSchema[];
   /** Bodies of replies that are no errors, by the id of their operation. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
-/** That of a version in which nothing changes any more: its own routes need no descriptions. */
+/** That of a version in which nothing changes any more: its replies need no schemas. */
 interface FinishedDocument {
   readonly finished: object;
 }
@@ -27,8 +29,6 @@ export interface Version {
   representError(failure: ServiceError, requestId: string): object;
   /** Otherwise parameters that a route does not declare are ignored. */
   readonly refusesUnknownParameters: boolean;
-  /** To which its routes refer by `$id`; one of them is `Error`. */
-  readonly schemas: readonly TSchema[];
   readonly routes: FastifyPluginAsync;
 }
 

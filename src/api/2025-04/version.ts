@@ -1,32 +1,15 @@
-import { Type } from '@sinclair/typebox';
 import finished from '../../../openapi/openapi.json' with { type: 'json' };
 import type { SharedRow } from '../../database/pull-request-pages.ts';
+import { memberLinks, memberRoutes, type RepresentMember, representMember } from '../members.ts';
 import {
-  MemberLinks,
-  memberFields,
-  memberLinks,
-  memberRoutes,
-  type RepresentMember,
-  representMember,
-} from '../members.ts';
-import { pageSchemas } from '../pagination.ts';
-import {
-  MemberLink,
-  pullRequestFields,
   pullRequestRoutes,
-  pullRequestSchemas,
   type RepresentPullRequest,
   representFields,
   representMemberLink,
 } from '../pull-requests.ts';
-import { Account, accountRoutes, User, userRoutes } from '../users.ts';
-import { closedObject, namedObject } from '../validation.ts';
+import { accountRoutes, userRoutes } from '../users.ts';
 import type { Version } from '../version.ts';
 import { listRoutes } from './lists.ts';
-
-const ErrorBody = namedObject('Error', { message: Type.String({ description: 'An overview of the error' }) });
-const PullRequest = namedObject('PullRequest', { ...pullRequestFields, links: closedObject({ member: MemberLink }) });
-const Member = namedObject('Member', { ...memberFields, links: MemberLinks });
 
 const representPullRequest: RepresentPullRequest<SharedRow> = (row, base) =>
   `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
@@ -40,7 +23,6 @@ export const version202504: Version = {
   cors: { methods: ['GET', 'PUT', 'DELETE'], headers: ['if-none-match'] },
   representError: ({ text }) => ({ message: text }),
   refusesUnknownParameters: false,
-  schemas: [ErrorBody, ...pageSchemas, ...pullRequestSchemas, PullRequest, Account, Member, User],
   async routes(api) {
     await api.register(accountRoutes);
     await api.register(listRoutes, { representMember: represent, representPullRequest });

@@ -4,11 +4,11 @@ import { type Caller, findTokenEnd } from '../../database/access-tokens.ts';
 import type { Executor } from '../../database/client.ts';
 import { getOrganisation } from '../../database/organisations.ts';
 import { unixSeconds } from '../../text/times.ts';
-import { Account as AccountOf202504 } from '../users.ts';
+import { User } from '../users.ts';
 import { Nullable, namedObject, stringEnum } from '../validation.ts';
 
 export const Account = namedObject('Account', {
-  ...AccountOf202504.properties,
+  ...Type.Omit(User, ['email']).properties,
   organisation: Type.String({ description: "The organisation's login" }),
   scopes: Type.Array(stringEnum([...scopes], {}), { description: 'What the token allows' }),
   expires_at: Nullable(Type.Integer(), 'When the token ends, Unix seconds; null if it does not'),

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ways } from '../../scoring/plan/audit-ways.ts';
 import { reviewWays } from '../../scoring/plan/review-ways.ts';
-import { RuleEffectAction } from '../pull-requests.ts';
+import { RuleEffectAction } from '../rules.ts';
 import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
 
 const Count = (description: string) => Type.Integer({ description });

@@ -1,15 +1,22 @@
 import { Type } from '@sinclair/typebox';
 import { formatId } from '../../ids.ts';
-import {
-  MemberLink,
-  pullRequestFields,
-  type RepresentPullRequest,
-  representFields,
-  representMemberLink,
-} from '../pull-requests.ts';
-import { closedObject, Nullable, namedObject } from '../validation.ts';
+import { type RepresentPullRequest, representFields, representMemberLink } from '../pull-requests.ts';
+import { RuleEffectAction } from '../rules.ts';
+import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
 
 const Link = (description: string) => Type.String({ format: 'uri', description });
+
+export const PullRequestScore = namedObject('PullRequestScore', {
+  name: Type.String({ description: 'Name of the rule that produced the score entry' }),
+  action: Type.Ref(RuleEffectAction),
+  effect: Type.Integer({ description: 'Effect applied by the rule' }),
+  expression: Type.String({ description: 'Expression evaluated by the rule' }),
+});
+
+export const PullRequestState = stringEnum(['closed', 'draft', 'merged', 'open'], {
+  $id: 'PullRequestState',
+  description: 'State of the pull request',
+});
 
 /** Bots have a login, but are no members. */
 export const reviewerFields = {
@@ -26,7 +33,22 @@ export const ReviewScore = namedObject('ReviewScore', {
 });
 
 export const PullRequest = namedObject('PullRequest', {
-  ...pullRequestFields,
+  id: Type.String({ description: 'Unique identifier of the object' }),
+  external_id: Type.String({ description: 'Id of the pull request on GitHub' }),
+  number: Type.Integer({ description: 'Pull-request number' }),
+  url: Type.String({ description: 'URL of the pull request' }),
+  state: Type.Ref(PullRequestState),
+  title: Type.String({ description: 'Title' }),
+  body: Type.String({ description: 'Body text' }),
+  additions: Type.Integer({ description: 'Number of additions' }),
+  deletions: Type.Integer({ description: 'Number of deletions' }),
+  commits: Type.Integer({ description: 'Number of commits' }),
+  changed_files: Type.Integer({ description: 'Number of changed files' }),
+  score: Type.Integer({ description: 'Score of the pull request' }),
+  score_breakdown: Type.Array(Type.Ref(PullRequestScore), {
+    description: 'Breakdown of the score, one entry per rule contribution',
+  }),
+  created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
   repository: Type.String({ description: 'The repository, `owner/name`' }),
   author: Type.String({ description: 'Login of the author; empty if the account is gone' }),
   labels: Type.Array(Type.String(), { description: 'Names of the labels' }),
@@ -40,7 +62,7 @@ export const PullRequest = namedObject('PullRequest', {
   }),
   links: closedObject({
     self: Link('Reference to the pull request'),
-    member: MemberLink,
+    member: Link('Reference to the member who created the pull request'),
     explanation: Link('Reference to how the score was calculated'),
     scores: Link('Reference to how the score changed'),
   }),
