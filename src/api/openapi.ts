@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
@@ -49,12 +50,7 @@ export async function serveDocument(api: FastifyInstance, version: Version): Pro
     });
   };
   serve(document.path, api.deps.config.publicUrl ?? '/');
-  const root =
-    document.path
-      .replace(/[^/]+$/, '')
-      .replaceAll(/[^/]+/g, '..')
-      .replace(/^\//, '') || '.';
-  serve(document.path.replace('.json', '.page.json'), root);
+  serve(document.path.replace('.json', '.page.json'), posix.relative(posix.dirname(document.path), '/') || '.');
 }
 
 /** Serves the page that shows the documents, the first one first. */
