@@ -14,8 +14,8 @@ interface Waiting {
   /** Undefined for what needs no token. */
   tokenId: string | undefined;
   bytes: number;
-  /** As `performance.now()` gives it. */
-  cutAt: number;
+  /** Cuts it if it is not taken in time. */
+  timer: NodeJS.Timeout;
 }
 
 const tooManyBytes = () =>
@@ -46,6 +46,7 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
   }
 
   function end(waiting: Waiting): void {
+    clearTimeout(waiting.timer);
     if (replies.delete(waiting)) addBytes(waiting.tokenId, -waiting.bytes);
   }
 
@@ -71,7 +72,8 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
     // Requests that came together were all let in. What was done, rather than read, is not refused any more.
     if (request.method === 'GET' && reply.statusCode < 400 && bytes > 0) refuse(tokenId);
-    const waiting = { request, tokenId, bytes, cutAt: performance.now() + maxReplyMs };
+    const timer = setTimeout(() => cut(waiting), maxReplyMs).unref();
+    const waiting: Waiting = { request, tokenId, bytes, timer };
     replies.add(waiting);
     addBytes(tokenId, bytes);
     for (const event of ['finish', 'close']) reply.raw.once(event, () => end(waiting));
@@ -82,19 +84,6 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
     count(request, reply, payload);
     done();
   });
-
-  const cutting = setInterval(
-    () => {
-      const now = performance.now();
-      for (const waiting of replies) {
-        if (waiting.cutAt > now) return;
-        cut(waiting);
-      }
-    },
-    Math.min(1_000, maxReplyMs),
-  );
-  cutting.unref();
-  app.addHook('onClose', async () => clearInterval(cutting));
 
   return (request: FastifyRequest): void => refuse(request.caller.tokenId);
 }

@@ -54,13 +54,13 @@ export function answerAt(data: object, name: string, subject: string): unknown {
   return (data as Record<string, unknown>)[name];
 }
 
-/** Whether a failure concerns a single pull request of a page. */
-export const isOfPullRequest = ({ path }: GraphqlFailure): boolean =>
-  startsWith(path, ['node', 'pullRequests', 'nodes']) && typeof path[3] === 'number';
-
-/** Whether a failure concerns a single repository of a page. */
-export const isOfEdge = ({ path }: GraphqlFailure): boolean =>
-  startsWith(path, ['node', 'repositories', 'edges']) && typeof path[3] === 'number';
+/** Whether a failure concerns a single entry of a page. */
+const isOf =
+  (list: string, entries: string) =>
+  ({ path }: GraphqlFailure): boolean =>
+    startsWith(path, ['node', list, entries]) && typeof path[3] === 'number';
+export const isOfPullRequest = isOf('pullRequests', 'nodes');
+export const isOfEdge = isOf('repositories', 'edges');
 
 /**
  * The entries of a page, and why others are missing. Those that GitHub does not show are in neither list.
