@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { Button } from './button.tsx';
+import { Button } from './elements.tsx';
 import { toDay } from './format.ts';
 import { addressOf, changeQuery, type Query, type Route } from './route.ts';
 

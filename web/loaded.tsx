@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import type { Loading, Problem } from './api.ts';
-import { Button } from './button.tsx';
+import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
 import { refresh } from './session.ts';

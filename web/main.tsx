@@ -1,8 +1,7 @@
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useData } from './api.ts';
-import { Button } from './button.tsx';
-import { Photo } from './links.tsx';
+import { Button, Photo } from './elements.tsx';
 import { Title } from './loaded.tsx';
 import { addressOf, type Route, useRoute } from './route.ts';
 import { end, session } from './session.ts';

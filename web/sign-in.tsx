@@ -1,4 +1,4 @@
-import { Button } from './button.tsx';
+import { Button } from './elements.tsx';
 import { begin, session } from './session.ts';
 
 export function SignIn() {

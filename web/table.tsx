@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Button } from './button.tsx';
+import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 
 interface Cell {

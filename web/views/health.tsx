@@ -1,7 +1,6 @@
 import { type Schemas, useData } from '../api.ts';
-import { Button } from '../button.tsx';
+import { Button, WebLink } from '../elements.tsx';
 import { formatNumber, formatTime } from '../format.ts';
-import { WebLink } from '../links.tsx';
 import { Loaded, Title } from '../loaded.tsx';
 import { refresh } from '../session.ts';
 import { name, number, short, Table, text } from '../table.tsx';

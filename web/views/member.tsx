@@ -1,8 +1,8 @@
 import { type Schemas, useData } from '../api.ts';
 import { Bars } from '../chart.tsx';
+import { Photo } from '../elements.tsx';
 import { chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
-import { Photo } from '../links.tsx';
 import { Loaded, Title } from '../loaded.tsx';
 import type { Route } from '../route.ts';
 import { name, number, Table } from '../table.tsx';

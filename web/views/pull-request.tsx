@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { type Schemas, useAction, useData } from '../api.ts';
-import { Button } from '../button.tsx';
+import { AuthorLink, Button, MemberLink, WebLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
-import { AuthorLink, MemberLink, WebLink } from '../links.tsx';
 import { Failure, Loaded, Title } from '../loaded.tsx';
 import { addressOf, type Route } from '../route.ts';
 import { refresh } from '../session.ts';

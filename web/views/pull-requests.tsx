@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
+import { AuthorLink, PullRequestLink } from '../elements.tsx';
 import { Choice, chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
 import { formatTime } from '../format.ts';
-import { AuthorLink, PullRequestLink } from '../links.tsx';
 import { Loaded, Title } from '../loaded.tsx';
 import { changeQuery, type Route } from '../route.ts';
 import { name, number, short, Table } from '../table.tsx';

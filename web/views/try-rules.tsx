@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Problem, type Schemas, useAction } from '../api.ts';
-import { Button } from '../button.tsx';
 import { Bars } from '../chart.tsx';
+import { Button, MemberLink, PullRequestLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatShare } from '../format.ts';
-import { MemberLink, PullRequestLink } from '../links.tsx';
 import { Failure, Title } from '../loaded.tsx';
 import { name, number, short, Table } from '../table.tsx';
 

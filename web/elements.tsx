@@ -1,6 +1,13 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, ComponentProps } from 'preact';
 import type { Schemas } from './api.ts';
 import { addressOf } from './route.ts';
+
+/** Sends no form unless its type is `submit`. */
+export const Button = ({ text, ...attributes }: { text: string } & ComponentProps<'button'>) => (
+  <button type="button" {...attributes}>
+    {text}
+  </button>
+);
 
 /** Undefined for anything but a page of the web, such as `javascript:`. */
 function webAddress(text: string): string | undefined {
