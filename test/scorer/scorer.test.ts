@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { eq } from 'drizzle-orm';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
@@ -11,7 +10,8 @@ import type { Scorer } from '../../src/scorer/jobs.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { requireBuild } from '../commands/support.ts';
-import { hostileScorer, scorersOf } from '../support/scorer.ts';
+import { bundleProgram } from '../support/bundle.ts';
+import { hostileScorer, hostileScript, scorersOf } from '../support/scorer.ts';
 import { startWorld } from '../support/world.ts';
 
 // On a busy machine a process of low priority gets its two seconds of processor time late.
@@ -225,8 +225,8 @@ test('closing ends the processes, whatever they do, and their jobs fail', async 
 });
 
 test('no process outlives a service that is killed, even one whose job never ends', async () => {
-  const script = fileURLToPath(new URL('../support/scorer-parent.ts', import.meta.url));
-  const parent = spawn(process.execPath, ['--import', 'tsx', script, service.database.url], { stdio: 'ignore' });
+  const program = bundleProgram(new URL('../support/scorer-parent.ts', import.meta.url));
+  const parent = spawn(process.execPath, [program, service.database.url, hostileScript()], { stdio: 'ignore' });
   onTestFinished(() => void parent.kill('SIGKILL'));
   const pid = parent.pid ?? 0;
   await vi.waitUntil(() => scorersOf(pid).length > 0, patient);

@@ -4,7 +4,9 @@ import type { Database } from '../../src/database/client.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { bundleProgram } from './bundle.ts';
 
-/** Its processes run `hostile-scorer.ts`. */
+/** The bundle of `hostile-scorer.ts`. */
+export const hostileScript = () => bundleProgram(new URL('hostile-scorer.ts', import.meta.url));
+
 export const hostileScorer = (
   database: Database,
   log: Logger,
@@ -12,7 +14,7 @@ export const hostileScorer = (
 ) =>
   createScorer(database, log, {
     environment: {},
-    script: bundleProgram(new URL('hostile-scorer.ts', import.meta.url)),
+    script: hostileScript(),
     ...options,
   });
 
