@@ -11,6 +11,7 @@ import {
 } from '../../src/scoring/facts.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { anyCharacter } from '../support/any-character.ts';
 
 const number = fc.oneof(
   fc.integer({ min: -3, max: 60 }),
@@ -19,7 +20,7 @@ const number = fc.oneof(
 );
 const text = fc.oneof(
   fc.constantFrom(...'|fix|feat: x|main|src/a.ts|docs/b/c.md|Bug|bug|\u{1F642}|\uFF5E|\uD800'.split('|')),
-  fc.string({ unit: 'binary', maxLength: 6 }),
+  fc.string({ unit: anyCharacter, maxLength: 6 }),
 );
 const values: Record<FactType, fc.Arbitrary<Value>> = {
   number,

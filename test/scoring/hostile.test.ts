@@ -5,6 +5,7 @@ import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { functions } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
+import { anyCharacter } from '../support/any-character.ts';
 import { anyExpression } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 import { factsWith } from './support.ts';
@@ -64,7 +65,7 @@ const anySource = fc.oneof(
   repeated,
   mutated,
   heavy,
-  fc.string({ unit: 'binary', maxLength: 200 }),
+  fc.string({ unit: anyCharacter, maxLength: 200 }),
   anyExpression.boolean,
 );
 
