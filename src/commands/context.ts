@@ -165,9 +165,9 @@ export function checkUsage<Result>(check: () => Result): Result {
 }
 
 /** @throws UsageError if the text is not as the pattern says, or above the maximum */
-export function parseNumber(text: string, pattern: RegExp, what: string, such: string, max = Infinity): number {
+export function parseNumber(text: string, pattern: RegExp, what: string, example: string, max = Infinity): number {
   if (pattern.test(text) && Number.parseFloat(text) <= max) return Number.parseFloat(text);
-  throw new UsageError(`"${text}" is not a valid ${what}.`, `Give ${such}.`);
+  throw new UsageError(`"${text}" is not a valid ${what}.`, `Give ${example}.`);
 }
 
 /** A number of rows. */

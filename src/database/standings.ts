@@ -130,7 +130,7 @@ const pointsBytes = 60;
  *
  * @param ids whose, in their order
  * @param options `withReviews`: points for reviews count, too; `maxBytes`: what names and points may take
- * @returns `cutAt`: the index in `ids` from which on they are left out; undefined if all are there
+ * @returns `fitting`: how many of `ids` have theirs; those of the others are left out
  */
 export async function listPointsByRule(
   executor: Executor,
@@ -139,7 +139,7 @@ export async function listPointsByRule(
   period: Period,
   ids: readonly string[],
   { withReviews, maxBytes }: { withReviews: boolean; maxBytes: number },
-): Promise<{ points: RulePoints[]; cutAt: number | undefined }> {
+): Promise<{ points: RulePoints[]; fitting: number }> {
   const ownerId = of === 'members' ? pullRequests.memberId : pullRequests.repositoryId;
   const isOfOne = ids.length === 1 ? inArray(ownerId, [...ids]) : undefined;
   const publicIds = ids.map(id => formatId(of === 'members' ? 'mem' : 'repo', id));
@@ -152,7 +152,7 @@ export async function listPointsByRule(
     ) as reviews join owners on ${of === 'members' ? sql`public_id` : sql`id`} = owner
     group by 1, 2`;
   // Many breakdowns are alike. Each is parsed once: parsing takes longer than reading and counting them.
-  const { rows } = await executor.execute<RulePoints & { cutAt: number | null }>(sql`
+  const { rows } = await executor.execute<RulePoints & { fitting: number | null }>(sql`
     with owners as (
       select * from unnest(${sql.param(ids)}::uuid[], ${sql.param(publicIds)}::text[]) with ordinality as owner (id, public_id, place)
     ), counted as materialized (
@@ -171,15 +171,15 @@ export async function listPointsByRule(
         sum(octet_length(name) + ${pointsBytes}::int) over (order by place) as bytes
       from counted join parsed using (breakdown)
       group by place, name
-    ), cut as (
-      select min(place)::int - 1 as cut_at from by_owner where bytes > ${maxBytes}::bigint
+    ), bound as (
+      select min(place)::int - 1 as fitting from by_owner where bytes > ${maxBytes}::bigint
     )
-    select id, name, score, cut_at as "cutAt"
-    from by_owner join owners using (place) cross join cut
+    select id, name, score, fitting
+    from by_owner join owners using (place) cross join bound
     where bytes <= ${maxBytes}::bigint
     union all
-    select null, name, sum(score), cut_at from by_owner cross join cut group by name, cut_at`);
-  return { points: rows, cutAt: rows[0]?.cutAt ?? undefined };
+    select null, name, sum(score), fitting from by_owner cross join bound group by name, fitting`);
+  return { points: rows, fitting: rows[0]?.fitting ?? ids.length };
 }
 
 export type Week = {

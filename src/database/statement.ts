@@ -88,7 +88,7 @@ export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) 
 /**
  * Rows as a table of a statement, in one parameter.
  *
- * @param columns `name type, …` of the table: those of the rows' properties that it shall have
+ * @param columns `name type, …`: the properties of the rows that become columns
  */
 export const asTable = (rows: readonly object[], name: string, columns: string): SQL =>
   sql`json_to_recordset(${JSON.stringify(rows)}::json) as ${sql.raw(`${name} (${columns})`)}`;

@@ -81,16 +81,16 @@ async function addReviewPoints(scope: Scope): Promise<void> {
   }
 }
 
-/** @param shown the rows to tell apart */
+/** @param shown the rows to tell apart @returns how many of them have their rules */
 async function addRulePoints(
   { executor, organisationId, of, period, rows, points: all }: Scope,
   shown: readonly Row[],
   options: Parameters<typeof listPointsByRule>[5],
-) {
+): Promise<number> {
   const ids = shown.map(({ id }) => id);
-  const { points, cutAt } = await listPointsByRule(executor, organisationId, of, period, ids, options);
+  const { points, fitting } = await listPointsByRule(executor, organisationId, of, period, ids, options);
   for (const { id, name, score } of points) (id === null ? all : rows.get(id)?.points)?.set(name, score);
-  return { cutAt };
+  return fitting;
 }
 
 /** Scores the stored pull requests in this process, instead. @param onBatch gets how many are done */
@@ -201,7 +201,7 @@ export async function readStandings(
       const ranked = rankRows(rows.values());
       const shown = ranked.filter(({ id }) => only === undefined || id === only);
       const ruleOptions = { withReviews: hasReviews, maxBytes };
-      const { cutAt = shown.length } = withRules && !rules ? await addRulePoints(scope, shown, ruleOptions) : {};
+      const fitting = withRules && !rules ? await addRulePoints(scope, shown, ruleOptions) : shown.length;
       return {
         organisation: login,
         of,
@@ -218,7 +218,7 @@ export async function readStandings(
         total: sumOf(ranked, 'total'),
         ranked: ranked.length,
         ...(withRules && only === undefined && { rules: sharesOf(scope.points) }),
-        standings: shown.map((row, index) => representRow(row, of, withRules && index < cutAt)),
+        standings: shown.map((row, index) => representRow(row, of, withRules && index < fitting)),
         // The name of the rules file by which they are scored.
         file: rules?.name ?? null,
       };
