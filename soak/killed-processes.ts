@@ -122,7 +122,8 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
   let pause = 0;
 
   const run = () => {
-    const own = spawn(process.execPath, ['dist/main.js', 'serve'], {
+    // As `npm start` has it.
+    const own = spawn(process.execPath, ['--max-semi-space-size=32', 'dist/main.js', 'serve'], {
       env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
