@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { overloaded, rateLimited } from './errors.ts';
 
@@ -11,6 +12,12 @@ const maxSmallBytes = 64 * 1024;
  * stall at once. docs/decisions/0024-body-budget.md
  */
 const maxBytes = { large: 32 * mebibyte, small: 160 * mebibyte };
+
+/**
+ * A large body with a wrong signature keeps its place for this long: hashing is most of its cost. So strangers can't have
+ * more than 32 MiB a second hashed.
+ */
+const refusalMs = 1_000;
 
 export type AdmitBodies = ReturnType<typeof createBodyBudget>;
 
@@ -54,7 +61,11 @@ export function createBodyBudget() {
       admitted.delete(request);
     }
     // Not `onResponse`: if the connection is gone, it never comes, and the place would stay taken.
-    app.addHook('onSend', release);
+    app.addHook('onSend', async (request, reply) => {
+      const { bytes = 0 } = admitted.get(request) ?? {};
+      if (reply.statusCode === 401 && bytes > maxSmallBytes) await delay(refusalMs);
+      await release(request);
+    });
     app.addHook('onRequestAbort', release);
   };
 }

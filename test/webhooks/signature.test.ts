@@ -91,6 +91,19 @@ describe('a signature', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
+  test('that is wrong is answered after a second if the body is large, so that strangers have little hashed', async () => {
+    const begin = performance.now();
+    const answered: number[] = [];
+    const send = async (bytes: number) => {
+      const headers = { 'x-hub-signature-256': whole };
+      expect((await post(service, delivery, { body: 'x'.repeat(bytes), headers })).status).toBe(401);
+      answered.push(bytes);
+    };
+    await Promise.all([send(64 * 1024 + 1), send(64 * 1024)]);
+    expect(answered).toEqual([64 * 1024, 64 * 1024 + 1]);
+    expect(performance.now() - begin).toBeGreaterThan(990);
+  });
+
   test('over the exact bytes is taken, with a byte order mark or odd white space, too', async () => {
     for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
       expect((await post(service, delivery, { body })).status).toBe(202);
