@@ -12,7 +12,7 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { refetch, stored, sync, waitingSyncs } from './support.ts';
+import { dueRequests, refetch, stored, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
 afterEach(async () => {
@@ -346,6 +346,19 @@ test('a stored pull request that a sweep does not find on GitHub is left as it i
   expect(world.service.complaints).toEqual([]);
   // It is not first in the next sweep.
   expect(await refetch(world.service, home, 10)).toBe(0);
+});
+
+test('what is due comes before what waits for GitHub to catch up, in the background, too', async () => {
+  web.lag();
+  const behind = web.openPullRequest();
+  await deliver(behind.opened);
+  await untilIdle();
+  const listed = web.openPullRequest();
+  await requestListed(world.service.database.executor, home.organisation.id, [
+    { githubId: listed.id, nodeId: listed.nodeId, sourceUpdatedAt: listed.updatedAt },
+  ]);
+  const due = await dueRequests(world.service, home, 2);
+  expect(due.map(({ githubId }) => githubId)).toEqual([listed.id, behind.id]);
 });
 
 test('a delivery whose node id is of another pull request ends as gone, after one request to GitHub', async () => {
