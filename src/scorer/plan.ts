@@ -18,14 +18,15 @@ export const maxAudited = 10_000;
 async function visit(
   work: Work,
   batches: AsyncIterable<Iterable<StoredFacts>>,
-  add: (pullRequest: StoredFacts) => void,
+  add: (pullRequest: StoredFacts) => Promise<void> | undefined,
 ): Promise<void> {
   let done = 0;
   for await (const batch of batches) {
     for (const pullRequest of batch) {
       const turn = work.turn();
       if (turn !== undefined) await turn;
-      add(pullRequest);
+      const added = add(pullRequest);
+      if (added !== undefined) await added;
       done += 1;
     }
     work.progress(done);
@@ -37,9 +38,15 @@ async function runAudits(work: Work, executor: Executor, organisationId: string,
   const stored = await countPullRequests(executor, organisationId);
   const share = Math.min(1, maxAudited / Math.max(1, stored));
   const facts = new Set(audits.flatMap(audit => [...audit.facts]));
-  await visit(work, readFacts(executor, organisationId, createFactsReader(facts), isSampled(share)), pullRequest => {
-    for (const audit of audits) audit.add(pullRequest.id, pullRequest.facts);
-  });
+  const add = async ({ id, facts }: StoredFacts) => {
+    for (const audit of audits) {
+      for (const _ of audit.add(id, facts)) {
+        const turn = work.turn();
+        if (turn !== undefined) await turn;
+      }
+    }
+  };
+  await visit(work, readFacts(executor, organisationId, createFactsReader(facts), isSampled(share)), add);
   return stored;
 }
 
@@ -47,12 +54,11 @@ const hasReviews = ({ reviews }: Ruleset) => reviews.length > 0;
 
 /** Searches rules for ways to game them. Writes nothing. @returns `reviews`: null if no rules are for them */
 export function audit(work: Work, { organisationId, ruleset }: { organisationId: string; ruleset: Ruleset }) {
-  const alive = () => work.alive();
   return readSnapshot(
     work.database,
     async executor => {
-      const audit = createAudit(ruleset, 'rules', alive);
-      const reviews = hasReviews(ruleset) ? createAudit(ruleset, 'reviews', alive) : null;
+      const audit = createAudit(ruleset, 'rules');
+      const reviews = hasReviews(ruleset) ? createAudit(ruleset, 'reviews') : null;
       const stored = await runAudits(work, executor, organisationId, reviews === null ? [audit] : [audit, reviews]);
       return { stored, ...audit.result(), reviews: reviews?.result() ?? null };
     },
@@ -93,10 +99,10 @@ export function plan(
       await visit(work, readFacts(executor, organisationId, reader), ({ id, memberId, facts }) => {
         plan.add(id, memberId, facts);
         reviewPlan?.add(id, memberId, facts);
+        return undefined;
       });
-      const audits = withAudit ? sides.map(side => createAudit(side, 'rules', alive)) : [];
-      const reviewAudits =
-        withAudit && reviewPlan !== null ? sides.map(side => createAudit(side, 'reviews', alive)) : [];
+      const audits = withAudit ? sides.map(side => createAudit(side, 'rules')) : [];
+      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(side => createAudit(side, 'reviews')) : [];
       const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
       return {
         version,

@@ -10,7 +10,7 @@ import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
   const tried = createAudit(rulesetOf(rules), 'rules');
-  for (const [index, facts] of pullRequests.entries()) tried.add(`pr ${index}`, factsWith(facts));
+  for (const [index, facts] of pullRequests.entries()) Array.from(tried.add(`pr ${index}`, factsWith(facts)));
   return tried.result();
 }
 
@@ -127,7 +127,7 @@ test('an audit never throws, and never changes a pull request', () => {
       (of, rules, reviews, pullRequests) => {
         const tried = createAudit({ ...rulesetOf(rules), reviews }, of);
         const before = structuredClone(pullRequests);
-        for (const facts of pullRequests) tried.add('pr', facts);
+        for (const facts of pullRequests) Array.from(tried.add('pr', facts));
         expect(pullRequests).toEqual(before);
         for (const { share, largest_gain: largest, median_gain: median } of tried.result().ways) {
           expect(share).toBeGreaterThanOrEqual(0);
@@ -140,11 +140,7 @@ test('an audit never throws, and never changes a pull request', () => {
   );
 });
 
-test('an audit says that it goes on before each change that it tries', () => {
-  let changes = 0;
-  const tried = createAudit(rulesetOf(paying('merged')), 'rules', () => {
-    changes += 1;
-  });
-  tried.add('pr', factsWith(work));
-  expect(changes).toBeGreaterThanOrEqual(ways.length);
+test('an audit stops before each change that it tries', () => {
+  const tried = createAudit(rulesetOf(paying('merged')), 'rules');
+  expect(Array.from(tried.add('pr', factsWith(work))).length).toBeGreaterThanOrEqual(ways.length);
 });

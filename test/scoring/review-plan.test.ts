@@ -59,7 +59,7 @@ test('a plan for reviews counts each review, and those by nobody for rules and n
 function wayOf(way: ReviewWay, [reviews, rules = 'false']: readonly [string, string?], facts: Facts) {
   const ruleset = { ...rulesetOf([rule('Opened', entry(rules, '1'))]), ...reviewsOf(reviews), definitions };
   const audit = createAudit(ruleset, 'reviews');
-  audit.add('1', facts);
+  Array.from(audit.add('1', facts));
   const found = audit.result().ways.find(each => each.way === way);
   return { share: found?.share, gain: found?.largest_gain, rules: found?.rules.map(({ name }) => name) };
 }

@@ -37,12 +37,8 @@ function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: read
   return (facts, points) => scoredReviews(facts, entries).reduce((sum, review) => sum + scoreOne(review, points), 0);
 }
 
-/**
- * How points of pull requests can be gained, or those of reviews: by those who review a pull request, all together.
- *
- * @param onChange called before each change that is tried: all of them take a while
- */
-export function createAudit(ruleset: Ruleset, of: RuleKind, onChange = () => {}) {
+/** How points of pull requests can be gained, or those of reviews: by those who review a pull request, all together. */
+export function createAudit(ruleset: Ruleset, of: RuleKind) {
   const entriesOf = (kind: RuleKind) => checkRules(ruleset, kind).flatMap(rule => rule.entries);
   const entries = { rules: entriesOf('rules'), reviews: of === 'rules' ? [] : entriesOf('reviews') };
   const facts = new Set<SourceName>([
@@ -69,10 +65,10 @@ export function createAudit(ruleset: Ruleset, of: RuleKind, onChange = () => {})
   let pullRequests = 0;
   const before = new Float64Array(names.length);
 
-  function tryWay(tally: (typeof tallies)[number], id: string, original: Facts, from: number): void {
+  function* tryWay(tally: (typeof tallies)[number], id: string, original: Facts, from: number): Generator<void> {
     let best: { after: number; points: Float64Array } | undefined;
     for (const change of tally.changes) {
-      onChange();
+      yield;
       const points = new Float64Array(names.length);
       const results = change(original);
       if (results === undefined) continue;
@@ -94,8 +90,11 @@ export function createAudit(ruleset: Ruleset, of: RuleKind, onChange = () => {})
   return {
     /** Those that the rules read, and those that the ways change. */
     facts,
-    /** Adds a pull request, once. */
-    add(id: string, original: Facts): void {
+    /**
+     * Adds a pull request, once. Yields before each change that is tried: rules can name thousands of titles and labels,
+     * so all of them may take minutes.
+     */
+    *add(id: string, original: Facts): Generator<void> {
       pullRequests += 1;
       let [from, known] = [0, undefined as Score | undefined];
       for (const tally of tallies) {
@@ -104,7 +103,7 @@ export function createAudit(ruleset: Ruleset, of: RuleKind, onChange = () => {})
           before.fill(0);
           from = known(original, before);
         }
-        tryWay(tally, id, original, from);
+        yield* tryWay(tally, id, original, from);
       }
     },
     /** The ways that gain on most pull requests first. */
