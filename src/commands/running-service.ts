@@ -51,7 +51,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
   const url = addressOf(server, request.path);
   const giveUpAt = performance.now() + maxWaitMs;
   for (;;) {
-    const reply = await fetch(url, {
+    const { reply, text } = await fetch(url, {
       method: request.method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -62,10 +62,11 @@ async function send(context: Context, server: string, request: ServiceRequest) {
       // The token is for this service alone.
       redirect: 'error',
       signal: context.interrupted,
-    }).catch((error: unknown) => {
-      throw failedToAsk(context, url, error);
-    });
-    const text = await reply.text();
+    })
+      .then(async reply => ({ reply, text: await reply.text() }))
+      .catch((error: unknown) => {
+        throw failedToAsk(context, url, error);
+      });
     if (reply.ok) return { origin: url.origin, text, etag: reply.headers.get('etag') };
     const seconds = Number(reply.headers.get('retry-after'));
     const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;

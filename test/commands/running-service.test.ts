@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, requireBuild, runHere } from './support.ts';
+import { createFolder, requireBuild, runHere, startHere } from './support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -131,6 +131,24 @@ describe('--server', () => {
       const { code: actual, stderr } = await ended;
       expect([actual, stderr]).toEqual([code, expect.stringMatching(complaint)]);
     }
+  });
+
+  test.each([
+    ['the connection ends', /^pullscore: http:\S+ can't be asked \(UND_ERR_SOCKET\)\. Check --server/],
+    ['it is interrupted', /^pullscore: Interrupted\. Nothing was changed\.\n$/],
+  ])('a command with --server fails as usual if %s in the middle of a reply', async (what, complaint) => {
+    const broken = createServer((_request, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"data":');
+      if (what === 'it is interrupted') setTimeout(() => command.interrupt(), 100);
+      else setTimeout(() => response.destroy(), 100);
+    });
+    await once(broken.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void broken.close());
+    const { port } = broken.address() as AddressInfo;
+    const words = ['rules', 'plan', rules, '--server', `http://127.0.0.1:${port}`];
+    const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
+    const { code, stderr } = await command.ended;
+    expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
   });
 
   test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
