@@ -66,8 +66,8 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
   }
 
   function count(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
-    // Nothing, as in a 304.
-    if (payload === null || payload === undefined) return;
+    // Nothing, as in a 304, or for nobody: a connection that is gone does not say so again.
+    if (payload === null || payload === undefined || request.raw.socket.destroyed) return;
     const tokenId = request.caller?.tokenId;
     const bytes = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
     // Requests that came together were all let in. What was done, rather than read, is not refused any more.

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import Fastify from 'fastify';
@@ -103,4 +103,31 @@ test('if replies to all take more than 128 MiB, the token with most of it loses 
   });
   await once(first, 'close');
   expect(bytes).toBeLessThan(16 * 1024 * 1024);
+});
+
+test('a reply that comes after its client has left does not count', async () => {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  const check = boundReplies(app);
+  app.addHook('onRequest', async request => {
+    request.caller = { tokenId: 'one' } as Caller;
+    check(request);
+  });
+  const asked: Socket[] = [];
+  let left = 0;
+  app.get('/', async ({ raw: { socket } }) => {
+    asked.push(socket);
+    await once(socket, 'close');
+    left += 1;
+    return Buffer.alloc(10 * 1024 * 1024);
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port: own } = app.server.address() as AddressInfo;
+  for (let count = 1; count <= 3; count += 1) {
+    const socket = connect(own, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    await expect.poll(() => asked.length).toBe(count);
+    socket.destroy();
+    await expect.poll(() => left).toBe(count);
+  }
 });
