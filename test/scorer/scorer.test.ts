@@ -154,6 +154,13 @@ test('a process that is ended from outside is replaced, and its rules are not su
   await expect(Promise.all(jobs)).resolves.toHaveLength(20);
 });
 
+test('long jobs that are done again, each alone, leave a process to all others', async () => {
+  const scorer = newScorer();
+  await Promise.all([audit(scorer, 'a').begun, audit(scorer, 'b').begun]);
+  for (const pid of scorersOf()) process.kill(pid, 'SIGKILL');
+  for (const id of ['a', 'c']) await expect(score(scorer, id, 'x')).resolves.toMatchObject([{ score: 1 }]);
+});
+
 test('a client that leaves ends its job at once, even one that does not give way', async () => {
   const scorer = newScorer();
   const leaving = new AbortController();
