@@ -5,7 +5,7 @@ import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { isInPresentRepository } from './pull-requests.ts';
 import { deletedPullRequests, organisations, pullRequests, syncRequests, untrackedPullRequests } from './schema.ts';
-import { asTable, hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
+import { asTable, hasGithubId, isOneOf, secondsFromNow, sortedForLocking } from './statement.ts';
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
@@ -165,7 +165,8 @@ export async function requestListed(
     if (row.nodeId !== nodeIds.get(row.githubId)) known.delete(row.githubId);
     else known.set(row.githubId, Math.max(known.get(row.githubId) ?? 0, row.floor ?? 0));
   }
-  const wanted = listed.filter(each => (known.get(each.githubId) ?? -1) < each.sourceUpdatedAt);
+  // Each once: an upsert can't touch the same row twice.
+  const wanted = sortedForLocking(listed).filter(each => (known.get(each.githubId) ?? -1) < each.sourceUpdatedAt);
   if (wanted.length === 0) return;
   const table = asTable(wanted, 'listed', '"githubId" bigint, "nodeId" text, "sourceUpdatedAt" float8');
   const source = sql`select "githubId" as github_id, "nodeId" as node_id, "sourceUpdatedAt" as updated_at from ${table}`;

@@ -59,6 +59,23 @@ async function interruptIn(home: TenantOnGithub, count: number, options: ImportO
 }
 
 describe('an import', () => {
+  test('brings in a pull request once that a page lists twice', async () => {
+    const home = await world.newTenant();
+    fill(home, 'web', 2);
+    type Page = { node: { pullRequests: { nodes: unknown[] } } };
+    const listTwice = (reply: { data?: unknown }) => {
+      const { pullRequests } = (reply.data as Page).node;
+      pullRequests.nodes.push(...pullRequests.nodes);
+      return reply;
+    };
+    world.github.fault(
+      { kind: 'alter', change: listTwice },
+      { when: ({ operation }) => operation === 'PullRequestList' },
+    );
+    expect(await run(home)).toMatchObject({ repositories: 1, seen: 2, saved: 2, failed: 0 });
+    expect(await storedCount(home)).toBe(2);
+  });
+
   test('brings in every pull request, a hundred per list request and fifty per fetch', async () => {
     const home = await world.newTenant();
     await apply(world.service, home, rule('additions'));
