@@ -4,7 +4,7 @@
  */
 import { createExplainer, type Explanation, type WaitingEntry } from '../scoring/explain/explain.ts';
 import type { Facts } from '../scoring/facts.ts';
-import { type CheckedFile, checkRulesFile } from '../scoring/file/check-rules-file.ts';
+import { type CheckedFile, checkInSteps } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import { audit, plan } from './plan.ts';
 import { rescore } from './rescore.ts';
@@ -65,7 +65,12 @@ async function findWaiting(
 
 /** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
 async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
-  return checkRulesFile(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
+  const steps = checkInSteps(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await work.turn();
+  }
 }
 
 const table = { score, explain, findWaiting, rescore, check, plan, audit };

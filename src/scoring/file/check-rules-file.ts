@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type RuleTestResult, runRuleTests } from './rule-tests.ts';
+import { finish, type RuleTestResult, testRules } from './rule-tests.ts';
 import { emptyFile, parseRulesFile, type RulesFile } from './rules-file.ts';
 
 export interface CheckedFile extends RulesFile {
@@ -29,16 +29,21 @@ function describeEncoding(bytes: Buffer, source: string): { line: number; messag
 }
 
 /**
- * Checks a rules file, and runs its tests.
+ * Checks a rules file, and runs its tests. Yields before each test.
  *
  * @param options `onEntry`: called before each entry, since a file at its limits takes a while
  */
-export function checkRulesFile(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): CheckedFile {
+export function* checkInSteps(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): Generator<void, CheckedFile> {
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
     return { ...emptyFile, problems: [problem], source, results: [] };
   }
   const file = parseRulesFile(source, onEntry);
-  return { ...file, source, results: file.problems.length > 0 ? [] : runRuleTests(file, file.tests, onEntry) };
+  const results = file.problems.length > 0 ? [] : yield* testRules(file, file.tests, onEntry);
+  return { ...file, source, results };
 }
+
+/** Like {@link checkInSteps}, at once. */
+export const checkRulesFile = (...given: Parameters<typeof checkInSteps>): CheckedFile =>
+  finish(checkInSteps(...given));

@@ -77,13 +77,20 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
   return [...own, ...others];
 }
 
-/** Scores each test's pull request and reviews under the rules. @param onStep called again and again meanwhile */
-export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): RuleTestResult[] {
+/**
+ * Scores each test's pull request and reviews under the rules. Yields before each: a file can have thousands of tests.
+ *
+ * @param onStep called again and again meanwhile
+ */
+export function* testRules(
+  ruleset: Ruleset,
+  tests: readonly RuleTest[],
+  onStep?: () => void,
+): Generator<void, RuleTestResult[]> {
   const { score, entries, reviewEntries } = compileRuleset(ruleset, onStep);
   const maxShown = Math.min(maxExplained, countFitting([...entries, ...reviewEntries], maxExplainedParts));
   let failed = 0;
-  return tests.flatMap(casesOf).map(({ test, of, facts }) => {
-    onStep?.();
+  const run = ({ test, of, facts }: Case): RuleTestResult => {
     const scored = score(facts);
     const [review] = JSON.parse(scored.reviewScores ?? '[]') as { score: number }[];
     const actual = of === 'rules' ? scored.score : (review?.score ?? 0);
@@ -100,8 +107,26 @@ export function runRuleTests(ruleset: Ruleset, tests: readonly RuleTest[], onSte
       explanation,
       relevant: findRelevant(ruleset, { test, of, facts }, explanation, onStep),
     };
-  });
+  };
+  const results: RuleTestResult[] = [];
+  for (const each of tests.flatMap(casesOf)) {
+    onStep?.();
+    yield;
+    results.push(run(each));
+  }
+  return results;
 }
+
+/** Does the steps at once. */
+export function finish<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** Like {@link testRules}, at once. */
+export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => finish(testRules(...given));
 
 function explain(ruleset: Ruleset, of: RuleKind, facts: Facts, onStep?: () => void): ExplainedRules | undefined {
   const { reviews, ...explanation } = createExplainer(ruleset, onStep)(facts);

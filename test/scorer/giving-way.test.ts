@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { jobs } from '../../src/scorer/jobs.ts';
+import type { Work } from '../../src/scorer/work.ts';
+import { insertPullRequests } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
+
+const world = await startWorld();
+
+/** `turns`: how often the job asked for one. */
+function startWork() {
+  const { database, log } = world.service;
+  const counts = { turns: 0 };
+  const work = {
+    ...{ database, log, isCareful: false, signal: new AbortController().signal },
+    turn() {
+      counts.turns += 1;
+      return undefined;
+    },
+    progress: () => undefined,
+    alive: () => undefined,
+  } as Partial<Work> as Work;
+  return { work, counts };
+}
+
+test('an audit gives way to other jobs between the changes that it tries of one pull request', async () => {
+  const { work, counts } = startWork();
+  await insertPullRequests(world.service, world, [1_700_000_000]);
+  // Each title is one that the audit tries.
+  const rules = Array.from({ length: 50 }, (_, index) => rule('1', `title == "title ${index}"`, `Rule ${index}`));
+  const ruleset = { definitions: [], rules, reviews: [] };
+  await jobs.audit(work, { organisationId: world.organisation.id, ruleset });
+  expect(counts.turns).toBeGreaterThan(50);
+});
+
+test('the check of a rules file gives way to other jobs between its tests', async () => {
+  const { work, counts } = startWork();
+  const tests = Array.from({ length: 50 }, (_, index) => ({ name: `Test ${index}`, pull_request: {}, score: 0 }));
+  const file = JSON.stringify({ rules: [], tests });
+  const { results } = await jobs.check(work, { organisationId: world.organisation.id, file });
+  expect(results.filter(({ passed }) => passed)).toHaveLength(50);
+  expect(counts.turns).toBeGreaterThanOrEqual(50);
+});
