@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
 import { type Context, UsageError, withDeps, withOrganisation } from './context.ts';
-import { type RunningService, runningService } from './running-service.ts';
+import { type RunningService, requireAddress, runningService } from './running-service.ts';
 
 /** The result of a command: one document for programs, lines for people. */
 export interface Answer {
@@ -138,6 +138,7 @@ export class PullscoreCommand extends Command {
       if (organisation !== undefined && server !== undefined) {
         throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
       }
+      if (server !== undefined) requireAddress(server);
       const { read, ask, actions = {}, show } = await prepare(options, ...operands);
       return withActions(actions, async () => {
         if (server !== undefined) {

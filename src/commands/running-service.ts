@@ -78,13 +78,18 @@ async function send(context: Context, server: string, request: ServiceRequest) {
   }
 }
 
-function addressOf(server: string, path: string): URL {
+/** @throws UsageError if it is not the address of a service */
+export function requireAddress(server: string): void {
   if (!/^https?:\/\/[^/?#\s@]+[^?#\s]*$/.test(server) || !URL.canParse(server)) {
     throw new UsageError(
       `"${server}" is not a valid address of a service.`,
       'Give one such as https://scores.example.',
     );
   }
+}
+
+function addressOf(server: string, path: string): URL {
+  requireAddress(server);
   return new URL(`2026-12/${path}`, server.endsWith('/') ? server : `${server}/`);
 }
 

@@ -151,6 +151,14 @@ describe('--server', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
   });
 
+  test.each(['scores', 'ftp://scores.example', 'https://'])('rules apply --server %s is refused', async server => {
+    const { code, stderr } = await runHere({ PULLSCORE_TOKEN: token }, 'rules', 'apply', rules, '--server', server);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^pullscore: "\S+" is not a valid address of a service\./),
+    ]);
+  });
+
   test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
     let asked = 0;
     let lateBy = 0;
