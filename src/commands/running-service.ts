@@ -65,7 +65,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     })
       .then(async reply => ({ reply, text: await reply.text() }))
       .catch((error: unknown) => {
-        throw failedToAsk(context, url, error);
+        throw failedToAsk(context, url, request, error);
       });
     if (reply.ok) return { origin: url.origin, text, etag: reply.headers.get('etag') };
     const seconds = Number(reply.headers.get('retry-after'));
@@ -93,7 +93,19 @@ function addressOf(server: string, path: string): URL {
   return new URL(`2026-12/${path}`, server.endsWith('/') ? server : `${server}/`);
 }
 
-function failedToAsk({ interrupted }: Context, { origin }: URL, error: unknown): CommandError {
+function failedToAsk(
+  { interrupted }: Context,
+  { origin }: URL,
+  { method }: ServiceRequest,
+  error: unknown,
+): CommandError {
+  if (interrupted.aborted && method === 'PUT') {
+    // The service does not say how far it came.
+    return new CommandError(
+      'Interrupted. The service may have changed the rules.',
+      'Run the command again to be sure.',
+    );
+  }
   if (interrupted.aborted) return new CommandError('Interrupted. Nothing was changed.');
   const { message, code } = (error as { cause?: { message?: string; code?: string } }).cause ?? {};
   return new CommandError(

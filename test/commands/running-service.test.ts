@@ -159,6 +159,19 @@ describe('--server', () => {
     ]);
   });
 
+  test('an interrupted rules apply --server does not say that nothing was changed', async () => {
+    const slow = createServer(() => void command.interrupt());
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void slow.close());
+    const { port } = slow.address() as AddressInfo;
+    const words = ['rules', 'apply', rules, '--server', `http://127.0.0.1:${port}`];
+    const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
+    const { code, stderr } = await command.ended;
+    const complaint =
+      'pullscore: Interrupted. The service may have changed the rules. Run the command again to be sure.\n';
+    expect([code, stderr]).toEqual([1, complaint]);
+  });
+
   test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
     let asked = 0;
     let lateBy = 0;
