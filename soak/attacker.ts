@@ -31,7 +31,6 @@ async function repeat(lanes: number, pauseMs: number, work: () => Promise<void>)
 /** Requests with tokens that look right, so that each takes a look-up, some in one packet. Prints how many a second. */
 async function floodTokens(rate: number): Promise<void> {
   const [connections, perPacket] = [100, 2];
-  const { hostname, port } = new URL(origin);
   const requests = Array.from(
     { length: 5_000 },
     () => `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${generateAccessToken()}\r\n\r\n`,
@@ -41,8 +40,7 @@ async function floodTokens(rate: number): Promise<void> {
   await Promise.all(
     Array.from({ length: connections }, async (): Promise<void> => {
       for (;;) {
-        const socket = connect(Number(port), hostname);
-        socket.on('error', () => undefined).setEncoding('latin1');
+        const socket = open('').setEncoding('latin1');
         const closed = new Promise<void>(resolve => socket.once('close', () => resolve()));
         let waiting = 0;
         socket.on('data', (text: string) => {
@@ -67,41 +65,39 @@ async function floodTokens(rate: number): Promise<void> {
   );
 }
 
-/** Opens connections, sends each one's beginning, and a byte now and then. Closed ones are opened again. */
-async function trickle(count: number, begin: string, pauseMs = 2): Promise<void> {
+/** A new connection on which this is sent. */
+function open(begin: string): Socket {
   const { hostname, port } = new URL(origin);
+  const socket = connect(Number(port), hostname, () => socket.write(begin));
+  return socket.on('error', () => undefined);
+}
+
+/**
+ * Keeps many connections open, and does something with each every second.
+ *
+ * @param pauseMs between two that are opened
+ */
+async function hold(count: number, pauseMs: number, opening: () => Socket, eachSecond: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   for (;;) {
     while (sockets.size < count) {
-      const socket = connect(Number(port), hostname, () => socket.write(begin));
+      const socket = opening();
       sockets.add(socket);
-      socket.on('error', () => undefined);
       socket.on('close', () => sockets.delete(socket));
       await delay(pauseMs);
     }
-    for (const socket of sockets) socket.write('a');
+    for (const socket of sockets) eachSecond(socket);
     await delay(1_000);
   }
 }
 
-/** Many connections that ask for the largest page and take 2 KB of it in 20 s. Closed ones are opened again. */
-async function readSlowly(count: number): Promise<void> {
-  const { hostname, port } = new URL(origin);
-  const request = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-  const sockets = new Set<Socket>();
-  for (;;) {
-    while (sockets.size < count) {
-      const socket = connect({ port: Number(port), host: hostname }, () => socket.write(request));
-      socket.pause();
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => sockets.delete(socket));
-      await delay(20);
-    }
-    for (const socket of sockets) socket.read(100);
-    await delay(1_000);
-  }
-}
+const trickle = (count: number, begin: string, pauseMs = 2) =>
+  hold(
+    count,
+    pauseMs,
+    () => open(begin),
+    socket => void socket.write('a'),
+  );
 
 const upload = (bytes: number) => ({
   method: 'POST',
@@ -115,24 +111,11 @@ const upload = (bytes: number) => ({
 });
 const announced =
   'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n';
-
-export const attacks: Record<string, () => Promise<void>> = {
-  'bad tokens': () => floodTokens(10_000),
-  'long ids': () => repeat(4, 20, () => send(`/2025-04/members/${'a'.repeat(10_000)}`, { headers: authorization })),
-  'lists of all members': () => repeat(4, 0, () => send('/2025-04/members', { headers: authorization })),
-  'bodies of 5 MB': () => repeat(2, 0, () => send('/webhooks/github', upload(5_000_000))),
-  'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
-  'slow uploads': () => trickle(50, announced),
-};
-
-/** Of one organisation on the others: see neighbours.ts. */
-const pageAttacks: Record<string, () => Promise<void>> = {
-  'slow pages': () => readSlowly(100),
-  'large pages': () =>
-    repeat(7, 1_000, () =>
-      send(`/2025-04/pull-requests?per_page=100&unseen=${Math.random()}`, { headers: authorization }),
-    ),
-};
+const authorized = `Host: a\r\nAuthorization: Bearer ${token}\r\n`;
+const largestPage = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\n${authorized}\r\n`;
+const unfinished =
+  `POST /2026-12/rules/plan HTTP/1.1\r\n${authorized}` +
+  `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
 
 const slowPlan = `rules:
   - name: Long
@@ -145,21 +128,29 @@ const plan = (signal: AbortSignal | null = null) =>
     body: slowPlan,
     signal,
   });
-const unfinished =
-  `POST /2026-12/rules/plan HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
-  `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
+const read = (path: string) => send(`/2025-04/${path}`, { headers: authorization });
 
-/** With rules files: see neighbours.ts. */
-const fileAttacks: Record<string, () => Promise<void>> = {
+const attacks: Record<string, () => Promise<void>> = {
+  'bad tokens': () => floodTokens(10_000),
+  'long ids': () => repeat(4, 20, () => read(`members/${'a'.repeat(10_000)}`)),
+  'lists of all members': () => repeat(4, 0, () => read('members')),
+  'bodies of 5 MB': () => repeat(2, 0, () => send('/webhooks/github', upload(5_000_000))),
+  'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
+  'slow uploads': () => trickle(50, announced),
+  // 2 KB of each page in 20 s.
+  'slow pages': () =>
+    hold(
+      100,
+      20,
+      () => open(largestPage).pause(),
+      socket => void socket.read(100),
+    ),
+  'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
   'unfinished files': () => trickle(590, unfinished, 20),
   plans: () => repeat(1, 0, () => plan()),
   'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
 };
 
-// A module that imports this wants the names only.
-const attack = attacks[name] ?? pageAttacks[name] ?? fileAttacks[name];
-if (attack !== undefined) {
-  // Others' machines attack: this one's processors are for the service.
-  setPriority(19);
-  await attack();
-}
+// Others' machines attack: this one's processors are for the service.
+setPriority(19);
+await attacks[name]?.();

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { startServer } from './database.ts';
+import { print } from './installation.ts';
 import { describeCounterexample, playHistories } from './lanes.ts';
 import type { Tally } from './tally.ts';
 
@@ -9,23 +9,9 @@ const progressIntervalMs = 10_000;
  * Plays random histories against the service and a model. One that ends differently from the model is shortened as far
  * as possible and printed.
  *
- * @param operands `--runs N --seed N`
  * @returns whether all were played and ended like the model
  */
-export async function soakHistories(operands: readonly string[]): Promise<boolean> {
-  const { values } = parseArgs({
-    args: [...operands],
-    options: {
-      runs: { type: 'string', default: '10000' },
-      seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
-    },
-  });
-  const [runs, seed] = [Number(values.runs), Number(values.seed)];
-  if (!Number.isInteger(runs) || runs < 1 || !Number.isInteger(seed)) {
-    throw new RangeError('--runs and --seed take whole numbers');
-  }
-  const print = (text: string) => process.stdout.write(`${text}\n`);
-
+export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', number>): Promise<boolean> {
   const interrupt = new AbortController();
   const onInterrupt = () => {
     print('\nStopping after the current histories; press Ctrl-C again to stop at once.');

@@ -1,45 +1,48 @@
+/** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { connectDatabase } from '../src/database/client.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
-import type { Organisation } from '../src/database/organisations.ts';
-import { applyRuleset } from '../src/database/rules.ts';
+import { entry, rule } from '../test/scoring/support.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
-import { createTenant, type Tenant } from '../test/support/tenants.ts';
-import { scoringRules } from './killed-database.ts';
+import { applyRules, createTenant, type Tenant } from '../test/support/tenants.ts';
 import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
-import { login } from './traffic.ts';
 
 export const webhookSecret = 'a secret of the soak';
+
+export const login = 'acme';
+
+/** `findLosses` of outcome.ts computes the same in SQL. */
+const scoringRules = [
+  rule('Size', entry('additions > 0', 'per(additions, 3)')),
+  rule('Given up', entry('state == "closed"', '5', 'SUBTRACT')),
+];
 
 /** How long the stand-in takes to answer, about like GitHub. */
 export const githubDelayMs = 150;
 
-/** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
-export interface Installation {
+/** Its organisation's token has every scope. */
+export interface Installation extends Pick<Tenant, 'organisation' | 'token'> {
   readonly server: KilledServer;
   readonly github: GithubStandIn;
-  readonly organisation: Organisation;
-  /** With every scope. */
-  readonly token: string;
   readonly replicas: readonly KilledReplica[];
-  /** @param isClean if not, the database and the logs stay, and this prints where */
-  stop(isClean: boolean): Promise<void>;
 }
 
 /**
  * Comparison with GitHub is off, because it would heal a loss.
  *
  * @param name part of the name of the folder for database and logs
+ * @param work returns whether all is well; if not, the database and the logs stay, and this prints where
  */
-export async function startInstallation(
+export async function withInstallation(
   name: string,
-  count: number,
-  environment: Record<string, string> = {},
-): Promise<Installation> {
+  replicaCount: number,
+  environment: Record<string, string>,
+  work: (installation: Installation) => Promise<boolean>,
+): Promise<boolean> {
   const home = createHome(name);
   const server = await startKilledServer(home);
   const github = await startGithub();
@@ -51,16 +54,10 @@ export async function startInstallation(
     process.once(signal, () => void server.stop().finally(() => process.exit(1)));
   }
   const replicas: KilledReplica[] = [];
-  const stop = async (isClean: boolean) => {
-    await Promise.all(replicas.map(replica => replica.stop()));
-    await server.stop();
-    await github.close();
-    if (isClean) removeHome(home);
-    else print(`Database and logs are in ${home}.`);
-  };
+  let isClean = false;
   try {
-    const prepared = await prepare(server.url, github.organisation(login).id);
-    for (const port of await Promise.all(Array.from({ length: count }, freePort))) {
+    const tenant = await prepare(server.url, github.organisation(login).id);
+    for (const port of await Promise.all(Array.from({ length: replicaCount }, freePort))) {
       const own = {
         DATABASE_URL: server.url,
         GITHUB_API_URL: github.apiUrl,
@@ -73,10 +70,14 @@ export async function startInstallation(
       replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), own));
     }
     await Promise.all(replicas.map(replica => replica.ready()));
-    return { server, github, ...prepared, replicas, stop };
-  } catch (error) {
-    await stop(false);
-    throw error;
+    isClean = await work({ server, github, ...tenant, replicas });
+    return isClean;
+  } finally {
+    await Promise.all(replicas.map(replica => replica.stop()));
+    await server.stop();
+    await github.close();
+    if (isClean) removeHome(home);
+    else print(`Database and logs are in ${home}.`);
   }
 }
 
@@ -84,14 +85,7 @@ async function prepare(url: string, githubId: number): Promise<Tenant> {
   await migrateDatabase(url);
   const database = connectDatabase(url, pino({ level: 'silent' }));
   const tenant = await createTenant({ database }, { login, githubId, scopes });
-  await database.transaction(executor =>
-    applyRuleset(executor, tenant.organisation.id, {
-      definitions: [],
-      reviews: [],
-      rules: [...scoringRules],
-      source: '',
-    }),
-  );
+  await applyRules({ database }, tenant.organisation.id, { rules: scoringRules });
   await database.close();
   return tenant;
 }

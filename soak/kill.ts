@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { createRandom } from '../test/support/random.ts';
-import { type Installation, print, startInstallation, webhookSecret } from './installation.ts';
+import { type Installation, print, withInstallation } from './installation.ts';
 import { listCounted, reportOutcome } from './outcome.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 
@@ -12,38 +11,23 @@ type Victim = (typeof victims)[number];
  * Kills two replicas of the service and PostgreSQL at random with SIGKILL while webhooks arrive: nothing acknowledged
  * may be lost.
  *
- * @param operands `--kills N --rate N --seed N`
+ * @param options `rate`: webhooks a second
  * @returns whether webhooks were acknowledged, the loops finished all work and nothing was lost
  */
-export async function soakKills(operands: readonly string[]): Promise<boolean> {
-  const { values } = parseArgs({
-    args: [...operands],
-    options: { kills: { type: 'string' }, rate: { type: 'string' }, seed: { type: 'string' } },
-  });
-  const kills = Number(values.kills ?? 200);
-  const rate = Number(values.rate ?? 200);
-  const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
-  if (![kills, rate, seed].every(value => Number.isInteger(value) && value >= 0)) {
-    throw new RangeError('--kills, --rate and --seed take whole numbers');
-  }
+export async function soakKills({ kills, rate, seed }: Record<'kills' | 'rate' | 'seed', number>): Promise<boolean> {
   print(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
   const random = createRandom(seed);
-  const installation = await startInstallation('kill', 2);
-  let clean = false;
-  try {
+  return withInstallation('kill', 2, {}, async installation => {
     const urls = installation.replicas.map(({ port }) => `http://127.0.0.1:${port}`);
-    const traffic = startTraffic({ github: installation.github, urls, secret: webhookSecret, rate, random });
+    const traffic = startTraffic({ github: installation.github, urls, rate, random });
     const begin = performance.now();
     const killed = await killAtRandom(installation, traffic, random, kills);
     await traffic.stop();
     print(
       [`\n${kills} kills in ${Math.round((performance.now() - begin) / 1000)} s:`, ...listCounted(killed)].join('\n'),
     );
-    clean = await reportOutcome(installation, traffic);
-    return clean;
-  } finally {
-    await installation.stop(clean);
-  }
+    return reportOutcome(installation, traffic);
+  });
 }
 
 async function killAtRandom(installation: Installation, traffic: Traffic, random: () => number, kills: number) {

@@ -10,32 +10,25 @@ import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 const pollIntervalMs = 10;
 const startTimeoutMs = 60_000;
 
-export interface KilledServer {
-  readonly url: string;
-  /** False from a kill until it takes connections again. */
-  readonly isUp: boolean;
-  /** Kills every process of the server with SIGKILL, and starts it again after `pause` milliseconds. */
-  killAll(pause: number): Promise<void>;
-  /** Kills one of the server's processes with SIGKILL: the server drops every session and recovers. */
-  killOne(choose: (ids: readonly number[]) => number | undefined): Promise<void>;
-  stop(): Promise<void>;
-}
+export type KilledServer = Awaited<ReturnType<typeof startKilledServer>>;
 
 /**
  * The service's own PostgreSQL, joined by this process so that it comes back when it is told to. Both kills resolve
  * when it takes connections again.
  */
-export async function startKilledServer(home: string): Promise<KilledServer> {
+export async function startKilledServer(home: string) {
   let server = await joinEmbeddedDatabase({ home });
   const { url, dataDirectory } = server;
   let isUp = true;
 
   return {
     url,
+    /** False from a kill until it takes connections again. */
     get isUp() {
       return isUp;
     },
-    async killAll(pause) {
+    /** Kills every process of the server with SIGKILL, and starts it again after `pause` milliseconds. */
+    async killAll(pause: number): Promise<void> {
       isUp = false;
       const { main, others } = processesOf(dataDirectory);
       for (const id of [main, ...others]) kill(id);
@@ -45,7 +38,8 @@ export async function startKilledServer(home: string): Promise<KilledServer> {
       server = await joinEmbeddedDatabase({ home });
       isUp = true;
     },
-    async killOne(choose) {
+    /** Kills one of the server's processes with SIGKILL: the server drops every session and recovers. */
+    async killOne(choose: (ids: readonly number[]) => number | undefined): Promise<void> {
       isUp = false;
       // It is dropped with all others, when the kill has taken effect.
       const witness = await untilConnected(url);
@@ -97,23 +91,12 @@ function kill(id: number): void {
   }
 }
 
-export interface KilledReplica {
-  readonly port: number;
-  readonly processId: number | undefined;
-  /** Kills it with SIGKILL, and starts it again after `pause` milliseconds. */
-  kill(pause: number): void;
-  /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
-  restart(): Promise<void>;
-  /** Unexpected ends after it was ready, and stops that were not clean. */
-  readonly ends: string[];
-  /** @throws if it does not start within a minute */
-  ready(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type KilledReplica = ReturnType<typeof superviseReplica>;
 
 /** `dist/main.js serve` under a supervisor that starts it again whenever it ends, as an orchestrator does. */
-export function superviseReplica(port: number, logFile: string, environment: Record<string, string>): KilledReplica {
+export function superviseReplica(port: number, logFile: string, environment: Record<string, string>) {
   const log = createWriteStream(logFile, { flags: 'a' });
+  /** Unexpected ends after it was ready, and stops that were not clean. */
   const ends: string[] = [];
   let child: ChildProcess;
   let isReady = false;
@@ -147,18 +130,29 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
   run();
   process.once('exit', () => child.kill('SIGKILL'));
 
+  /** @throws if it does not start within a minute */
+  async function ready(): Promise<void> {
+    for (const begin = performance.now(); !isReady; await delay(pollIntervalMs)) {
+      if (performance.now() - begin > startTimeoutMs) throw new Error(`the replica on port ${port} does not start`);
+    }
+  }
+
   return {
     port,
     get processId() {
       return child.pid;
     },
-    kill(milliseconds) {
+    ends,
+    ready,
+    /** Kills it with SIGKILL, and starts it again after `milliseconds`. */
+    kill(milliseconds: number): void {
       killed = true;
       isReady = false;
       pause = milliseconds;
       child.kill('SIGKILL');
     },
-    async restart() {
+    /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
+    async restart(): Promise<void> {
       const own = child;
       killed = true;
       pause = 0;
@@ -166,15 +160,9 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
       own.kill('SIGTERM');
       const [code, signal] = await exited;
       if (code !== 0) ends.push(`the replica on port ${port} did not stop cleanly (${signal ?? code})`);
-      await this.ready();
+      await ready();
     },
-    ends,
-    async ready() {
-      for (const begin = performance.now(); !isReady; await delay(pollIntervalMs)) {
-        if (performance.now() - begin > startTimeoutMs) throw new Error(`the replica on port ${port} does not start`);
-      }
-    },
-    async stop() {
+    async stop(): Promise<void> {
       stopped = true;
       if (child.exitCode === null && child.signalCode === null) {
         const exited = once(child, 'exit');

@@ -1,28 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
-import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { listAuditEvents } from '../src/database/audit-log.ts';
-import { connectDatabase, type Database } from '../src/database/client.ts';
-import type { Organisation } from '../src/database/organisations.ts';
-import { pullRequests as pullRequestsTable } from '../src/database/schema.ts';
+import type { Database } from '../src/database/client.ts';
+import { pullRequests } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
-import type { PullRequest } from '../test/support/github/pull-request.ts';
-import { memoryOf } from '../test/support/scorer.ts';
 import { createTenant, insertPullRequests } from '../test/support/tenants.ts';
-import { githubDelayMs, type Installation, print, startInstallation, webhookSecret } from './installation.ts';
-import { type Measured as MeasuredReads, startUnseenReads } from './reads.ts';
-import { login } from './traffic.ts';
+import { githubDelayMs, type Installation, login, print } from './installation.ts';
+import { type Attack, editOnGithub, inProcesses, repeat, stress, type Target, type Tenant } from './stress.ts';
 
-const readsPerSecond = 50;
 const pullRequestCount = 1_000;
 const batches = 20;
-
-/** What an organisation may do to another one. */
-const limits = { slowdown: 3, megabytes: 300, healthMs: 500, secondsUntilStored: 5 };
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
 
@@ -55,207 +44,76 @@ function rulesFile(
 
 const maxEntries = 900;
 
-interface Tenant {
-  organisation: Organisation;
-  token: string;
-  pullRequests: readonly PullRequest[];
-}
-
-interface Neighbours {
-  installation: Installation;
-  database: Database;
-  origin: string;
-  attacker: Tenant;
-  second: Tenant;
-  victim: Tenant;
-}
-
-/**
- * Begins an attack, which goes on until `signal` is aborted.
- *
- * @returns what resolves once it is over, with what else went wrong for the other one
- */
-type Attack = (
-  neighbours: Neighbours,
-  signal: AbortSignal,
-) => Promise<(measured: Measured) => Promise<string | undefined>>;
-
 const attacks: Record<string, Attack> = {
   ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
   'a pull request with 3,000 files, changed every two seconds': editLargePullRequest,
-  'rules files whose last byte never comes': inProcess('unfinished files'),
-  'plans whose client leaves': inProcess('left plans'),
+  'rules files whose last byte never comes': inProcesses('unfinished files'),
+  'plans whose client leaves': inProcesses('left plans'),
   'two organisations that plan all the time': planAllTheTime,
   "reports that ask for the server's files": readServerFiles,
-  'pages that are read slowly': inProcess('slow pages'),
-  'seven pages of maximum size a second': inProcess('large pages'),
+  'pages that are read slowly': inProcesses('slow pages'),
+  'seven pages of maximum size a second': inProcesses('large pages'),
   'eight PUT syncs a second': syncWithoutEnd,
   'a flood of webhooks': floodWithWebhooks,
   // The last one: nothing is left to attack with.
   'the erasure of a member with all pull requests': eraseMember,
 };
+export const neighbourAttacks = Object.keys(attacks);
 
 /**
  * One organisation does what it may, while a well-behaved client of another one reads, and webhooks of the other one
  * arrive.
  *
- * @param operands `--seconds N`: for each attack; `--only NAME`: not the others
  * @returns whether the other one's p99 and the memory stayed within their limits, and none of its changes was lost
  */
-export async function soakNeighbours(operands: readonly string[]): Promise<boolean> {
-  const { values } = parseArgs({
-    args: [...operands],
-    options: { seconds: { type: 'string' }, only: { type: 'string' } },
+export const soakNeighbours = (options: { seconds: number; only: string | undefined }): Promise<boolean> =>
+  stress({
+    name: 'neighbours',
+    environment: { RATE_LIMIT: '6000' },
+    limits: { slowdown: 3, service: { megabytes: 300, healthMs: 500, secondsUntilStored: 5 } },
+    attacks,
+    ...options,
+    fill: async (installation, database) => ({
+      // As large as GitHub allows: 65,536 characters, each of three bytes here.
+      attacker: await addTenant(installation, database, login, 65_536, 3_000, installation),
+      victim: await addTenant(installation, database, 'neighbour', 1_000),
+    }),
   });
-  const seconds = Number(values.seconds ?? 20);
-  if (!Number.isInteger(seconds) || seconds < 5) throw new RangeError('--seconds takes a whole number from 5');
-  const chosen = Object.entries(attacks).filter(([name]) => values.only === undefined || values.only === name);
-  if (chosen.length === 0) throw new RangeError(`--only takes one of: ${Object.keys(attacks).join(', ')}`);
-  const installation = await startInstallation('neighbours', 1, { RATE_LIMIT: '6000' });
-  const database = connectDatabase(installation.server.url, pino({ level: 'silent' }));
-  let isClean = false;
-  try {
-    const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
-    const attacker = await fill(installation, database, login, 100_000, installation);
-    const second = await fill(installation, database, 'accomplice', 1_000);
-    const victim = await fill(installation, database, 'neighbour', 1_000);
-    const neighbours = { installation, database, origin, attacker, second, victim };
-    await measure(neighbours, 3);
-    const rest = await measure(neighbours, seconds);
-    print(`at rest: p99 ${rest.p99.toFixed(1)} ms, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`);
-    isClean = true;
-    for (const [name, attack] of chosen) {
-      const ending = new AbortController();
-      const finish = await attack(neighbours, ending.signal);
-      const measured = await measure(neighbours, seconds);
-      ending.abort();
-      const problem = await finish(measured);
-      isClean = judge(name, measured, rest, problem) && isClean;
-    }
-    for (const end of installation.replicas.flatMap(replica => replica.ends)) {
-      print(end);
-      isClean = false;
-    }
-    return isClean;
-  } finally {
-    await database.close();
-    await installation.stop(isClean);
-  }
-}
 
-const show = (milliseconds: number) => (Number.isFinite(milliseconds) ? `${Math.round(milliseconds)} ms` : 'never');
-
-function judge(name: string, measured: Measured, rest: Measured, problem: string | undefined): boolean {
-  const slowdown = measured.p99 / rest.p99;
-  const grown = measured.megabytes - rest.megabytes;
-  const isGood =
-    slowdown <= limits.slowdown &&
-    grown <= limits.megabytes &&
-    measured.health <= limits.healthMs &&
-    problem === undefined &&
-    measured.stored <= limits.secondsUntilStored * 1_000 &&
-    measured.failures.length === 0;
-  print(
-    `${isGood ? 'ok    ' : 'MISSED'} ${name}: p99 ${measured.p99.toFixed(1)} ms, ${slowdown.toFixed(1)} times that at rest ` +
-      `(at most ${limits.slowdown}); /healthz within ${show(measured.health)} (at most ${limits.healthMs}); ${grown.toFixed(0)} MB more (at most ${limits.megabytes}); ` +
-      `a webhook of the other one stored in ${show(measured.stored)} (at most ${limits.secondsUntilStored} s)`,
-  );
-  for (const [reason, count] of measured.failures) print(`         ${count} × ${reason}`);
-  if (problem !== undefined) print(`         ${problem}`);
-  return isGood;
-}
-
-async function fill(
+/** @param fileCount of its first pull request on GitHub */
+async function addTenant(
   { github }: Installation,
   database: Database,
   name: string,
   bodyCharacters: number,
+  fileCount = 1,
   existing?: Pick<Tenant, 'organisation' | 'token'>,
 ): Promise<Tenant> {
   const onGithub = github.organisation(name);
-  const ada = onGithub.member('ada');
+  const author = onGithub.member('ada');
   const { id: githubId, nodeId } = onGithub;
   const { organisation, token } =
     existing ?? (await createTenant({ database }, { login: name, githubId, nodeId, scopes }));
   const times = Array.from({ length: pullRequestCount }, (_, index) => 1_700_000_000 + index);
   await insertPullRequests({ database }, { organisation }, times);
-  // Of the attacker, as large as GitHub allows: 65,536 characters, each of three bytes here.
-  // A statement may take ten seconds, and these rows have 200 MB.
+  // A statement may take ten seconds, and the attacker's rows have 200 MB.
   for (let batch = 0; batch < batches; batch += 1) {
     await database.executor
-      .update(pullRequestsTable)
-      .set({ body: sql`repeat('€', ${Math.min(bodyCharacters, 65_536)})` })
+      .update(pullRequests)
+      .set({ body: sql`repeat('€', ${bodyCharacters})` })
       .where(
-        sql`${pullRequestsTable.organisationId} = ${organisation.id} and ${pullRequestsTable.githubId} % ${batches} = ${batch}`,
+        sql`${pullRequests.organisationId} = ${organisation.id} and ${pullRequests.githubId} % ${batches} = ${batch}`,
       );
   }
-  const files = Array.from({ length: 3_000 }, (_, index) => ({
+  const repository = onGithub.repository('live');
+  const files = Array.from({ length: fileCount }, (_, index) => ({
     path: `src/${'x'.repeat(90)}/${index}.ts`,
-    ...oneLine,
+    additions: 1,
+    deletions: 0,
   }));
-  const pullRequests = Array.from({ length: 20 }, (_, index) =>
-    onGithub.repository('live').addPullRequest({
-      author: ada,
-      ...(bodyCharacters > 1_000 && index === 0 ? { files, changedFiles: files.length } : {}),
-    }),
-  );
-  return { organisation, token, pullRequests };
-}
-
-const oneLine = { additions: 1, deletions: 0 };
-
-interface Measured extends MeasuredReads {
-  /** The most that the service had resident, with the processes that run rules. */
-  megabytes: number;
-  /** The longest that `/healthz` took, in milliseconds. */
-  health: number;
-  /** The longest time from a webhook of the victim until its change was stored, in milliseconds; infinite if one was lost. */
-  stored: number;
-}
-
-let titles = 0;
-
-async function measure({ installation, database, origin, victim }: Neighbours, seconds: number): Promise<Measured> {
-  const stopReading = await startUnseenReads({
-    url: `${origin}/2025-04/pull-requests?unseen=`,
-    token: victim.token,
-    rate: readsPerSecond,
-  });
-  const end = performance.now() + seconds * 1_000;
-  const service = installation.replicas[0]?.processId ?? 0;
-  let megabytes = 0;
-  let health = 0;
-  const sampling = (async () => {
-    for (; performance.now() < end; await delay(200)) {
-      megabytes = Math.max(megabytes, memoryOf(service, 'VmRSS'));
-      const begin = performance.now();
-      const isWell = await fetch(`${origin}/healthz`).then(
-        reply => reply.ok,
-        () => false,
-      );
-      health = Math.max(health, isWell ? performance.now() - begin : Number.POSITIVE_INFINITY);
-    }
-  })();
-  let stored = 0;
-  for (; performance.now() < end; await delay(500)) stored = Math.max(stored, await timeWebhook());
-  await sampling;
-  return { ...(await stopReading()), megabytes, health, stored };
-
-  async function timeWebhook(): Promise<number> {
-    titles += 1;
-    const title = `Change ${titles}`;
-    const pullRequest = victim.pullRequests[titles % victim.pullRequests.length];
-    if (pullRequest === undefined) throw new Error('there is no pull request');
-    const begin = performance.now();
-    const event = pullRequest.edit({ title });
-    const { status } = await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
-    if (status !== 202) return Number.POSITIVE_INFINITY;
-    for (; performance.now() - begin < 4 * limits.secondsUntilStored * 1_000; await delay(20)) {
-      const isStored = eq(pullRequestsTable.title, title);
-      if ((await database.executor.$count(pullRequestsTable, isStored)) > 0) return performance.now() - begin;
-    }
-    return Number.POSITIVE_INFINITY;
-  }
+  const first = repository.addPullRequest({ author, files, changedFiles: files.length });
+  const others = Array.from({ length: 19 }, () => repository.addPullRequest({ author }));
+  return { organisation, token, pullRequests: [first, ...others] };
 }
 
 async function send(method: string, url: string, token: string, body: string): Promise<Response> {
@@ -267,8 +125,8 @@ async function send(method: string, url: string, token: string, body: string): P
 
 /** Rules at the limits: of as many entries as the service takes. Then pull requests change, the large one too. */
 function applyRules(file: (entries: number) => string): Attack {
-  return async (neighbours, signal) => {
-    const { origin, attacker } = neighbours;
+  return async (target, signal) => {
+    const { origin, attacker } = target;
     const apply = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
     let entries = maxEntries;
     for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
@@ -277,7 +135,7 @@ function applyRules(file: (entries: number) => string): Attack {
       entries = Math.floor(entries * 0.8);
     }
     print(`       ${entries} entries were taken`);
-    const finish = await floodWithWebhooks(neighbours, signal);
+    const finish = await floodWithWebhooks(target, signal);
     return async () => {
       await finish();
       const { status } = await apply('rules: []\n');
@@ -287,17 +145,10 @@ function applyRules(file: (entries: number) => string): Attack {
 }
 
 /** In an hour of so few points that it could use them up. The other one's changes then wait for GitHub alone. */
-async function editLargePullRequest(neighbours: Neighbours, signal: AbortSignal) {
-  const { installation, origin, attacker } = neighbours;
-  const restore = await limitPoints(neighbours);
-  const editing = (async () => {
-    for (let edits = 0; !signal.aborted; edits += 1) {
-      const event = attacker.pullRequests[0]?.edit({ title: `Edit ${edits}` });
-      if (event !== undefined) await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
-      await delay(2_000);
-    }
-  })();
-  return async ({ stored }: Measured) => {
+async function editLargePullRequest(target: Target, signal: AbortSignal) {
+  const restore = await limitPoints(target);
+  const editing = repeat(signal, 2_000, edits => editOnGithub(target, target.attacker, 0, `Edit ${edits}`));
+  return async ({ stored }: { stored: number }) => {
     await editing;
     await restore();
     return stored <= 3 * githubDelayMs
@@ -307,7 +158,7 @@ async function editLargePullRequest(neighbours: Neighbours, signal: AbortSignal)
 }
 
 /** In a new hour with few points for all. @returns ends it */
-async function limitPoints({ installation: { github }, database }: Neighbours): Promise<() => Promise<void>> {
+async function limitPoints({ installation: { github }, database }: Target): Promise<() => Promise<void>> {
   const before = github.limit && { ...github.limit };
   if (github.limit) Object.assign(github.limit, { limit: 200, remaining: 200 });
   await database.executor.execute(sql`update organisations set points_used = 0`);
@@ -318,52 +169,42 @@ async function limitPoints({ installation: { github }, database }: Neighbours): 
   };
 }
 
-async function readServerFiles({ origin, attacker }: Neighbours, signal: AbortSignal) {
+async function readServerFiles({ origin, attacker }: Target, signal: AbortSignal) {
   const headers = { authorization: `Bearer ${attacker.token}` };
   const replies = new Set<string>();
-  const reading = (async () => {
-    for (; !signal.aborted; await delay(20)) {
-      const reply = await fetch(`${origin}/2026-12/standings?rules=/etc/shadow`, { headers });
-      const { request_id: _id, ...answer } = (await reply.json()) as Record<string, unknown>;
-      replies.add(`${reply.status} ${JSON.stringify(answer)}`);
-    }
-  })();
+  const reading = repeat(signal, 20, async () => {
+    const reply = await fetch(`${origin}/2026-12/standings?rules=/etc/shadow`, { headers });
+    const { request_id: _id, ...answer } = (await reply.json()) as Record<string, unknown>;
+    replies.add(`${reply.status} ${JSON.stringify(answer)}`);
+  });
   return async () => {
     await reading;
     const [answer, ...others] = replies;
-    return others.length === 0 && answer?.startsWith('400 ') && !answer.includes('root')
-      ? undefined
-      : [...replies].join();
+    const isRefused = others.length === 0 && answer?.startsWith('400 ') && !answer.includes('root');
+    return isRefused ? undefined : [...replies].join();
   };
 }
 
 /** Meanwhile the other one plans once. */
-async function planAllTheTime(neighbours: Neighbours, signal: AbortSignal) {
-  const { origin, second, victim } = neighbours;
-  const planning = [
-    await inProcess('plans')(neighbours, signal),
-    await inProcess('plans')({ ...neighbours, attacker: second }, signal),
-  ];
-  await delay(2_000);
-  const planned = send(
-    'POST',
-    `${origin}/2026-12/rules/plan`,
-    victim.token,
-    rulesFile(1, () => ({ expression: 'merged', value: 1 })),
-  );
-  return async (measured: Measured) => {
+async function planAllTheTime(target: Target, signal: AbortSignal) {
+  const { installation, database, origin, victim } = target;
+  const accomplice = await addTenant(installation, database, 'accomplice', 1_000);
+  const planning = [target, { ...target, attacker: accomplice }].map(each => inProcesses('plans')(each, signal));
+  const finishes = await Promise.all(planning);
+  const file = rulesFile(1, () => ({ expression: 'merged', value: 1 }));
+  const planned = send('POST', `${origin}/2026-12/rules/plan`, victim.token, file);
+  return async (measured: Parameters<Awaited<ReturnType<Attack>>>[0]) => {
     const { status } = await planned;
-    await Promise.all(planning.map(finish => finish(measured)));
+    await Promise.all(finishes.map(finish => finish(measured)));
     return status === 200 ? undefined : `a plan of the other one got ${status}`;
   };
 }
 
-async function eraseMember(neighbours: Neighbours, signal: AbortSignal) {
-  const { installation } = neighbours;
-  const finish = await floodWithWebhooks(neighbours, signal);
+async function eraseMember(target: Target, signal: AbortSignal) {
+  const finish = await floodWithWebhooks(target, signal);
   const operands = ['dist/main.js', 'member', 'erase', 'grace', '--organisation', login, '--yes'];
   const child = spawn(process.execPath, operands, {
-    env: { PATH: process.env.PATH, DATABASE_URL: installation.server.url },
+    env: { PATH: process.env.PATH, DATABASE_URL: target.installation.server.url },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const exited = once(child, 'exit');
@@ -374,43 +215,25 @@ async function eraseMember(neighbours: Neighbours, signal: AbortSignal) {
   };
 }
 
-/** In a process of its own, so that it delays nobody who measures: see attacker.ts. */
-function inProcess(name: string): Attack {
-  return async ({ origin, attacker: { token } }) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', 'soak/attacker.ts', name, origin, token], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    const exited = once(child, 'exit');
-    process.once('exit', () => child.kill('SIGKILL'));
-    return async () => {
-      child.kill('SIGKILL');
-      await exited;
-      return undefined;
-    };
-  };
-}
-
 /** Each of the same pull request, in an hour of so few points that the attacker could use them up. */
-async function syncWithoutEnd(neighbours: Neighbours, signal: AbortSignal) {
-  const { database, origin, attacker } = neighbours;
+async function syncWithoutEnd(target: Target, signal: AbortSignal) {
+  const { database, origin, attacker } = target;
   const [stored] = await database.executor
-    .select({ id: pullRequestsTable.id })
-    .from(pullRequestsTable)
-    .where(eq(pullRequestsTable.organisationId, attacker.organisation.id))
+    .select({ id: pullRequests.id })
+    .from(pullRequests)
+    .where(eq(pullRequests.organisationId, attacker.organisation.id))
     .limit(1);
   const url = `${origin}/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`;
-  const restore = await limitPoints(neighbours);
+  const restore = await limitPoints(target);
   const headers = { authorization: `Bearer ${attacker.token}` };
   const begin = performance.now();
-  const attacking = (async () => {
-    const pending: Promise<unknown>[] = [];
-    for (; !signal.aborted; await delay(125)) {
-      pending.push(fetch(url, { method: 'PUT', headers }).then(reply => reply.arrayBuffer()));
-    }
-    await Promise.allSettled(pending);
-  })();
+  const pending: Promise<unknown>[] = [];
+  const attacking = repeat(signal, 125, () => {
+    pending.push(fetch(url, { method: 'PUT', headers }).then(reply => reply.arrayBuffer()));
+  });
   return async () => {
     await attacking;
+    await Promise.allSettled(pending);
     await restore();
     const events = await listAuditEvents(database.executor, { login });
     const syncs = (events ?? []).filter(({ action }) => action === 'pull_request.sync').length;
@@ -420,18 +243,16 @@ async function syncWithoutEnd(neighbours: Neighbours, signal: AbortSignal) {
 }
 
 /** Fifty a second, of changes that are all true. */
-async function floodWithWebhooks({ installation, origin, attacker }: Neighbours, signal: AbortSignal) {
+async function floodWithWebhooks(target: Target, signal: AbortSignal) {
   let sent = 0;
-  const lane = async () => {
-    while (!signal.aborted) {
+  const lanes = Array.from({ length: 10 }, () =>
+    repeat(signal, 190, () => {
       sent += 1;
-      const event = attacker.pullRequests[sent % attacker.pullRequests.length]?.edit({ title: `Flood ${sent}` });
-      if (event !== undefined) {
-        await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event);
-      }
-      await delay(190);
-    }
+      return editOnGithub(target, target.attacker, sent, `Flood ${sent}`);
+    }),
+  );
+  return async () => {
+    await Promise.all(lanes);
+    return undefined;
   };
-  const lanes = Array.from({ length: 10 }, lane);
-  return () => Promise.all(lanes).then(() => undefined);
 }

@@ -60,7 +60,7 @@ export function startReads({ nextUrl, token, rate }: ReadsOptions): Reads {
   };
 }
 
-export interface Measured {
+export interface MeasuredReads {
   /** Milliseconds. */
   p99: number;
   failures: readonly (readonly [reason: string, count: number])[];
@@ -80,7 +80,7 @@ const script = fileURLToPath(import.meta.url);
  *
  * @returns ends the reading, and gives what was measured
  */
-export async function startUnseenReads(options: UnseenReads): Promise<() => Promise<Measured>> {
+export async function startUnseenReads(options: UnseenReads): Promise<() => Promise<MeasuredReads>> {
   const child = fork(script, [JSON.stringify(options)]);
   await once(child, 'message');
   return async () => {

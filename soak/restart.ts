@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { createRandom } from '../test/support/random.ts';
-import { print, startInstallation, webhookSecret } from './installation.ts';
+import { print, withInstallation } from './installation.ts';
 import { listCounted, reportOutcome } from './outcome.ts';
 import { startBalancer, startReads } from './reads.ts';
 import { startTraffic } from './traffic.ts';
@@ -14,40 +13,24 @@ const webhooksPerSecond = 50;
  * Restarts three replicas one after another behind a load balancer, as a deployment does, while clients read and
  * webhooks arrive: no request may fail, and nothing acknowledged may be lost.
  *
- * @param operands `--rounds N`: how often each replica is restarted
+ * @param options `rounds`: how often each replica is restarted
  * @returns whether all is well
  */
-export async function soakRestarts(operands: readonly string[]): Promise<boolean> {
-  const { values } = parseArgs({ args: [...operands], options: { rounds: { type: 'string' } } });
-  const rounds = Number(values.rounds ?? 5);
-  if (!Number.isInteger(rounds) || rounds < 1) throw new RangeError('--rounds takes a whole number from 1');
-  const installation = await startInstallation('restart', replicaCount, { RATE_LIMIT: '0' });
-  const { github, replicas, token } = installation;
-  let clean = false;
-  try {
+export const soakRestarts = ({ rounds }: { rounds: number }): Promise<boolean> =>
+  withInstallation('restart', replicaCount, { RATE_LIMIT: '0' }, async installation => {
+    const { github, replicas, token } = installation;
     const balancer = startBalancer(replicas.map(({ port }) => `http://127.0.0.1:${port}`));
-    const traffic = startTraffic({
-      github,
-      urls: balancer.urls,
-      secret: webhookSecret,
-      rate: webhooksPerSecond,
-      random: createRandom(1),
-    });
-    const reads = startReads({
-      nextUrl: () => `${balancer.next()}/2025-04/pull-requests`,
-      token,
-      rate: readsPerSecond,
-    });
+    const traffic = startTraffic({ github, urls: balancer.urls, rate: webhooksPerSecond, random: createRandom(1) });
+    const nextUrl = () => `${balancer.next()}/2025-04/pull-requests`;
+    const reads = startReads({ nextUrl, token, rate: readsPerSecond });
     await delay(2_000);
-    for (let round = 0; round < rounds; round += 1) {
+    for (let round = 1; round <= rounds; round += 1) {
       for (const replica of replicas) {
         await replica.restart();
         // As a deployment does.
         await balancer.whole();
       }
-      print(
-        `  ${round + 1} rounds, ${reads.latencies.length} reads, ${traffic.acknowledged.size} webhooks acknowledged`,
-      );
+      print(`  ${round} rounds, ${reads.latencies.length} reads, ${traffic.acknowledged.size} webhooks acknowledged`);
     }
     await Promise.all([reads.stop(), traffic.stop()]);
     await balancer.stop();
@@ -59,9 +42,5 @@ export async function soakRestarts(operands: readonly string[]): Promise<boolean
         ...listCounted(failed),
       ].join('\n'),
     );
-    clean = (await reportOutcome(installation, traffic)) && failed.size === 0;
-    return clean;
-  } finally {
-    await installation.stop(clean);
-  }
-}
+    return (await reportOutcome(installation, traffic)) && failed.size === 0;
+  });

@@ -1,17 +1,49 @@
 /** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
-import { soakAttacks } from './attack.ts';
+import { parseArgs } from 'node:util';
+import { accountAttacks, soakAttacks } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
-import { soakNeighbours } from './neighbours.ts';
+import { neighbourAttacks, soakNeighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
 
-/** Each takes the remaining operands and returns whether all is well. @throws RangeError or TypeError on wrong ones */
-const soaks: Record<string, (operands: readonly string[]) => Promise<boolean>> = {
-  histories: soakHistories,
-  kill: soakKills,
-  attack: soakAttacks,
-  neighbours: soakNeighbours,
-  restart: soakRestarts,
+/** A soak's options that take whole numbers, with the name of the one thing that it may be limited to, if any. */
+type Values<Name extends string> = Record<Name, number> & { only: string | undefined };
+
+/**
+ * @param only what `--only` may name
+ * @returns reads the operands, and runs the soak @throws RangeError or TypeError on wrong ones
+ */
+const withOptions =
+  <Name extends string>(
+    options: Record<Name, { default: number; min: number }>,
+    soak: (values: Values<Name>) => Promise<boolean>,
+    only: readonly string[] = [],
+  ) =>
+  (args: string[]): Promise<boolean> => {
+    const names = Object.keys(options) as Name[];
+    const allowed = only.length === 0 ? names : [...names, 'only'];
+    const types = Object.fromEntries(allowed.map(name => [name, { type: 'string' as const }]));
+    const given = parseArgs({ args, options: types }).values;
+    const numbers = names.map(name => {
+      const value = Number(given[name] ?? options[name].default);
+      if (Number.isInteger(value) && value >= options[name].min) return [name, value];
+      throw new RangeError(`--${name} takes a whole number from ${options[name].min}`);
+    });
+    if (given.only !== undefined && !only.includes(given.only)) {
+      throw new RangeError(`--only takes one of: ${only.join(', ')}`);
+    }
+    return soak({ ...Object.fromEntries(numbers), only: given.only });
+  };
+
+const seed = { default: Math.floor(Math.random() * 1_000_000_000), min: 0 };
+
+/** Each returns whether all is well. */
+const soaks: Record<string, (operands: string[]) => Promise<boolean>> = {
+  histories: withOptions({ runs: { default: 10_000, min: 1 }, seed }, soakHistories),
+  kill: withOptions({ kills: { default: 200, min: 0 }, rate: { default: 200, min: 0 }, seed }, soakKills),
+  attack: withOptions({ seconds: { default: 15, min: 1 } }, soakAttacks, accountAttacks),
+  neighbours: withOptions({ seconds: { default: 20, min: 5 } }, soakNeighbours, neighbourAttacks),
+  restart: withOptions({ rounds: { default: 5, min: 1 } }, soakRestarts),
 };
 
 const operands = process.argv.slice(2);

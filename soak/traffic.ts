@@ -4,19 +4,11 @@ import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import { type Delivery, deliver } from '../test/support/github/webhooks.ts';
+import { login, webhookSecret } from './installation.ts';
 
-export const login = 'acme';
 const firstPullRequests = 1_000;
 /** More would only wait for connections. */
 const maxUnderWay = 500;
-
-/** What one webhook announced. */
-interface Change {
-  event: WebhookEvent;
-  /** What it is about, and its version on GitHub at that moment. */
-  subject: Subject;
-  version: number;
-}
 
 /**
  * Each change of a pull request raises its version, which is in its title and is its number of added lines: so the
@@ -29,37 +21,26 @@ export interface Subject {
   acknowledged: number;
 }
 
-export interface Traffic {
-  readonly subjects: readonly Subject[];
-  /** By GUID. */
-  readonly acknowledged: ReadonlyMap<string, Subject>;
-  readonly sent: number;
-  /** Deliveries that were not acknowledged, counted by status or reason. */
-  readonly refused: ReadonlyMap<string, number>;
-  readonly redelivered: number;
-  /** Not sent, because too many were under way. */
-  readonly heldBack: number;
-  /** Stops sending, and resolves when all deliveries are answered. */
-  stop(): Promise<void>;
-}
+export type Traffic = ReturnType<typeof startTraffic>;
 
 interface TrafficOptions {
   github: GithubStandIn;
   urls: readonly string[];
-  secret: string;
   /** Webhooks a second, redeliveries not counted. */
   rate: number;
   random: () => number;
 }
 
 /** Changes pull requests on GitHub, and delivers each change once, to any of the replicas. */
-export function startTraffic({ github, urls, secret, rate, random }: TrafficOptions): Traffic {
+export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
   const organisation = github.organisation(login);
   const repositories = ['web', 'api', 'docs', 'infrastructure'].map(name => organisation.repository(name));
   const author = organisation.member('ada');
   const reviewer = organisation.member('grace');
   const subjects: Subject[] = [];
+  /** By GUID. */
   const acknowledged = new Map<string, Subject>();
+  /** Deliveries that were not acknowledged, counted by status or reason. */
   const refused = new Map<string, number>();
   const underWay = new Set<Promise<void>>();
   let [sent, redelivered, heldBack, waiting] = [0, 0, 0, 0];
@@ -78,7 +59,8 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
   };
   const pullRequests = Array.from({ length: firstPullRequests }, addPullRequest);
 
-  function change(): Change {
+  /** What one webhook announces, and the version on GitHub at that moment. */
+  function makeChange() {
     if (random() < 0.02) pullRequests.push(addPullRequest());
     // The latest ones change most often, so that many updates fold into one request.
     const subject = pick(pullRequests, 1 - random() ** 3);
@@ -103,8 +85,9 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     return review ?? pick(others)();
   }
 
-  async function send({ event, subject, version }: Change, guid: string, isAgain: boolean): Promise<void> {
-    const delivery = await deliver(`${pick(urls)}/webhooks/github`, secret, event, { guid });
+  async function send(change: ReturnType<typeof makeChange>, guid: string, isAgain: boolean): Promise<void> {
+    const { event, subject, version } = change;
+    const delivery = await deliver(`${pick(urls)}/webhooks/github`, webhookSecret, event, { guid });
     if (isAcknowledged(delivery)) {
       acknowledged.set(guid, subject);
       subject.acknowledged = Math.max(subject.acknowledged, version);
@@ -120,7 +103,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     waiting -= 1;
     if (stopped) return;
     redelivered += 1;
-    await send({ event, subject, version }, guid, true);
+    await send(change, guid, true);
   }
 
   const begin = performance.now();
@@ -133,7 +116,7 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
         continue;
       }
       sent += 1;
-      const sending = send(change(), randomUUID(), false).finally(() => underWay.delete(sending));
+      const sending = send(makeChange(), randomUUID(), false).finally(() => underWay.delete(sending));
       underWay.add(sending);
     }
   }, 5);
@@ -148,9 +131,11 @@ export function startTraffic({ github, urls, secret, rate, random }: TrafficOpti
     get redelivered() {
       return redelivered;
     },
+    /** Not sent, because too many were under way. */
     get heldBack() {
       return heldBack;
     },
+    /** Stops sending, and resolves when all deliveries are answered. */
     async stop() {
       clearInterval(timer);
       stopped = true;

@@ -1,7 +1,6 @@
 /** What a test starts with, by one call: a service, the GitHub stand-in that it asks, and an organisation that both know. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, onTestFinished, TestRunner } from 'vitest';
-import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -9,7 +8,7 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
 import { closing, startReplica, startService } from './service.ts';
-import { createTenant, type Tenant } from './tenants.ts';
+import { applyRules, createTenant, type Tenant } from './tenants.ts';
 
 export interface TenantOnGithub extends Tenant {
   /** The same organisation on GitHub. */
@@ -65,10 +64,9 @@ export async function startWorld(
       closing(await startReplica(databaseUrl, { ...variables, ...changes })),
     /** Imports all pull requests of acme. */
     import: () => importPullRequests(service, tenant.organisation),
-    applyRules: (rules: RuleDefinition[], definitions: Definition[] = []) =>
-      service.database.transaction(async executor => {
-        await applyRuleset(executor, tenant.organisation.id, { definitions, rules, reviews: [], source: '' });
-      }),
+    async applyRules(rules: RuleDefinition[], definitions: Definition[] = []): Promise<void> {
+      await applyRules(service, tenant.organisation.id, { rules, definitions });
+    },
     /** Fetches all pull requests that are waiting. @returns the number of batches */
     async workOff(): Promise<number> {
       let batches = 0;

@@ -1,0 +1,218 @@
+/** Attacks on one replica, one after another, while a well-behaved client reads. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
+import { connectDatabase, type Database } from '../src/database/client.ts';
+import type { Organisation } from '../src/database/organisations.ts';
+import { pullRequests } from '../src/database/schema.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { memoryOf } from '../test/support/scorer.ts';
+import { type Installation, print, webhookSecret, withInstallation } from './installation.ts';
+import { type MeasuredReads, startUnseenReads } from './reads.ts';
+
+const readsPerSecond = 50;
+
+export interface Tenant {
+  organisation: Organisation;
+  token: string;
+  /** On GitHub: those that change. */
+  pullRequests: readonly PullRequest[];
+}
+
+/** What is attacked, and who is measured meanwhile. */
+export interface Target {
+  installation: Installation;
+  database: Database;
+  origin: string;
+  attacker: Tenant;
+  victim: Tenant;
+}
+
+/** The most that an attack may do to the victim. What has no limit is not measured. */
+interface Limits {
+  /** Times the p99 at rest. */
+  slowdown: number;
+  service?: { healthMs: number; megabytes: number; secondsUntilStored: number };
+}
+
+interface Measured extends MeasuredReads {
+  /** The most that the service had resident, with the processes that run rules. */
+  megabytes: number;
+  /** The longest that `/healthz` took, in milliseconds. */
+  health: number;
+  /** The longest time from a webhook of the victim until its change was stored, in milliseconds; infinite if one was lost. */
+  stored: number;
+}
+
+/**
+ * Begins an attack, which goes on until `signal` is aborted.
+ *
+ * @returns what resolves once it is over, with what else went wrong for the victim
+ */
+export type Attack = (
+  target: Target,
+  signal: AbortSignal,
+) => Promise<(measured: Measured) => Promise<string | undefined>>;
+
+interface Stress {
+  name: string;
+  environment: Record<string, string>;
+  limits: Limits;
+  attacks: Readonly<Record<string, Attack>>;
+  /** For each attack. */
+  seconds: number;
+  /** This attack, and no others. */
+  only: string | undefined;
+  /** Makes who attacks, and whom. */
+  fill(installation: Installation, database: Database): Promise<Pick<Target, 'attacker' | 'victim'>>;
+}
+
+/** @returns whether no read failed, all stayed within the limits, and the replica did not end */
+export const stress = ({ name, environment, limits, attacks, seconds, only, fill }: Stress): Promise<boolean> =>
+  withInstallation(name, 1, environment, async installation => {
+    const database = connectDatabase(installation.server.url, pino({ level: 'silent' }));
+    try {
+      const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
+      const target = { installation, database, origin, ...(await fill(installation, database)) };
+      // Before the first one, code is compiled and connections are opened.
+      await measure(target, limits, 3);
+      const rest = await measure(target, limits, seconds);
+      const ofService = limits.service && `, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`;
+      print(`at rest: p99 ${rest.p99.toFixed(1)} ms${ofService ?? ''}`);
+      let isClean = true;
+      for (const [attackName, attack] of Object.entries(attacks)) {
+        if (only !== undefined && only !== attackName) continue;
+        const ending = new AbortController();
+        const finish = await attack(target, ending.signal);
+        const measured = await measure(target, limits, seconds);
+        ending.abort();
+        const problem = await finish(measured);
+        isClean = judge(attackName, measured, rest, limits, problem) && isClean;
+      }
+      const ends = installation.replicas.flatMap(replica => replica.ends);
+      for (const end of ends) print(end);
+      return isClean && ends.length === 0;
+    } finally {
+      await database.close();
+    }
+  });
+
+const show = (milliseconds: number) => (Number.isFinite(milliseconds) ? `${Math.round(milliseconds)} ms` : 'never');
+
+function describe({ p99, megabytes, health, stored }: Measured, rest: Measured, { slowdown, service }: Limits): string {
+  const reads = `p99 ${p99.toFixed(1)} ms, ${(p99 / rest.p99).toFixed(1)} times that at rest (at most ${slowdown})`;
+  if (service === undefined) return reads;
+  return [
+    reads,
+    `/healthz within ${show(health)} (at most ${service.healthMs})`,
+    `${(megabytes - rest.megabytes).toFixed(0)} MB more (at most ${service.megabytes})`,
+    `a webhook of the other one stored in ${show(stored)} (at most ${service.secondsUntilStored} s)`,
+  ].join('; ');
+}
+
+function judge(name: string, measured: Measured, rest: Measured, limits: Limits, problem: string | undefined): boolean {
+  const { slowdown, service } = limits;
+  const isGood =
+    measured.p99 <= slowdown * rest.p99 &&
+    measured.failures.length === 0 &&
+    problem === undefined &&
+    (service === undefined ||
+      (measured.health <= service.healthMs &&
+        measured.megabytes - rest.megabytes <= service.megabytes &&
+        measured.stored <= service.secondsUntilStored * 1_000));
+  print(`${isGood ? 'ok    ' : 'MISSED'} ${name}: ${describe(measured, rest, limits)}`);
+  for (const [reason, count] of measured.failures) print(`         ${count} × ${reason}`);
+  if (problem !== undefined) print(`         ${problem}`);
+  return isGood;
+}
+
+async function measure(target: Target, { service }: Limits, seconds: number): Promise<Measured> {
+  const { origin, installation, victim } = target;
+  const url = `${origin}/2025-04/pull-requests?unseen=`;
+  const stopReading = await startUnseenReads({ url, token: victim.token, rate: readsPerSecond });
+  const end = performance.now() + seconds * 1_000;
+  const processId = installation.replicas[0]?.processId ?? 0;
+  const most = { megabytes: 0, health: 0, stored: 0 };
+  const watch = async (what: keyof typeof most, pauseMs: number, look: () => number | Promise<number>) => {
+    for (; performance.now() < end; await delay(pauseMs)) most[what] = Math.max(most[what], await look());
+  };
+  if (service === undefined) await delay(seconds * 1_000);
+  else {
+    const maxWaitMs = 4_000 * service.secondsUntilStored;
+    await Promise.all([
+      watch('megabytes', 200, () => memoryOf(processId, 'VmRSS')),
+      watch('health', 200, () => timeHealth(origin)),
+      watch('stored', 500, () => timeWebhook(target, maxWaitMs)),
+    ]);
+  }
+  return { ...(await stopReading()), ...most };
+}
+
+async function timeHealth(origin: string): Promise<number> {
+  const begin = performance.now();
+  const reply = await fetch(`${origin}/healthz`).catch(() => undefined);
+  return reply?.ok ? performance.now() - begin : Number.POSITIVE_INFINITY;
+}
+
+let titles = 0;
+
+async function timeWebhook(target: Target, maxWaitMs: number): Promise<number> {
+  titles += 1;
+  const title = `Change ${titles}`;
+  const begin = performance.now();
+  if ((await editOnGithub(target, target.victim, titles, title)) !== 202) return Number.POSITIVE_INFINITY;
+  for (; performance.now() - begin < maxWaitMs; await delay(20)) {
+    if ((await target.database.executor.$count(pullRequests, eq(pullRequests.title, title))) > 0) {
+      return performance.now() - begin;
+    }
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** Changes one of the tenant's pull requests, and delivers the webhook. @returns what that was answered */
+export async function editOnGithub(
+  { installation, origin }: Target,
+  { pullRequests: those }: Tenant,
+  place: number,
+  title: string,
+): Promise<number> {
+  const pullRequest = those[place % those.length];
+  if (pullRequest === undefined) throw new Error('there is no pull request');
+  const event = pullRequest.edit({ title });
+  return (await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event)).status;
+}
+
+/** Until the signal is aborted. */
+export async function repeat(signal: AbortSignal, pauseMs: number, work: (times: number) => unknown): Promise<void> {
+  for (let times = 0; !signal.aborted; times += 1) {
+    await work(times);
+    await delay(pauseMs);
+  }
+}
+
+/** In processes of their own, so that they delay nobody who measures: see attacker.ts. */
+export function inProcesses(...names: string[]): Attack {
+  return async ({ origin, attacker: { token } }) => {
+    let said = '';
+    const children = names.map(name => {
+      const command = ['--import', 'tsx', 'soak/attacker.ts', name, origin, token];
+      const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        said = text.trim();
+      });
+      return child;
+    });
+    const exited = children.map(child => once(child, 'exit'));
+    process.once('exit', () => children.forEach(child => void child.kill('SIGKILL')));
+    // Until they are at work.
+    await delay(2_000);
+    return async () => {
+      for (const child of children) child.kill('SIGKILL');
+      await Promise.all(exited);
+      if (said !== '') print(`       at the end ${said}`);
+      return undefined;
+    };
+  };
+}
