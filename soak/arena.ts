@@ -1,50 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { type App, buildApp } from '../src/app.ts';
+import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
-import { connectDatabase, type Database } from '../src/database/client.ts';
+import { connectDatabase } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
-import { connectDeps, type Deps } from '../src/deps.ts';
+import { connectDeps } from '../src/deps.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
+import type { WebhookEvent } from '../test/support/github/events.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
 import { startProxy } from '../test/support/proxy.ts';
 
 const webhookSecret = 'a secret of the soak';
 
-export interface Replica {
-  readonly deps: Deps;
-  readonly app: App;
-  /** Errors that no outage explains. */
-  readonly defects: string[];
-  /** Cuts it off from PostgreSQL and GitHub: to both it looks like SIGKILL. */
-  kill(): void;
-  close(): Promise<void>;
-}
+export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
 /** Where histories are played: PostgreSQL, a stand-in for GitHub, and three replicas of the service between them. */
-export interface Arena {
-  readonly github: GithubStandIn;
-  /** Bypasses the replicas, to read what is stored and to let time pass. */
-  readonly database: Database;
-  readonly kills: number;
-  /** A living replica, chosen by `choice`. */
-  replica(choice: number): Promise<Replica>;
-  /** Kills the replica in the middle of its work; another takes its place. */
-  kill(choice: number): void;
-  /** POSTs a webhook as GitHub does, to the replica chosen by `choice`. */
-  deliver(choice: number, event: { event: string; payload: object }, guid: string): Promise<Answer>;
-  /** Deletes organisations whose history is over, after a delay: a loop may be working on one of them. */
-  forget(organisationIds: readonly string[]): Promise<void>;
-  /** Errors on living replicas that no outage explains, since the last call. */
-  takeDefects(): string[];
-  close(): Promise<void>;
-}
+export type Arena = Awaited<ReturnType<typeof openArena>>;
 
-export interface Answer {
-  status: number;
-  body: string;
+/** What was done, for the report at the end. */
+export interface Tally {
+  histories: number;
+  /** Stored at the ends of histories. */
+  pullRequests: number;
+  readonly counts: Map<string, number>;
 }
 
 const places = 3;
@@ -52,9 +32,10 @@ const places = 3;
 const forgetAfterMs = 2_000;
 
 /** @param databaseUrl of a migrated database without organisations */
-export async function openArena(databaseUrl: string): Promise<Arena> {
+export async function openArena(databaseUrl: string, tally: Tally) {
   const github = await startGithub();
   github.grants.tokenWritesChecks = true;
+  /** Bypasses the replicas, to read what is stored and to let time pass. */
   const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
   const replicas: (Replica | undefined)[] = await Promise.all(
     Array.from({ length: places }, () => startReplica(databaseUrl, github)),
@@ -62,9 +43,9 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
   const ending = new Set<Promise<void>>();
   const defects: string[] = [];
   const over: { organisationIds: readonly string[]; at: number }[] = [];
-  let kills = 0;
   let closed = false;
 
+  const count = (what: string, by = 1) => void tally.counts.set(what, (tally.counts.get(what) ?? 0) + by);
   const collect = (replica: Replica) => defects.push(...replica.defects.splice(0));
 
   /** Tracks work that need not be awaited now. */
@@ -73,6 +54,7 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
     ending.add(kept);
   };
 
+  /** A living replica, chosen by `choice`. */
   async function replica(choice: number): Promise<Replica> {
     for (;;) {
       for (let step = 0; step < places; step += 1) {
@@ -86,15 +68,15 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
   return {
     github,
     database,
-    get kills() {
-      return kills;
-    },
+    tally,
+    count,
     replica,
-    kill(choice) {
+    /** Kills the replica in the middle of its work; another takes its place. */
+    kill(choice: number): void {
       const place = choice % places;
       const killed = replicas[place];
       if (killed === undefined || closed) return;
-      kills += 1;
+      count('replicas killed');
       replicas[place] = undefined;
       collect(killed);
       killed.kill();
@@ -105,7 +87,8 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
         }),
       );
     },
-    async deliver(choice, { event, payload }, guid) {
+    /** POSTs a webhook as GitHub does, to the replica chosen by `choice`. */
+    async deliver(choice: number, { event, payload }: WebhookEvent, guid: string) {
       const { app } = await replica(choice);
       const body = JSON.stringify(payload);
       const reply = await app.inject({
@@ -121,7 +104,8 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
       });
       return { status: reply.statusCode, body: reply.body };
     },
-    async forget(organisationIds) {
+    /** Deletes organisations whose history is over, after a delay: a loop may be working on one of them. */
+    async forget(organisationIds: readonly string[]): Promise<void> {
       over.push({ organisationIds, at: performance.now() });
       const old = over.filter(({ at }) => performance.now() - at > forgetAfterMs);
       over.splice(0, old.length);
@@ -131,22 +115,24 @@ export async function openArena(databaseUrl: string): Promise<Arena> {
         each.execute(sql`delete from organisations where id = any(${sql.param(ids)}::uuid[])`),
       );
     },
-    takeDefects() {
+    /** Errors on living replicas that no outage explains, since the last call. */
+    takeDefects(): string[] {
       for (const each of replicas) if (each !== undefined) collect(each);
       return defects.splice(0);
     },
-    async close() {
+    async close(): Promise<void> {
       closed = true;
       while (ending.size > 0) await Promise.all(ending);
       await Promise.all(replicas.map(each => each?.close()));
       await database.close();
       await github.close();
+      count('GitHub requests', github.requests.length);
     },
   };
 }
 
 /** As `serve` builds it, except that its two connections to the outside can be cut. */
-async function startReplica(databaseUrl: string, github: GithubStandIn): Promise<Replica> {
+async function startReplica(databaseUrl: string, github: GithubStandIn) {
   const proxies = await Promise.all([startProxy(databaseUrl), startProxy(github.apiUrl)]);
   const [toDatabase, toGithub] = proxies;
   const config = loadConfig({
@@ -158,6 +144,7 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
     // Longer than a history: an organisation is compared when its history says so.
     RECONCILE_INTERVAL: '86400',
   });
+  /** Errors that no outage explains. */
   const defects: string[] = [];
   let killed = false;
   // 40001 and the like after all retries are an outage, too: killed replicas leave locks for a moment.
@@ -180,14 +167,15 @@ async function startReplica(databaseUrl: string, github: GithubStandIn): Promise
     deps,
     app,
     defects,
-    kill() {
+    /** Cuts it off from PostgreSQL and GitHub: to both it looks like SIGKILL. */
+    kill(): void {
       killed = true;
       for (const proxy of proxies) {
         proxy.refuse();
         proxy.cut();
       }
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([loops.stop(), app.close()]);
       await deps.close();
       await Promise.all(proxies.map(proxy => proxy.close()));

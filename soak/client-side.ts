@@ -2,23 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { drawTicket } from '../src/database/tickets.ts';
 import { formatId } from '../src/ids.ts';
-import type { GithubStandInRequest } from '../test/support/github/faults.ts';
+import { createLatch, type GithubStandInRequest } from '../test/support/github/faults.ts';
 import type { Arena } from './arena.ts';
 import { isHere, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
-import { count, type Tally } from './tally.ts';
 import { isLagging } from './versions.ts';
 
 /** What clients do through the API. Wrong answers are added to `differences`. */
-export interface ClientSide {
-  /** Retries until there is an answer. */
-  remove(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
-  /** Deletes it during a fetch: GitHub is asked before the deletion and answers after it. */
-  removeAmidFetch(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void>;
-  /** @param isQuiet nothing else happens meanwhile, so that GitHub's current state must be stored afterwards */
-  refresh(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number, isQuiet: boolean): Promise<void>;
-}
-
-export function createClientSide(arena: Arena, tally: Tally, differences: string[]): ClientSide {
+export function createClientSide(arena: Arena, differences: string[]) {
   const { executor } = arena.database;
 
   async function call(method: 'DELETE' | 'PUT', url: string, token: string, via: number) {
@@ -28,8 +18,9 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
     return reply;
   }
 
-  const side: ClientSide = {
-    async remove(pullRequest, organisation, via) {
+  const side = {
+    /** Retries until there is an answer. */
+    async remove(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void> {
       const { rows } = await executor.execute<{ id: string; updated_at: string }>(sql`
         select id, extract(epoch from source_updated_at)::bigint as updated_at from pull_requests
         where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
@@ -59,33 +50,28 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
       standing.deleted = { from: Number(row.updated_at), until: pullRequest.source.updatedAt, ticket };
       standing.seen = undefined;
       standing.acknowledged = undefined;
-      count(tally, 'pull requests deleted here');
+      arena.count('pull requests deleted here');
     },
 
-    async removeAmidFetch(pullRequest, organisation, via) {
+    /** Deletes it during a fetch: GitHub is asked before the deletion and answers after it. */
+    async removeAmidFetch(pullRequest: ModelPullRequest, organisation: ModelOrganisation, via: number): Promise<void> {
       const { source } = pullRequest;
-      let answer: () => void = () => undefined;
-      const until = new Promise<void>(resolve => {
-        answer = resolve;
-      });
-      let stopHolding: () => void = () => undefined;
-      const asked = new Promise<void>(resolve => {
-        const when = ({ variables: { ids, repository } }: GithubStandInRequest) => {
-          const isAbout =
-            (Array.isArray(ids) && ids.includes(source.nodeId)) || repository === source.repository.nodeId;
-          if (isAbout) resolve();
-          return isAbout;
-        };
-        stopHolding = arena.github.fault({ kind: 'late', until }, { times: Number.POSITIVE_INFINITY, when });
-      });
+      const [asked, answer] = [createLatch(), createLatch()];
+      const when = ({ variables: { ids, repository } }: GithubStandInRequest) => {
+        const isAbout = (Array.isArray(ids) && ids.includes(source.nodeId)) || repository === source.repository.nodeId;
+        if (isAbout) asked.release();
+        return isAbout;
+      };
+      const fault = { kind: 'late', until: answer.released } as const;
+      const stopHolding = arena.github.fault(fault, { times: Number.POSITIVE_INFINITY, when });
       const refreshed = side.refresh(pullRequest, organisation, via + 1, false);
       try {
         // A refresh that fails, or that GitHub answers late anyway, may end without being held.
-        await Promise.race([asked, refreshed]);
+        await Promise.race([asked.released, refreshed]);
         await side.remove(pullRequest, organisation, via);
       } finally {
         stopHolding();
-        answer();
+        answer.release();
         await refreshed;
       }
       // Checked before a later fetch brings it back for a change, which would hide that an earlier one did.
@@ -97,7 +83,13 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
         differences.push(`${pullRequest.name} was deleted, and is back by a fetch that began before`);
     },
 
-    async refresh(pullRequest, organisation, via, isQuiet) {
+    /** @param isQuiet nothing else happens meanwhile, so that GitHub's current state must be stored afterwards */
+    async refresh(
+      pullRequest: ModelPullRequest,
+      organisation: ModelOrganisation,
+      via: number,
+      isQuiet: boolean,
+    ): Promise<void> {
       const { rows } = await executor.execute<{ id: string }>(sql`
         select id from pull_requests
         where organisation_id = ${organisation.id} and github_id = ${pullRequest.source.id}`);
@@ -106,7 +98,7 @@ export function createClientSide(arena: Arena, tally: Tally, differences: string
       const before = pullRequest.versions.length - 1;
       const url = `/2025-04/pull-requests/${formatId('pr', row.id)}/sync`;
       const { statusCode, body } = await call('PUT', url, organisation.token, via);
-      count(tally, `refreshes answered ${statusCode}`);
+      arena.count(`refreshes answered ${statusCode}`);
       // While GraphQL lags, the answer may be any older state.
       if (!isQuiet || isLagging(pullRequest.source) || [502, 503, 504].includes(statusCode)) return;
       const expected = isHere(pullRequest, organisation) ? 200 : 404;

@@ -16,9 +16,8 @@ import {
 import { formatId } from '../src/ids.ts';
 import type { Reviewer } from '../src/pull-request.ts';
 import { formatInteger } from '../src/text/number-formats.ts';
-import type { Arena } from './arena.ts';
 import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
-import { scoreOf } from './rules.ts';
+import { createScoring, rulesetOf } from './rules.ts';
 import { type Columns, isMember } from './versions.ts';
 
 /**
@@ -65,10 +64,17 @@ async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organi
   };
 }
 
-/**
- * @param poisoned pull requests that GitHub fails on: acknowledged changes of these may be missing
- * @returns the differences, in plain words
- */
+interface Comparison {
+  stored: Stored;
+  model: Model;
+  organisation: ModelOrganisation;
+  stage: Stage;
+  /** Pull requests that GitHub fails on: acknowledged changes of these may be missing. */
+  poisoned: ReadonlySet<ModelPullRequest>;
+  scoreOf: ReturnType<typeof createScoring>;
+}
+
+/** @returns the differences, in plain words */
 export async function compare(
   database: Database,
   model: Model,
@@ -80,23 +86,23 @@ export async function compare(
   for (const { githubId } of stored.members) {
     if (!organisation.knownSince.has(githubId)) organisation.knownSince.set(githubId, stored.ticket);
   }
+  const scoreOf = createScoring(rulesetOf(organisation.rules));
+  const comparison = { stored, model, organisation, stage, poisoned, scoreOf };
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
   const known = new Set(model.pullRequests.map(({ source }) => source.id));
   return [
     ...model.pullRequests.flatMap(pullRequest => {
       const row = rows.get(pullRequest.source.id);
       const differences =
-        row === undefined
-          ? compareAbsent(stored, organisation, pullRequest, stage, poisoned)
-          : comparePresent(stored, model, organisation, pullRequest, row, stage, poisoned);
+        row === undefined ? compareAbsent(comparison, pullRequest) : comparePresent(comparison, pullRequest, row);
       return differences.map(text => `${pullRequest.name}: ${text}`);
     }),
     ...stored.rows.filter(row => !known.has(row.githubId)).map(row => `${row.url} was never on GitHub`),
     ...compareScoreChanges(stored),
-    ...compareMembers(stored, organisation, stage),
-    ...compareRepositories(stored, model, organisation, stage),
-    ...compareDeliveries(stored, organisation, poisoned),
-    ...compareLogin(stored, organisation, stage),
+    ...compareMembers(comparison),
+    ...compareRepositories(comparison),
+    ...compareDeliveries(comparison),
+    ...compareLogin(comparison),
     ...(stored.organisation?.rulesetVersion === organisation.rulesetVersion
       ? []
       : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
@@ -131,49 +137,9 @@ export async function compareCheckRuns(
   });
 }
 
-/** Every replica keeps the pages that it has sent before: none of them may be stale. */
-export async function comparePages(
-  { database, replica }: Arena,
-  { id, token, github }: ModelOrganisation,
-): Promise<string[]> {
-  const { executor } = database;
-  const readRows = async () => {
-    const { title, score } = pullRequests;
-    const rows = await executor
-      .select({ id: pullRequests.id, title, score })
-      .from(pullRequests)
-      .where(eq(pullRequests.organisationId, id));
-    return new Map(rows.map(row => [formatId('pr', row.id), row]));
-  };
-  const request = { url: '/2025-04/pull-requests?per_page=100', headers: { authorization: `Bearer ${token}` } };
-  // Of the moment: another history may kill the replica between two requests.
-  const readPage = async (via: number) => (await replica(via)).app.inject(request);
-  const differences: string[] = [];
-  for (const via of [0, 1, 2]) {
-    const before = await readRows();
-    const { statusCode, body } = await readPage(via);
-    // A page is kept once it was asked for again.
-    await readPage(via);
-    // A poisoned pull request may be saved at this moment; a replica may be killed.
-    if (statusCode !== 200 || !isDeepStrictEqual(before, await readRows())) continue;
-    const { data } = JSON.parse(body) as { data: { id: string; title: string; score: number }[] };
-    const stale = data.filter(({ id: shown, title, score }) => {
-      const row = before.get(shown);
-      return row?.title !== title || row.score !== score;
-    });
-    if (stale.length > 0 || data.length !== Math.min(100, before.size)) {
-      differences.push(`${github.login}: a page is stale: ${JSON.stringify(stale)}, ${data.length} of ${before.size}`);
-    }
-  }
-  return differences;
-}
-
 function compareAbsent(
-  { tombstones }: Stored,
-  organisation: ModelOrganisation,
+  { stored: { tombstones }, organisation, stage, poisoned }: Comparison,
   pullRequest: ModelPullRequest,
-  stage: Stage,
-  poisoned: ReadonlySet<ModelPullRequest>,
 ): string[] {
   const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
@@ -206,22 +172,17 @@ function compareAbsent(
 }
 
 function comparePresent(
-  { tombstones, rows, members: people }: Stored,
-  model: Model,
-  organisation: ModelOrganisation,
+  { stored, organisation, stage, poisoned, scoreOf }: Comparison,
   pullRequest: ModelPullRequest,
   row: Row,
-  stage: Stage,
-  poisoned: ReadonlySet<ModelPullRequest>,
 ): string[] {
   const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { seen, deleted } = standing;
   const differences: string[] = [];
   const last = versions.length - 1;
-  const reviewers = (columns: Columns) => reviewersIn(columns, row, organisation, people);
+  const reviewers = (columns: Columns) => reviewersIn(columns, row, organisation, stored.members);
 
-  if (rows.filter(({ githubId }) => githubId === source.id).length > 1) differences.push('is stored twice');
   const matching = versions.flatMap((version, index) =>
     version.owner === organisation.github && differing(row, version.columns, reviewers) === '' ? [index] : [],
   );
@@ -248,26 +209,22 @@ function comparePresent(
   if (deleted !== undefined && row.fetchTicket < deleted.ticket) {
     differences.push('was deleted, and is back by a fetch that began before');
   }
-  if (tombstones.some(({ githubId }) => githubId === source.id)) differences.push('is stored, and has a tombstone');
+  if (stored.tombstones.some(({ githubId }) => githubId === source.id))
+    differences.push('is stored, and has a tombstone');
   if (source.author === null || row.memberGithubId !== source.author.id) differences.push("is stored as another's");
-  if (!organisation.members.has(row.memberGithubId)) differences.push('is stored, and its author was never a member');
   if (stage === 'imported' && seen === undefined && !(isHere(pullRequest, organisation) && isMember(source))) {
     differences.push("was imported, and is not a member's here");
   }
   if (row.repositoryGithubId !== source.repository.id) differences.push('is stored in another repository');
-  if (!model.repositoryNames.get(source.repository.id)?.has(row.repository)) {
-    differences.push(`its repository never had the name ${row.repository}`);
-  }
-
   const url = `https://github.com/${row.repository}/pull/${row.number}`;
   if (row.url !== url) differences.push(`has the address ${row.url}, not ${url}`);
 
-  const { score, breakdown, reviews } = scoreOf(organisation.ruleset, row);
-  if (row.score !== score || !isDeepStrictEqual(JSON.parse(row.scoreBreakdown), breakdown)) {
-    differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${JSON.stringify(breakdown)}`);
+  const { score, breakdown, reviewScores } = scoreOf(row);
+  if (row.score !== score || row.scoreBreakdown !== breakdown) {
+    differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`);
   }
-  if (!isDeepStrictEqual(JSON.parse(row.reviewScores ?? 'null'), reviews)) {
-    differences.push(`its reviews score ${row.reviewScores}, not ${JSON.stringify(reviews)}`);
+  if (row.reviewScores !== (reviewScores ?? null)) {
+    differences.push(`its reviews score ${row.reviewScores}, not ${reviewScores}`);
   }
   if (row.rulesetVersion > organisation.rulesetVersion) {
     differences.push(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
@@ -327,7 +284,7 @@ function compareScoreChanges({ rows, changes }: Stored): string[] {
   return differences;
 }
 
-function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: Stage): string[] {
+function compareMembers({ stored, organisation, stage }: Comparison): string[] {
   const { github, members: everybody, erased } = organisation;
   const differences = stored.members
     .filter(({ githubId }) => !everybody.has(githubId) || erased.has(githubId))
@@ -351,20 +308,15 @@ function compareMembers(stored: Stored, organisation: ModelOrganisation, stage: 
   return differences;
 }
 
-function compareLogin({ organisation }: Stored, model: ModelOrganisation, stage: Stage): string[] {
-  const { github, logins } = model;
-  const isKnown = stage !== 'settled' || isAskedFor(model, 'login');
-  const login = organisation?.login ?? '';
+function compareLogin({ stored, organisation, stage }: Comparison): string[] {
+  const { github, logins } = organisation;
+  const isKnown = stage !== 'settled' || isAskedFor(organisation, 'login');
+  const login = stored.organisation?.login ?? '';
   if (!isKnown && login !== `renamed_${github.id}` && !logins.has(login)) return [`it never had the login ${login}`];
   return isKnown && login !== github.login ? [`it is stored as ${login}`] : [];
 }
 
-function compareRepositories(
-  stored: Stored,
-  { repositoryNames }: Model,
-  organisation: ModelOrganisation,
-  stage: Stage,
-): string[] {
+function compareRepositories({ stored, model: { repositoryNames }, organisation, stage }: Comparison): string[] {
   const differences = stored.repositories
     .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
     .map(({ name }) => `there never was a repository ${name}`);
@@ -382,11 +334,7 @@ function compareRepositories(
   return differences;
 }
 
-function compareDeliveries(
-  { deliveries }: Stored,
-  { acknowledged }: ModelOrganisation,
-  poisoned: ReadonlySet<ModelPullRequest>,
-): string[] {
+function compareDeliveries({ stored: { deliveries }, organisation, poisoned }: Comparison): string[] {
   const spared = new Set([...poisoned].map(({ source }) => source.id));
   const pending = deliveries.filter(
     ({ state, pullRequestGithubId: id }) => state === 'pending' && !(id !== null && spared.has(id)),
@@ -394,7 +342,7 @@ function compareDeliveries(
   const recorded = new Set(deliveries.map(({ guid }) => guid));
   return [
     ...pending.map(({ guid, event }) => `the delivery ${guid} of ${event} is pending for good`),
-    ...[...acknowledged]
+    ...[...organisation.acknowledged]
       .filter(guid => !recorded.has(guid))
       .map(guid => `the delivery ${guid} was acknowledged and lost`),
   ];

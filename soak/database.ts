@@ -3,20 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { type AddedDatabase, addDatabase, query, startEmbeddedServer } from '../test/support/database-server.ts';
 
-/** A PostgreSQL server for the time of a soak. */
-export interface SoakServer {
-  /** A new, empty database with the current schema. */
-  createDatabase(): Promise<AddedDatabase>;
-  close(): Promise<void>;
-}
-
-/** The server of TEST_DATABASE_URL, with the Citus nodes of TEST_CITUS_WORKERS; else an embedded one in a temporary folder. */
-export async function startServer(): Promise<SoakServer> {
+/** For the time of a soak: the server of TEST_DATABASE_URL, with the Citus nodes of TEST_CITUS_WORKERS; else an embedded one in a temporary folder. */
+export async function startServer() {
   const given = process.env.TEST_DATABASE_URL;
   const workers = process.env.TEST_CITUS_WORKERS?.split(',') ?? [];
   const { url, stop } = given ? { url: given, stop: async () => undefined } : await startEmbeddedServer('soak');
   return {
-    async createDatabase() {
+    /** A new, empty database with the current schema. */
+    async createDatabase(): Promise<AddedDatabase> {
       const database = await addDatabase(url);
       if (workers.length === 0) {
         await migrateDatabase(database.url);

@@ -1,5 +1,4 @@
 import type { WebhookEvent } from '../test/support/github/events.ts';
-import type { Organisation } from '../test/support/github/organisation.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
@@ -16,27 +15,9 @@ export interface Announcement {
 
 /**
  * GitHub as one history sees it: three organisations of different sizes and a stranger, five accounts that change, and
- * its own clock.
+ * its own clock. Most steps are about the middle one.
  */
-export interface GithubSide {
-  /** Most steps are about the middle one. */
-  readonly middle: Organisation;
-  readonly small: Organisation;
-  readonly large: Organisation;
-  readonly repositories: readonly Repository[];
-  /** A member of the middle one who only reviews. */
-  readonly rita: Account;
-  /** Carries the step out. Undefined if it is not possible now. */
-  take(step: GithubStep, model: Model): Announcement | undefined;
-  /** For that many seconds, GraphQL keeps showing the pull request, or its whole repository, as it is now. */
-  lag(source: PullRequest, whole: boolean, seconds: number): void;
-  /** Ends all lags. */
-  catchUp(): void;
-  now(): number;
-  tick(seconds: number): void;
-}
-
-export function createGithubSide(github: GithubStandIn, name: string, startsAt: number): GithubSide {
+export function createGithubSide(github: GithubStandIn, name: string, startsAt: number) {
   const clock = createClock();
   clock.set(startsAt);
   const middle = github.organisation(`acme-${name}`);
@@ -136,10 +117,18 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     }
   }
 
-  /** Labels and milestones, which change no pull request's time. */
-  function changeTags(kind: GithubStep['kind'], { repository, labels: [label], milestone }: PullRequest) {
+  /** What changes no pull request's time. False if nothing is announced, undefined if it is another step. */
+  function changeWithoutTime(kind: GithubStep['kind'], source: PullRequest): WebhookEvent | false | undefined {
+    const {
+      repository,
+      labels: [label],
+      milestone,
+    } = source;
     const name = `renamed ${turn}`;
     switch (kind) {
+      case 'remove':
+        source.remove();
+        return false;
       case 'rename label':
         return label !== undefined && repository.renameLabel(label, name);
       case 'delete label':
@@ -197,14 +186,29 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     return repository.rename(`${repository.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`);
   }
 
+  /** Accounts, organisations and repositories. */
+  function changeElsewhere(step: Exclude<GithubStep, { kind: 'open' } | { pullRequest: number }>) {
+    if ('person' in step) return changePerson(step);
+    if (step.kind === 'rename organisation') return renameOrganisation(step.organisation);
+    const repository = repositoryAt(step.repository);
+    return repository && changeRepository(step, repository);
+  }
+
   return {
     middle,
     small,
     large,
     repositories,
+    /** A member of the middle one who only reviews. */
     rita: accounts.rita,
-    take(step, model) {
+    /** Carries the step out. Undefined if it is not possible now. */
+    take(step: GithubStep, model: Model): Announcement | undefined {
       turn += 1;
+      /** What is about no pull request, if anything. */
+      const announce = (event?: WebhookEvent | false) => {
+        model.record([], repositories);
+        return event ? { event, pullRequest: undefined } : undefined;
+      };
       if (step.kind === 'open') {
         const repository = repositoryAt(step.repository);
         const author = accounts[step.author];
@@ -215,36 +219,13 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
         const event = pullRequest.source.opened;
         return event && { event, pullRequest };
       }
-      if ('person' in step) {
-        const event = changePerson(step);
-        model.record([], repositories);
-        return event ? { event, pullRequest: undefined } : undefined;
-      }
-      if (step.kind === 'rename organisation') {
-        const event = renameOrganisation(step.organisation);
-        model.record([], repositories);
-        return event && { event, pullRequest: undefined };
-      }
-      if ('repository' in step) {
-        const repository = repositoryAt(step.repository);
-        const event = repository && changeRepository(step, repository);
-        model.record([], repositories);
-        return event && { event, pullRequest: undefined };
-      }
+      if (!('pullRequest' in step)) return announce(changeElsewhere(step));
       const there = model.pullRequests.filter(({ source }) => isShown(source));
       const pullRequest = there[step.pullRequest % there.length];
       if (pullRequest === undefined) return undefined;
       const { source } = pullRequest;
-      if (step.kind === 'remove') {
-        source.remove();
-        model.record([], repositories);
-        return undefined;
-      }
-      const ofTags = changeTags(step.kind, source);
-      if (ofTags !== undefined) {
-        model.record([], repositories);
-        return ofTags ? { event: ofTags, pullRequest: undefined } : undefined;
-      }
+      const undated = changeWithoutTime(step.kind, source);
+      if (undated !== undefined) return announce(undated);
       // A webhook's floor has no more than the second to tell new states from old ones.
       if (isLagging(source)) tick(1);
       const event = change(step, source);
@@ -254,12 +235,14 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       model.record(isUndated ? [] : [pullRequest], repositories);
       return event ? { event, pullRequest } : undefined;
     },
-    lag(source, whole, seconds) {
+    /** For that many seconds, GraphQL keeps showing the pull request, or its whole repository, as it is now. */
+    lag(source: PullRequest, whole: boolean, seconds: number): void {
       const lagging = whole ? source.repository : source;
       lagging.lag();
       lags.push({ end: () => lagging.catchUp(), until: clock.now() + seconds });
     },
-    catchUp() {
+    /** Ends all lags. */
+    catchUp(): void {
       for (const { end } of lags.splice(0)) end();
     },
     now: clock.now,

@@ -1,7 +1,7 @@
+import type { Tally } from './arena.ts';
 import { startServer } from './database.ts';
 import { print } from './installation.ts';
 import { describeCounterexample, playHistories } from './lanes.ts';
-import type { Tally } from './tally.ts';
 
 const progressIntervalMs = 10_000;
 

@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { type Arena, openArena } from './arena.ts';
+import { type Arena, openArena, type Tally } from './arena.ts';
 import { play } from './play.ts';
 import { describeHistory, type History, history } from './steps.ts';
-import { count, type Tally } from './tally.ts';
 
-export interface HistoriesOptions {
+interface HistoriesOptions {
   runs: number;
   seed: number;
   /** Creates a migrated database without organisations; called once every few hundred histories. */
@@ -25,11 +24,6 @@ export interface Counterexample {
   differences: readonly string[];
 }
 
-export interface HistoriesResult {
-  tally: Tally;
-  counterexample: Counterexample | undefined;
-}
-
 /** Histories at once: more would only wait for each other. */
 const lanes = 16;
 
@@ -42,18 +36,18 @@ const shrinkingTimeoutMs = 45_000;
 const shrinkingTries = 4;
 
 /** Plays random histories, many at once, until one ends differently from the model. */
-export async function playHistories(options: HistoriesOptions): Promise<HistoriesResult> {
+export async function playHistories(
+  options: HistoriesOptions,
+): Promise<{ tally: Tally; counterexample: Counterexample | undefined }> {
   const { runs, createDatabase, signal, onProgress, onFailure } = options;
   const tally: Tally = { histories: 0, pullRequests: 0, counts: new Map() };
   for (let done = 0, { seed } = options; done < runs && signal?.aborted !== true; done += lotSize, seed += lanes) {
     const database = await createDatabase();
     try {
-      const arena = await openArena(database.url);
+      const arena = await openArena(database.url, tally);
       let counterexample: Counterexample | undefined;
       try {
         counterexample = await playLot(arena, Math.min(lotSize, runs - done), seed);
-        count(tally, 'replicas killed', arena.kills);
-        count(tally, 'GitHub requests', arena.github.requests.length);
       } finally {
         await arena.close();
       }
@@ -99,7 +93,7 @@ export async function playHistories(options: HistoriesOptions): Promise<Historie
 
     async function playOne(its: Arena, one: History): Promise<string[]> {
       try {
-        const differences = await play(its, one, tally);
+        const differences = await play(its, one);
         return [...differences, ...defectsOf(its)];
       } catch (error) {
         return [`the history could not be played: ${inspect(error).slice(0, 2_000)}`];

@@ -8,7 +8,7 @@ import type { Organisation as GithubOrganisation } from '../test/support/github/
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { Account } from '../test/support/github/world.ts';
-import type { Ruleset } from './rules.ts';
+import type { Choice } from './rules.ts';
 import { type Columns, columnsOf, isLagging, isMember, isShown } from './versions.ts';
 
 /** A state that GitHub showed for a while, and the owner of its repository then. */
@@ -61,7 +61,8 @@ export interface ModelOrganisation {
   /** When an acknowledged webhook last asked for a comparison, and for one that includes the members. */
   comparisonAskedAt: number;
   membersAskedAt: number;
-  ruleset: Ruleset;
+  /** The rules in force. */
+  rules: Choice;
   rulesetVersion: number;
   /** Every login that it has had. */
   readonly logins: Set<string>;
@@ -75,21 +76,7 @@ export interface ModelOrganisation {
   readonly acknowledged: Set<string>;
 }
 
-export interface Model {
-  readonly organisations: ModelOrganisation[];
-  readonly pullRequests: ModelPullRequest[];
-  /** Every `owner/name` that a repository has had, by its GitHub id. */
-  readonly repositoryNames: Map<number, Set<string>>;
-  add(pullRequest: PullRequest): ModelPullRequest;
-  /** Call it after any change on GitHub. @param changed pull requests whose `updated_at` it set, even to the same time */
-  record(changed: readonly ModelPullRequest[], repositories: readonly Repository[]): void;
-  /** Until GitHub shows it again, only a webhook makes it known. */
-  forbid(pullRequest: ModelPullRequest): void;
-  /** GitHub fails at times from now on: what a webhook asks for may come only with the next comparison. */
-  distrust(): void;
-  /** A webhook of the organisation was acknowledged. @param pullRequest the one that it is about, if any */
-  acknowledge(organisation: ModelOrganisation, event: WebhookEvent, pullRequest: ModelPullRequest | undefined): void;
-}
+export type Model = ReturnType<typeof createModel>;
 
 export const organisationOf = (github: GithubOrganisation, id: string, token: string): ModelOrganisation => ({
   github,
@@ -99,7 +86,7 @@ export const organisationOf = (github: GithubOrganisation, id: string, token: st
   subjects: new Map(),
   comparisonAskedAt: 0,
   membersAskedAt: 0,
-  ruleset: [],
+  rules: [],
   rulesetVersion: 0,
   logins: new Set(),
   members: new Map(),
@@ -129,8 +116,9 @@ export function standingOf(pullRequest: ModelPullRequest, organisation: ModelOrg
 const asksForComparison =
   /^(organization (renamed|member_added|member_removed)|repository (renamed|transferred|deleted))$/;
 
-export function createModel(organisations: ModelOrganisation[]): Model {
+export function createModel(organisations: readonly ModelOrganisation[]) {
   const pullRequests: ModelPullRequest[] = [];
+  /** Every `owner/name` that a repository has had, by its GitHub id. */
   const repositoryNames = new Map<number, Set<string>>();
   let moment = 0;
   let isTrusted = true;
@@ -177,13 +165,14 @@ export function createModel(organisations: ModelOrganisation[]): Model {
     organisations,
     pullRequests,
     repositoryNames,
-    add(source) {
+    add(source: PullRequest): ModelPullRequest {
       const name = `${source.repository.name}#${source.number}`;
       const pullRequest: ModelPullRequest = { source, name, versions: [], standings: new Map(), isForbidden: false };
       pullRequests.push(pullRequest);
       return pullRequest;
     },
-    record(changed, repositories) {
+    /** Call it after any change on GitHub. @param changed pull requests whose `updated_at` it set, even to the same time */
+    record(changed: readonly ModelPullRequest[], repositories: readonly Repository[]): void {
       moment += 1;
       for (const organisation of organisations) recordSubjects(organisation, repositories);
       for (const { id, fullName } of repositories) {
@@ -193,18 +182,25 @@ export function createModel(organisations: ModelOrganisation[]): Model {
       const those = new Set(changed);
       for (const pullRequest of pullRequests) recordVersion(pullRequest, those.has(pullRequest));
     },
-    forbid(pullRequest) {
+    /** Until GitHub shows it again, only a webhook makes it known. */
+    forbid(pullRequest: ModelPullRequest): void {
       pullRequest.isForbidden = true;
       for (const standing of pullRequest.standings.values()) standing.known = false;
     },
-    distrust() {
+    /** GitHub fails at times from now on: what a webhook asks for may come only with the next comparison. */
+    distrust(): void {
       isTrusted = false;
       for (const organisation of organisations) {
         organisation.comparisonAskedAt = 0;
         organisation.membersAskedAt = 0;
       }
     },
-    acknowledge(organisation, { event, action, payload }, pullRequest) {
+    /** A webhook of the organisation was acknowledged. @param pullRequest the one that it is about, if any */
+    acknowledge(
+      organisation: ModelOrganisation,
+      { event, action, payload }: WebhookEvent,
+      pullRequest: ModelPullRequest | undefined,
+    ): void {
       if (isTrusted && asksForComparison.test(`${event} ${action}`)) {
         organisation.comparisonAskedAt = moment;
         if (action?.startsWith('member_')) organisation.membersAskedAt = moment;

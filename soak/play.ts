@@ -8,21 +8,20 @@ import type { Organisation as GithubOrganisation } from '../test/support/github/
 import { createTenant } from '../test/support/tenants.ts';
 import type { Arena } from './arena.ts';
 import { createClientSide } from './client-side.ts';
-import { compare, compareCheckRuns, comparePages, type Stage } from './compare.ts';
+import { compare, compareCheckRuns, type Stage } from './compare.ts';
 import { type Announcement, createGithubSide } from './github-side.ts';
 import { createMirror } from './mirror.ts';
 import { createModel, isHere, type ModelOrganisation, type ModelPullRequest, organisationOf } from './model.ts';
 import { createServiceSide, type Webhook, webhookOf } from './service-side.ts';
 import { attempt, createSettling } from './settling.ts';
-import type { GithubStep, History, ServiceStep, Step, TroubleStep } from './steps.ts';
-import { count, type Tally } from './tally.ts';
+import type { History, ServiceStep, Step } from './steps.ts';
 import { createTroubles } from './troubles.ts';
 
 /** Each history has its own organisations and logins, so that many can be played at once. */
 let played = 0;
 
 /** @returns how what is stored differs from the model; nothing if all is well */
-export async function play(arena: Arena, { clockAhead, rules, steps }: History, tally: Tally): Promise<string[]> {
+export async function play(arena: Arena, { clockAhead, rules, steps }: History): Promise<string[]> {
   const { github, database } = arena;
   played += 1;
   const side = createGithubSide(github, `${played}`, Math.floor(Date.now() / 1000) + clockAhead);
@@ -33,8 +32,8 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   model.record([], side.repositories);
   const differences: string[] = [];
   const settling = createSettling(arena, differences);
-  const service = createServiceSide({ arena, model, settling, tally, differences });
-  const client = createClientSide(arena, tally, differences);
+  const service = createServiceSide(arena, model, settling, differences);
+  const client = createClientSide(arena, differences);
   // On a cluster, the feed of changes may leave some out.
   const mirrors = process.env.TEST_CITUS_WORKERS ? [] : organisations.map(each => createMirror(arena, each));
   const webhooks: Webhook[] = [];
@@ -42,7 +41,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   const background = new Set<Promise<void>>();
   /** An interrupted import continues where it was: only the next one reads what it had passed. */
   const interrupted = new Set<ModelOrganisation>();
-  const troubles = createTroubles(github, model, organisations, side.repositories);
+  const troubles = createTroubles(github, model, side.repositories);
 
   const inBackground = (work: Promise<unknown>) => {
     const all = work.then(
@@ -61,7 +60,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   async function announce(announcement: Announcement, { fate, via }: { fate: string; via: number }): Promise<void> {
     const webhook = webhookOf(announcement, organisations);
     webhooks.push(webhook);
-    count(tally, `webhooks ${fate}`);
+    arena.count(`webhooks ${fate}`);
     if (fate === 'kept') kept.push(webhook);
     if (fate === 'sent') await service.deliver(webhook, via);
     if (fate === 'doubled') {
@@ -92,8 +91,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
 
   async function look(stage: Stage): Promise<void> {
     for (const organisation of organisations) {
-      const found = await compare(database, model, organisation, stage, troubles.poisoned);
-      differences.push(...found, ...(await comparePages(arena, organisation)));
+      differences.push(...(await compare(database, model, organisation, stage, troubles.poisoned)));
     }
     for (const mirror of mirrors) differences.push(...(await mirror.compare()));
   }
@@ -111,7 +109,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     await look(stage);
   }
 
-  async function serve(step: (ServiceStep | TroubleStep) & { via: number }): Promise<void> {
+  async function serve(step: ServiceStep & { via: number }): Promise<void> {
     const { via } = step;
     switch (step.kind) {
       case 'tick':
@@ -208,9 +206,9 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
   }
 
   async function take(step: Step): Promise<void> {
-    count(tally, `step ${step.kind}`);
+    arena.count(`step ${step.kind}`);
     if (!('fate' in step)) return serve(step);
-    const announcement = side.take(step as GithubStep, model);
+    const announcement = side.take(step, model);
     if (announcement !== undefined) await announce(announcement, step);
   }
 
@@ -234,7 +232,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     }
     await eraseAuthor();
     for (const mirror of mirrors) differences.push(...(await mirror.compare()));
-    tally.pullRequests += model.pullRequests.length;
+    arena.tally.pullRequests += model.pullRequests.length;
   }
 
   /** With all of their pull requests: the model ends here. */
@@ -255,7 +253,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History, 
     await joinBackground();
     await arena.forget(organisations.map(({ id }) => id));
   }
-  tally.histories += 1;
+  arena.tally.histories += 1;
   return differences;
 }
 

@@ -6,18 +6,17 @@ import { eraseMembers } from '../src/database/erasure.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { listMembers } from '../src/database/members.ts';
 import { getOrganisation, setWebhooksEnabled } from '../src/database/organisations.ts';
-import { applyRuleset } from '../src/database/rules.ts';
 import { drawTicket } from '../src/database/tickets.ts';
 import { importPullRequests } from '../src/sync/import.ts';
 import { syncMembers } from '../src/sync/sync-members.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Account } from '../test/support/github/world.ts';
+import { applyRules } from '../test/support/tenants.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { Announcement } from './github-side.ts';
 import { type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
-import { definitionsOf, type Ruleset } from './rules.ts';
+import { type Choice, rulesetOf } from './rules.ts';
 import { attempt, type Settling } from './settling.ts';
-import { count, type Tally } from './tally.ts';
 
 const maxImportMs = 20_000;
 
@@ -36,36 +35,12 @@ export function webhookOf({ event, pullRequest }: Announcement, organisations: r
   return { guid: randomUUID(), event, organisation, pullRequest, tries: 0 };
 }
 
-/** What operators and GitHub do to the service. Wrong answers are added to `differences`. */
-export interface ServiceSide {
-  deliver(webhook: Webhook, via: number): Promise<void>;
-  applyRules(organisation: ModelOrganisation, ruleset: Ruleset, via: number): Promise<void>;
-  setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void>;
-  /** If they are stored. */
-  erase(organisation: ModelOrganisation, account: Account, via: number): Promise<void>;
-  /** Tries once; false if GitHub or the replica failed. @param since in GitHub's seconds; undefined: everything */
-  importAll(organisation: ModelOrganisation, via: number, since?: number): Promise<boolean>;
-  /** Tries once; false if GitHub or the replica failed. */
-  syncMembers(organisation: ModelOrganisation, via: number): Promise<boolean>;
-  /** Completes an import, then another if the first continued an interrupted one, which skips what it has read. */
-  importWhole(organisation: ModelOrganisation, wasInterrupted: boolean): Promise<void>;
-  /** Retries what was parked. */
-  retry(organisation: ModelOrganisation, via: number): Promise<void>;
-}
-
 /** Events that the service acts on; it ignores comments on unknown pull requests. */
 const interesting =
   /^(pull_request(_review|_review_comment|_review_thread)? \w+|issue_comment (created|deleted)|(label|milestone) (edited|deleted)|organization (member_added|member_removed|renamed)|repository (renamed|transferred|deleted))$/;
 
-export function createServiceSide(parts: {
-  arena: Arena;
-  model: Model;
-  settling: Settling;
-  tally: Tally;
-  differences: string[];
-}): ServiceSide {
-  const { arena, model, settling, tally, differences } = parts;
-
+/** What operators and GitHub do to the service. Wrong answers are added to `differences`. */
+export function createServiceSide(arena: Arena, model: Model, settling: Settling, differences: string[]) {
   /** Retries, as an operator would, if a replica was killed. @throws what no outage explains */
   async function insist<Result>(via: number, work: (replica: Replica) => Promise<Result>): Promise<Result> {
     for (let tried = 0; ; tried += 1) {
@@ -78,14 +53,14 @@ export function createServiceSide(parts: {
     }
   }
 
-  const side: ServiceSide = {
-    async deliver(webhook, via) {
+  const side = {
+    async deliver(webhook: Webhook, via: number): Promise<void> {
       const { event, guid, organisation, pullRequest } = webhook;
       const name = `${event.event} ${event.action}`;
       const wasTried = webhook.tries > 0;
       webhook.tries += 1;
       const { status, body } = await arena.deliver(via, event, guid);
-      count(tally, `deliveries answered ${status}`);
+      arena.count(`deliveries answered ${status}`);
       // From a replica that was killed: as good as no answer.
       if (status === 503) return;
       const isStored =
@@ -112,22 +87,21 @@ export function createServiceSide(parts: {
       model.acknowledge(organisation, event, pullRequest);
     },
 
-    async applyRules(organisation, ruleset, via) {
-      const given = definitionsOf(ruleset);
-      await insist(via, ({ deps }) =>
-        deps.database.transaction(each => applyRuleset(each, organisation.id, { ...given, source: '' })),
-      );
-      const same = JSON.stringify(given) === JSON.stringify(definitionsOf(organisation.ruleset));
+    async applyRules(organisation: ModelOrganisation, rules: Choice, via: number): Promise<void> {
+      const given = rulesetOf(rules);
+      await insist(via, ({ deps }) => applyRules(deps, organisation.id, given));
+      const same = JSON.stringify(given) === JSON.stringify(rulesetOf(organisation.rules));
       if (!same || organisation.rulesetVersion === 0) organisation.rulesetVersion += 1;
-      organisation.ruleset = ruleset;
+      organisation.rules = rules;
     },
 
-    async setWebhooks(organisation, enabled, via) {
+    async setWebhooks(organisation: ModelOrganisation, enabled: boolean, via: number): Promise<void> {
       await insist(via, ({ deps }) => setWebhooksEnabled(deps.database.executor, organisation.id, enabled));
       organisation.webhooksEnabled = enabled;
     },
 
-    erase: (organisation, { id }, via) =>
+    /** If they are stored. */
+    erase: (organisation: ModelOrganisation, { id }: Account, via: number): Promise<void> =>
       insist(via, async ({ deps: { database } }) => {
         const people = await listMembers(database.executor, organisation.id, true);
         const person = people.find(({ githubId }) => githubId === id);
@@ -137,7 +111,8 @@ export function createServiceSide(parts: {
         organisation.erased.set(id, await drawTicket(database.executor));
       }),
 
-    importAll: (organisation, via, since) =>
+    /** Tries once; false if GitHub or the replica failed. @param since in GitHub's seconds; undefined: everything */
+    importAll: (organisation: ModelOrganisation, via: number, since?: number): Promise<boolean> =>
       attempt(arena, via, async ({ deps }) => {
         const interrupt = new AbortController();
         // An operator who won't wait stops it and continues later: for GitHub, or for requests that GitHub's limit has put
@@ -154,18 +129,21 @@ export function createServiceSide(parts: {
         }
       }),
 
-    syncMembers: (organisation, via) =>
+    /** Tries once; false if GitHub or the replica failed. */
+    syncMembers: (organisation: ModelOrganisation, via: number): Promise<boolean> =>
       attempt(arena, via, async ({ deps }) =>
         syncMembers(deps, await getOrganisation(deps.database.executor, organisation.id)),
       ),
 
-    async importWhole(organisation, wasInterrupted) {
+    /** Completes an import, then another if the first continued an interrupted one, which skips what it has read. */
+    async importWhole(organisation: ModelOrganisation, wasInterrupted: boolean): Promise<void> {
       for (let times = wasInterrupted ? 2 : 1; times > 0; times -= 1) {
         await settling.persist(organisation, 'an import', () => side.importAll(organisation, 0));
       }
     },
 
-    async retry({ id }, via) {
+    /** Retries what was parked. */
+    async retry({ id }: ModelOrganisation, via: number): Promise<void> {
       await insist(via, ({ deps }) =>
         deps.database.transaction(async executor => {
           await retrySyncRequests(executor, id);

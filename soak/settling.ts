@@ -9,27 +9,7 @@ import { earlier } from '../test/support/citus.ts';
 import type { Arena, Replica } from './arena.ts';
 import type { ModelOrganisation, ModelPullRequest } from './model.ts';
 
-/** Brings everything to rest, without waiting for real time. What does not come to rest is added to `differences`. */
-export interface Settling {
-  /** Retries until it succeeds, and lets waits run out. @param what for messages */
-  persist(organisation: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void>;
-  /** Completes the organisation's due comparison. */
-  compare(organisation: ModelOrganisation, via: number): Promise<void>;
-  makeDue(organisation: ModelOrganisation): Promise<void>;
-  /** Lets days go by, with comparisons that list the members and fetch all that is stored again. */
-  compareWhole(organisation: ModelOrganisation): Promise<void>;
-  /**
-   * Waits until no pull request has to be fetched or scored, and no organisation compared. Leases and waits run out, as
-   * if time went by.
-   *
-   * @param poisoned pull requests that may wait forever
-   */
-  settle(organisations: readonly ModelOrganisation[], poisoned: ReadonlySet<ModelPullRequest>): Promise<void>;
-  /** Publishes all scores that GitHub does not show yet, as if the minutes between check runs had gone by. */
-  publish(organisation: ModelOrganisation): Promise<void>;
-  /** Lets time go by for requests that wait. */
-  pass(organisations: readonly ModelOrganisation[], seconds: number): Promise<void>;
-}
+export type Settling = ReturnType<typeof createSettling>;
 
 /** After this time without progress, leases of replicas that may be dead run out. */
 const stuckAfterMs = 100;
@@ -70,9 +50,11 @@ export async function attempt(
   }
 }
 
-export function createSettling(arena: Arena, differences: string[]): Settling {
+/** Brings everything to rest, without waiting for real time. What does not come to rest is added to `differences`. */
+export function createSettling(arena: Arena, differences: string[]) {
   const { executor } = arena.database;
 
+  /** Retries until it succeeds, and lets waits run out. @param what for messages */
   async function persist({ id, github }: ModelOrganisation, what: string, once: () => Promise<boolean>): Promise<void> {
     for (const begin = performance.now(); !(await once()); await passTime([id], true)) {
       if (performance.now() - begin > settleTimeoutMs) {
@@ -134,12 +116,13 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
     return rows[0]?.count ?? 0;
   }
 
-  const settling: Settling = {
+  const settling = {
     persist,
 
     makeDue,
 
-    async compareWhole(organisation) {
+    /** Lets days go by, with comparisons that list the members and fetch all that is stored again. */
+    async compareWhole(organisation: ModelOrganisation): Promise<void> {
       const { id } = organisation;
       await arena.database.transaction(async each => {
         await each.execute(sql`update organisations set members_due_at = now() where id = ${id}`);
@@ -159,7 +142,8 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       } while ((await unswept(id)) > 0);
     },
 
-    async pass(organisations, seconds) {
+    /** Lets time go by for requests that wait. */
+    async pass(organisations: readonly ModelOrganisation[], seconds: number): Promise<void> {
       const ids = organisations.map(({ id }) => id);
       const interval = sql`make_interval(secs => ${seconds})`;
       await arena.database.transaction(async each => {
@@ -171,7 +155,8 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       });
     },
 
-    async publish({ id, github }) {
+    /** Publishes all scores that GitHub does not show yet, as if the minutes between check runs had gone by. */
+    async publish({ id, github }: ModelOrganisation): Promise<void> {
       for (let turns = 0; turns < maxRounds; turns += 1) {
         await beginHour();
         await executor.execute(
@@ -190,7 +175,8 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       differences.push(`${github.login}: check runs keep making work`);
     },
 
-    async compare(organisation, via) {
+    /** Completes the organisation's due comparison. */
+    async compare(organisation: ModelOrganisation, via: number): Promise<void> {
       const { id, github } = organisation;
       for (const begin = performance.now(); ; ) {
         await attempt(arena, via, ({ deps }) => compareOrganisation(deps));
@@ -210,7 +196,13 @@ export function createSettling(arena: Arena, differences: string[]): Settling {
       }
     },
 
-    async settle(organisations, poisoned) {
+    /**
+     * Waits until no pull request has to be fetched or scored, and no organisation compared. Leases and waits run out, as
+     * if time went by.
+     *
+     * @param poisoned pull requests that may wait forever
+     */
+    async settle(organisations: readonly ModelOrganisation[], poisoned: ReadonlySet<ModelPullRequest>): Promise<void> {
       const ids = organisations.map(({ id }) => id);
       // A comparison that finds a renaming makes work; one that takes a login away makes its owner due.
       for (let round = 0; round < maxRounds; round += 1) {

@@ -9,36 +9,38 @@ import {
 } from '../test/support/github/faults.ts';
 import type { Repository } from '../test/support/github/repository.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
-import type { Model, ModelOrganisation, ModelPullRequest } from './model.ts';
-import type { FaultName, Poison } from './steps.ts';
+import type { Model, ModelPullRequest } from './model.ts';
 
 type Condition = (request: GithubStandInRequest) => boolean;
 
-/** How GitHub fails in one history. */
-export interface Troubles {
-  /** Pull requests on which GitHub fails until they are healed. */
-  readonly poisoned: ReadonlySet<ModelPullRequest>;
-  poison(pullRequest: ModelPullRequest, poison: Poison): void;
-  /** GitHub no longer fails on any pull request. */
-  heal(): void;
-  /** GitHub fails on all pages of the pull request's repository. */
-  breakRepository(pullRequest: ModelPullRequest): void;
-  /** Fails the next `times` requests. */
-  fail(name: FaultName, times: number): void;
-  usePointsUp(remaining: number): void;
-  /** Starts an hour with all points, and repairs repositories. */
-  settle(): void;
-  /** Ends all troubles, late answers included. */
-  end(): void;
-}
+/** How GitHub fails on one pull request, whoever asks for it. */
+const poisons = {
+  '502': () => htmlError(502),
+  'too much': nodeIds => ({ kind: 'broken', nodeIds, type: 'RESOURCE_LIMITS_EXCEEDED' }),
+  forbidden: nodeIds => ({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }),
+} satisfies Record<string, (nodeIds: string[]) => Fault>;
+type Poison = keyof typeof poisons;
+export const poisonNames = Object.keys(poisons) as Poison[];
 
-export function createTroubles(
-  github: GithubStandIn,
-  model: Model,
-  organisations: readonly ModelOrganisation[],
-  repositories: readonly Repository[],
-): Troubles {
-  const { pullRequests } = model;
+/** How GitHub fails for some requests. */
+const faults = {
+  '500': () => ({ kind: 'reply', status: 500, body: '' }),
+  '502': () => htmlError(502),
+  'html 503': () => htmlError(503),
+  'rate limit': () => secondaryLimit('1'),
+  'points used up': () => pointsUsedUp(Math.floor(Date.now() / 1000) + 600),
+  reset: () => ({ kind: 'reset' }),
+  truncate: () => ({ kind: 'truncate' }),
+  delay: () => ({ kind: 'delay', milliseconds: 15 }),
+  broken: nodeIds => ({ kind: 'broken', nodeIds }),
+  'broken field': nodeIds => ({ kind: 'broken', nodeIds, field: 'files' }),
+} satisfies Record<string, (nodeIds: string[]) => Fault>;
+type FaultName = keyof typeof faults;
+export const faultNames = Object.keys(faults) as FaultName[];
+
+/** How GitHub fails in one history. */
+export function createTroubles(github: GithubStandIn, model: Model, repositories: readonly Repository[]) {
+  const { organisations, pullRequests } = model;
   const isOwn: Condition = ({ variables: { id, repository, ids } }) =>
     organisations.some(({ github: { nodeId } }) => nodeId === id) ||
     repositories.some(({ nodeId }) => nodeId === repository) ||
@@ -57,84 +59,54 @@ export function createTroubles(
     others.push(github.fault({ kind: 'late', milliseconds }, { times: always, when }));
   }
 
-  const troubles: Troubles = {
-    get poisoned() {
+  const troubles = {
+    /** Pull requests on which GitHub fails until they are healed. */
+    get poisoned(): ReadonlySet<ModelPullRequest> {
       return new Set(poisoned.keys());
     },
-    poison(pullRequest, poison) {
+    poison(pullRequest: ModelPullRequest, poison: Poison): void {
       if (poisoned.has(pullRequest)) return;
       const { source } = pullRequest;
       if (poison === 'forbidden') model.forbid(pullRequest);
       const isHit = naming(source);
-      const end = github.fault(poisonOf(poison, source.nodeId), { times: always, when: isHit });
+      const end = github.fault(poisons[poison]([source.nodeId]), { times: always, when: isHit });
       poisoned.set(pullRequest, { isHit, end });
     },
-    heal() {
+    /** GitHub no longer fails on any pull request. */
+    heal(): void {
       for (const [pullRequest, { end }] of poisoned) {
         end();
         pullRequest.isForbidden = false;
       }
       poisoned.clear();
     },
-    breakRepository({ source }) {
+    /** GitHub fails on all pages of the pull request's repository. */
+    breakRepository({ source }: ModelPullRequest): void {
       model.distrust();
       broken.push(github.fault(htmlError(502), { times: always, when: ofRepository(source.repository) }));
     },
-    fail(name, times) {
+    /** Fails the next `times` requests. */
+    fail(name: FaultName, times: number): void {
       model.distrust();
       const nodeIds = pullRequests.map(({ source }) => source.nodeId);
-      others.push(github.fault(faultOf(name, nodeIds), { times, when: isOwn }));
+      others.push(github.fault(faults[name](nodeIds), { times, when: isOwn }));
     },
-    usePointsUp(remaining) {
+    usePointsUp(remaining: number): void {
       model.distrust();
       if (github.limit) github.limit.remaining = Math.min(github.limit.remaining, remaining);
     },
-    settle() {
+    /** Starts an hour with all points, and repairs repositories. */
+    settle(): void {
       if (github.limit) github.limit.remaining = github.limit.limit;
       for (const end of broken) end();
       broken = [];
     },
-    end() {
+    /** Ends all troubles, late answers included. */
+    end(): void {
       troubles.settle();
       troubles.heal();
       for (const end of others.splice(0)) end();
     },
   };
   return troubles;
-}
-
-function poisonOf(poison: Poison, nodeId: string): Fault {
-  switch (poison) {
-    case '502':
-      return htmlError(502);
-    case 'too much':
-      return { kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' };
-    case 'forbidden':
-      return { kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN' };
-  }
-}
-
-function faultOf(name: FaultName, nodeIds: string[]): Fault {
-  switch (name) {
-    case '500':
-      return { kind: 'reply', status: 500, body: '' };
-    case '502':
-      return htmlError(502);
-    case 'html 503':
-      return htmlError(503);
-    case 'rate limit':
-      return secondaryLimit('1');
-    case 'points used up':
-      return pointsUsedUp(Math.floor(Date.now() / 1000) + 600);
-    case 'reset':
-      return { kind: 'reset' };
-    case 'truncate':
-      return { kind: 'truncate' };
-    case 'delay':
-      return { kind: 'delay', milliseconds: 15 };
-    case 'broken':
-      return { kind: 'broken', nodeIds };
-    case 'broken field':
-      return { kind: 'broken', nodeIds, field: 'files' };
-  }
 }
