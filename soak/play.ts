@@ -44,13 +44,9 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
   const troubles = createTroubles(github, model, side.repositories);
 
   const inBackground = (work: Promise<unknown>) => {
-    const all = work.then(
-      () => undefined,
-      error => {
-        differences.push(`a step in the background failed: ${error}`);
-      },
-    );
-    const done = all.finally(() => background.delete(done));
+    const done = work
+      .catch(error => void differences.push(`a step in the background failed: ${error}`))
+      .then(() => void background.delete(done));
     background.add(done);
   };
   const joinBackground = async () => {
@@ -79,38 +75,30 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
   /** One after the other: if a comparison is due, another request only makes it sooner. */
   let comparing = Promise.resolve();
   /** @param begin makes it due */
-  const compareAt = async (organisation: ModelOrganisation, via: number, begin: () => Promise<void>) => {
+  const compareOwn = async (via: number, begin: () => Promise<void>) => {
     await begin();
-    comparing = settling.compare(organisation, via);
+    comparing = settling.compare(own, via);
   };
-  const compareNow = (organisation: ModelOrganisation, via: number) =>
-    compareAt(organisation, via, () => settling.makeDue(organisation));
-  /** Looks for missed changes at once. */
-  const enableWebhooks = (organisation: ModelOrganisation, via: number) =>
-    compareAt(organisation, via, () => service.setWebhooks(organisation, true, via));
 
-  async function look(stage: Stage): Promise<void> {
+  /** Comes to rest, but for poisoned pull requests, and compares what is stored. */
+  async function settle(stage: Stage): Promise<void> {
+    side.catchUp();
+    troubles.settle();
+    await joinBackground();
+    await settling.settle(organisations, troubles.poisoned);
     for (const organisation of organisations) {
       differences.push(...(await compare(database, model, organisation, stage, troubles.poisoned)));
     }
     for (const mirror of mirrors) differences.push(...(await mirror.compare()));
   }
 
-  /** Poisoned pull requests stay poisoned. */
-  async function rest(): Promise<void> {
-    side.catchUp();
-    troubles.settle();
-    await joinBackground();
-    await settling.settle(organisations, troubles.poisoned);
+  /** Awaits what the step says to be awaited. */
+  async function run({ awaited }: { awaited: boolean }, work: Promise<unknown>): Promise<void> {
+    if (awaited) await work;
+    else inBackground(work);
   }
 
-  async function settle(stage: Stage): Promise<void> {
-    await rest();
-    await look(stage);
-  }
-
-  async function serve(step: ServiceStep & { via: number }): Promise<void> {
-    const { via } = step;
+  async function serve(step: Exclude<ServiceStep, { pullRequest: number }>, via: number): Promise<void> {
     switch (step.kind) {
       case 'tick':
         side.tick(step.seconds);
@@ -119,27 +107,11 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
         return settling.pass(organisations, step.seconds);
       case 'deliver': {
         const [webhook] = kept.splice(step.webhook % Math.max(kept.length, 1), 1);
-        if (webhook !== undefined) await service.deliver(webhook, via);
-        return;
+        return webhook && service.deliver(webhook, via);
       }
       case 'redeliver': {
         const webhook = webhooks[step.webhook % webhooks.length];
-        if (webhook !== undefined) await service.deliver(webhook, via);
-        return;
-      }
-      case 'delete':
-      case 'refresh': {
-        const pullRequest = pullRequestAt(step.pullRequest);
-        if (pullRequest === undefined) return;
-        const organisation = ownerOf(pullRequest);
-        if (step.kind === 'delete') {
-          return step.amidFetch
-            ? client.removeAmidFetch(pullRequest, organisation, via)
-            : client.remove(pullRequest, organisation, via);
-        }
-        const isQuiet = step.awaited && background.size === 0;
-        const done = client.refresh(pullRequest, organisation, via, isQuiet);
-        return step.awaited ? done : inBackground(done);
+        return webhook && service.deliver(webhook, via);
       }
       case 'apply rules':
         return service.applyRules(own, step.rules, via);
@@ -148,43 +120,22 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
       case 'webhooks':
         await comparing;
         if (!step.enabled) return service.setWebhooks(own, false, via);
-        await enableWebhooks(own, via);
+        // Looks for missed changes at once.
+        await compareOwn(via, () => service.setWebhooks(own, true, via));
         return inBackground(comparing);
+      case 'import':
+        return run(step, importAll(own, via));
       case 'import recent':
-      case 'import': {
-        const done = step.kind === 'import' ? importAll(own, via) : service.importAll(own, via, side.now() - 1);
-        if (!step.awaited) return inBackground(done);
-        await done;
-        return;
-      }
-      case 'compare': {
+        return run(step, service.importAll(own, via, side.now() - 1));
+      case 'compare':
         await comparing;
         if (!own.webhooksEnabled) return;
-        await compareNow(own, via);
-        return step.awaited ? comparing : inBackground(comparing);
-      }
-      case 'sync members': {
-        const done = service.syncMembers(own, via);
-        if (!step.awaited) return inBackground(done);
-        await done;
-        return;
-      }
+        await compareOwn(via, () => settling.makeDue(own));
+        return run(step, comparing);
+      case 'sync members':
+        return run(step, service.syncMembers(own, via));
       case 'kill':
-        inBackground(delay(step.after).then(() => arena.kill(via)));
-        return;
-      case 'lag': {
-        const pullRequest = pullRequestAt(step.pullRequest);
-        if (pullRequest !== undefined) side.lag(pullRequest.source, step.whole, step.seconds);
-        return;
-      }
-      case 'poison':
-      case 'break repository': {
-        const pullRequest = pullRequestAt(step.pullRequest);
-        if (pullRequest === undefined) return;
-        return step.kind === 'poison'
-          ? troubles.poison(pullRequest, step.poison)
-          : troubles.breakRepository(pullRequest);
-      }
+        return inBackground(delay(step.after).then(() => arena.kill(via)));
       case 'heal':
         return heal(via);
       case 'use points up':
@@ -196,8 +147,27 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
     }
   }
 
-  const pullRequestAt = (place: number) => model.pullRequests[place % model.pullRequests.length];
-  const ownerOf = (pullRequest: ModelPullRequest) => organisations.find(each => isHere(pullRequest, each)) ?? own;
+  async function serveOne(
+    pullRequest: ModelPullRequest,
+    step: Extract<ServiceStep, { pullRequest: number }>,
+    via: number,
+  ): Promise<void> {
+    const organisation = organisations.find(each => isHere(pullRequest, each)) ?? own;
+    switch (step.kind) {
+      case 'delete':
+        return step.amidFetch
+          ? client.removeAmidFetch(pullRequest, organisation, via)
+          : client.remove(pullRequest, organisation, via);
+      case 'refresh':
+        return run(step, client.refresh(pullRequest, organisation, via, step.awaited && background.size === 0));
+      case 'lag':
+        return side.lag(pullRequest.source, step.whole, step.seconds);
+      case 'poison':
+        return troubles.poison(pullRequest, step.poison);
+      case 'break repository':
+        return troubles.breakRepository(pullRequest);
+    }
+  }
 
   /** Once GitHub works again, the operator retries what was parked. */
   async function heal(via: number): Promise<void> {
@@ -207,9 +177,13 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
 
   async function take(step: Step): Promise<void> {
     arena.count(`step ${step.kind}`);
-    if (!('fate' in step)) return serve(step);
-    const announcement = side.take(step, model);
-    if (announcement !== undefined) await announce(announcement, step);
+    if ('fate' in step) {
+      const announcement = side.take(step, model);
+      return announcement && announce(announcement, step);
+    }
+    if (!('pullRequest' in step)) return serve(step, step.via);
+    const pullRequest = model.pullRequests[step.pullRequest % model.pullRequests.length];
+    return pullRequest && serveOne(pullRequest, step, step.via);
   }
 
   /** Delivers everything outstanding, settles GitHub, and looks for what no webhook announced. */
