@@ -31,8 +31,15 @@ function describePeriod({ by, since, until }: StandingsDocument): string {
   return `pull requests ${by} ${days} (UTC)`;
 }
 
+/** A service leaves out the rules of the last rows if there are too many for one reply. */
+function noteOfRules({ standings }: StandingsDocument): string | undefined {
+  const without = standings.filter(({ rules }) => rules === undefined).length;
+  const rows = without === 1 ? 'row are' : `${formatInteger(without)} rows are`;
+  return without === 0 ? undefined : `The rules of the last ${rows} left out: there are too many for one reply.`;
+}
+
 /** A note that readers of the figures need; undefined if there is none. */
-async function noteOf(
+async function noteOfScores(
   { organisation, ruleset_version: version, outdated }: StandingsDocument,
   context: Context,
   executor: Executor | undefined,
@@ -162,7 +169,8 @@ those of members who have left do. If the rules give points for reviews, members
           const text = options.csv
             ? standingsCsv(document, options)
             : standingsText(document, options, context.columns);
-          return { text, note: await noteOf(document, context, executor) };
+          const notes = [await noteOfScores(document, context, executor), byRule ? noteOfRules(document) : undefined];
+          return { text, note: notes.filter(note => note !== undefined).join('\n') || undefined };
         },
       };
     });

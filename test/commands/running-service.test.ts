@@ -151,6 +151,23 @@ describe('--server', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
   });
 
+  test('standings --by-rule --server says if the service left out rules of the last rows', async () => {
+    const { stdout } = await there('standings', '--json');
+    const document = { ...JSON.parse(stdout), ruleset_version: 1, outdated: 0 };
+    delete document.standings.at(-1).rules;
+    const busy = createServer((_request, response) => response.end(JSON.stringify({ data: document })));
+    await once(busy.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void busy.close());
+    const { port } = busy.address() as AddressInfo;
+    for (const [options, note] of [
+      [['--by-rule', '--csv'], 'The rules of the last row are left out: there are too many for one reply.\n'],
+      [['--csv'], ''],
+    ] as const) {
+      const words = ['standings', ...options, '--server', `http://127.0.0.1:${port}`];
+      expect((await runHere({ PULLSCORE_TOKEN: token }, ...words)).stderr).toBe(note);
+    }
+  });
+
   test.each(['scores', 'ftp://scores.example', 'https://'])('rules apply --server %s is refused', async server => {
     const { code, stderr } = await runHere({ PULLSCORE_TOKEN: token }, 'rules', 'apply', rules, '--server', server);
     expect([code, stderr]).toEqual([
