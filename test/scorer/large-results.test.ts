@@ -67,6 +67,24 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
   expect(await suspendedVersionOf(home)).toBeNull();
 });
 
+test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
+  const home = await world.newTenant();
+  const balanced = (parts: string[]): string => {
+    const half = parts.length >> 1;
+    return half === 0 ? parts.join() : `(${balanced(parts.slice(0, half))} || ${balanced(parts.slice(half))})`;
+  };
+  const matches = Array.from({ length: 36 }, (_, index) => `matches(body, "[a-z].{20}(q|#7|${index}z)!")`);
+  const expression = `${'!('.repeat(24)}${balanced(matches)}${')'.repeat(24)}`;
+  const rules = [{ name: 'Deep', logic: [{ expression, effect: { action: 'ADD', value: '1' } }] }];
+  const checked = checkRulesFile(Buffer.from(JSON.stringify({ rules })));
+  expect(checked.problems).toEqual([]);
+  await service.database.transaction(executor => applyRuleset(executor, home.organisation.id, checked));
+  const facts = factsWith({ body: 'The fix of core-12 '.repeat(3_449) });
+  const input = { organisationId: home.organisation.id, version: 1, facts };
+  await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
+  expect(await suspendedVersionOf(home)).toBeNull();
+});
+
 test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
   const home = await world.newTenant();
   const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;

@@ -67,11 +67,13 @@ function remembering<Result>(work: (...values: never[]) => Result): typeof work 
  * Collects the constants, facts, variables and statements of one function.
  *
  * @param isForReviews it is called for all reviews of a pull request, whose files and texts stay the same
+ * @param keepsParts each part is evaluated once, whatever its value is needed for
  */
-function createWriter(isForReviews = false) {
+function createWriter(isForReviews = false, keepsParts = false) {
   const constants: unknown[] = [];
   const constantNames = new Map<unknown, string>();
   const facts = new Map<SourceName, string>();
+  const kept = new Map<TypedExpression, string>();
   let variables = 0;
   let statements = '';
 
@@ -146,6 +148,17 @@ function createWriter(isForReviews = false) {
   }
 
   function write(tree: TypedExpression): string {
+    if (!keepsParts || tree.kind === 'constant' || tree.kind === 'fact') return writeInline(tree);
+    const known = kept.get(tree);
+    if (known !== undefined) return known;
+    const code = writeInline(tree);
+    const name = `p${kept.size}`;
+    statements += `const ${name} = ${code};\n`;
+    kept.set(tree, name);
+    return name;
+  }
+
+  function writeInline(tree: TypedExpression): string {
     switch (tree.kind) {
       case 'constant':
         return constant(typeof tree.value === 'string' ? interned(tree.value) : tree.value);
@@ -219,7 +232,7 @@ function createWriter(isForReviews = false) {
     return make(`${begin}${statements}${end}`) as ScoreChunk;
   }
 
-  const finishValue = <Result>(code: string) => make(`return ${code};`) as (facts: Facts) => Result;
+  const finishValue = <Result>(code: string) => make(`${statements}return ${code};`) as (facts: Facts) => Result;
 
   return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
 }
@@ -240,7 +253,7 @@ export function compileExpression(tree: TypedExpression, isForReviews = false): 
 
 /** The values of these parts, in their order, as {@link compileExpression} gives them. */
 export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): (Value | null)[] {
-  const { write, finishValue } = createWriter();
+  const { write, finishValue } = createWriter(false, true);
   return finishValue<(Value | null)[]>(`[${trees.map(write).join(', ')}]`)(facts);
 }
 
