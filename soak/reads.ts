@@ -3,15 +3,6 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-export interface Reads {
-  /** Milliseconds of each request, in order. */
-  readonly latencies: readonly number[];
-  /** Requests that failed, counted by status or reason. */
-  readonly failures: ReadonlyMap<string, number>;
-  /** Stops sending, and resolves when all requests are answered. */
-  stop(): Promise<void>;
-}
-
 interface ReadsOptions {
   /** The address for the next request. */
   nextUrl: () => string;
@@ -21,9 +12,11 @@ interface ReadsOptions {
 }
 
 /** Reads at a steady rate, whether the replies come or not. */
-export function startReads({ nextUrl, token, rate }: ReadsOptions): Reads {
+export function startReads({ nextUrl, token, rate }: ReadsOptions) {
   const headers = { authorization: `Bearer ${token}` };
+  /** Milliseconds of each request, in order. */
   const latencies: number[] = [];
+  /** Requests that failed, counted by status or reason. */
   const failures = new Map<string, number>();
   const underWay = new Set<Promise<void>>();
 
@@ -53,7 +46,8 @@ export function startReads({ nextUrl, token, rate }: ReadsOptions): Reads {
   return {
     latencies,
     failures,
-    async stop() {
+    /** Stops sending, and resolves when all requests are answered. */
+    async stop(): Promise<void> {
       clearInterval(timer);
       await Promise.all(underWay);
     },
@@ -95,6 +89,8 @@ if (process.argv[1] === script) {
   // Numbers of processes before this one are lower.
   let unseen = Date.now();
   const begin = () => startReads({ ...options, nextUrl: () => `${url}${unseen++}` });
+  // With the process that measures, however that ends.
+  process.once('disconnect', () => process.exit());
   // The first ones compile this program and open connections.
   const first = begin();
   await delay(warmUpMs);
@@ -103,25 +99,16 @@ if (process.argv[1] === script) {
   process.send?.('reading');
   process.once('message', async () => {
     await reads.stop();
-    process.send?.({ latencies: reads.latencies, failures: [...reads.failures] });
-    process.disconnect();
+    const measured = { latencies: reads.latencies, failures: [...reads.failures] };
+    process.send?.(measured, () => process.disconnect());
   });
-}
-
-/** A load balancer's list: the replicas whose `/readyz` answered 200 lately. */
-export interface Balancer {
-  /** Changes as replicas come and go. */
-  readonly urls: string[];
-  /** Each in turn. */
-  next(): string;
-  /** Resolves when all are in the list. */
-  whole(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 const probeIntervalMs = 200;
 
-export function startBalancer(all: readonly string[]): Balancer {
+/** A load balancer's list: the replicas whose `/readyz` answered 200 lately. */
+export function startBalancer(all: readonly string[]) {
+  /** Changes as replicas come and go. */
   const urls = [...all];
   const controller = new AbortController();
   let turn = 0;
@@ -143,14 +130,16 @@ export function startBalancer(all: readonly string[]): Balancer {
   })();
   return {
     urls,
-    next() {
+    /** Each in turn. */
+    next(): string {
       turn += 1;
       return urls[turn % urls.length] ?? '';
     },
-    async whole() {
+    /** Resolves when all are in the list. */
+    async whole(): Promise<void> {
       while (urls.length < all.length) await delay(probeIntervalMs);
     },
-    async stop() {
+    async stop(): Promise<void> {
       controller.abort();
       await probing;
     },
