@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { memo } from 'preact/compat';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 
@@ -21,8 +20,10 @@ export const text = cell('text');
 export const short = cell('short');
 export const number = cell('number');
 
-/** Rows that are laid out, or skipped while they are out of sight, together. */
-const rowsPerPart = 50;
+/** Rows that are made together. */
+const rowsPerStep = 100;
+/** Rows that are laid out, or skipped while they are out of sight, together: 50 take longer than a frame. */
+const rowsPerPart = 20;
 
 interface RowsProps<Row> {
   rows: Row[];
@@ -44,11 +45,11 @@ interface TableProps<Row> extends RowsProps<Row> {
  * another way, so each part has its role.
  */
 export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' }: TableProps<Row>) {
-  const [shown, setShown] = useState(2 * rowsPerPart);
+  const [shown, setShown] = useState(rowsPerStep);
   const end = useRef<HTMLButtonElement>(null);
   const showMore = () => {
-    setShown(shown + 2 * rowsPerPart);
-    if (shown + 2 * rowsPerPart >= rows.length) more?.();
+    setShown(shown + rowsPerStep);
+    if (shown + rowsPerStep >= rows.length) more?.();
   };
   useEffect(() => {
     if (end.current === null) return;
@@ -91,23 +92,24 @@ export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' 
   );
 }
 
-const Part = memo(
-  <Row,>({ rows, cells }: RowsProps<Row>) => (
-    <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-      {rows.map((row, index) => (
-        <tr role="row" key={index}>
-          {Object.entries(cells(row)).map(([head, { kind, content }]) => {
-            const [Cell, role] = kind === 'name' ? (['th', 'rowheader'] as const) : (['td', 'cell'] as const);
-            return (
-              <Cell key={head} role={role} data-head={head} class={kind}>
-                {content}
-              </Cell>
-            );
-          })}
-        </tr>
-      ))}
-    </tbody>
-  ),
-  (before, after) =>
-    before.rows.length === after.rows.length && before.rows.every((row, index) => row === after.rows[index]),
-) as <Row>(props: RowsProps<Row>) => preact.VNode;
+/** Made anew only with other rows. */
+const Part = <Row,>({ rows, cells }: RowsProps<Row>) =>
+  useMemo(
+    () => (
+      <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
+        {rows.map((row, index) => (
+          <tr role="row" key={index}>
+            {Object.entries(cells(row)).map(([head, { kind, content }]) => {
+              const [Cell, role] = kind === 'name' ? (['th', 'rowheader'] as const) : (['td', 'cell'] as const);
+              return (
+                <Cell key={head} role={role} data-head={head} class={kind}>
+                  {content}
+                </Cell>
+              );
+            })}
+          </tr>
+        ))}
+      </tbody>
+    ),
+    rows,
+  );
