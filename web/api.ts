@@ -1,4 +1,4 @@
-import createClient, { type Client } from 'openapi-fetch';
+import createClient, { type Client, type ClientPathsWithMethod, type MethodResponse } from 'openapi-fetch';
 import { useEffect, useState } from 'preact/hooks';
 import type { components, paths } from '../openapi/2026-12.d.ts';
 import { end, session } from './session.ts';
@@ -50,10 +50,10 @@ export interface Loading<Data> extends Outcome<Data> {
   isLoading: boolean;
 }
 
-type Operation<Path extends keyof paths> = Extract<paths[Path]['get'], { parameters: unknown }>;
-export type ParametersOf<Path extends keyof paths> = Omit<Operation<Path>['parameters'], 'header'>;
-type BodyOf<Path extends keyof paths> =
-  Operation<Path> extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never;
+/** What can be asked by GET. */
+type Resource = ClientPathsWithMethod<Client<paths>, 'get'>;
+export type ParametersOf<Path extends Resource> = paths[Path]['get']['parameters'];
+type BodyOf<Path extends Resource> = MethodResponse<Client<paths>, 'get', Path>;
 
 /**
  * What a path of the interface answers. Other parameters ask again. While the service is away or overloaded, it is asked
@@ -61,7 +61,7 @@ type BodyOf<Path extends keyof paths> =
  *
  * @param isDue false not to ask yet
  */
-export function useData<Path extends keyof paths>(
+export function useData<Path extends Resource>(
   path: Path,
   params: ParametersOf<Path>,
   isDue = true,
