@@ -1,15 +1,14 @@
 import { BarController, BarElement, CategoryScale, Chart, Legend, LinearScale, Tooltip } from 'chart.js';
 import { useEffect, useRef } from 'preact/hooks';
-import { formatNumber } from './format.ts';
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
 
 /** With one value for each label. */
-export type Series = { name: string; values: number[] };
+export type Series = { label: string; data: number[] };
 
 /** Each stands out from the light and from the dark background. */
 const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
-const dark = matchMedia('(prefers-color-scheme: dark)');
+export const dark = matchMedia('(prefers-color-scheme: dark)');
 
 type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean; links?: string[] };
 
@@ -20,57 +19,44 @@ type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?:
  * @param links where a click on a bar leads
  */
 export function Bars({ label, labels, series, vertical = false, links = [] }: BarsProps) {
-  const place = useRef<HTMLCanvasElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    const canvas = place.current;
-    if (canvas === null) return;
-    const draw = () => {
-      const { color, fontFamily } = getComputedStyle(canvas);
-      Object.assign(Chart.defaults, { color, borderColor: '#8886' });
-      Chart.defaults.font.family = fontFamily;
-      const axis = (isValue: boolean) => ({
-        stacked: !vertical,
-        grid: { display: isValue },
-        ticks: isValue ? { callback: (value: number | string) => formatNumber(Number(value)) } : { autoSkip: vertical },
-      });
-      Chart.getChart(canvas)?.destroy();
-      new Chart(canvas, {
-        type: 'bar',
-        data: {
-          labels: labels.map(shorten),
-          datasets: series.map(({ name, values }, index) => ({
-            label: name,
-            data: values,
-            backgroundColor: colors[index % colors.length],
-            maxBarThickness: 26,
-          })),
+    if (canvas.current === null) return;
+    const { color, fontFamily } = getComputedStyle(canvas.current);
+    Object.assign(Chart.defaults, { color, borderColor: '#8886' });
+    Chart.defaults.font.family = fontFamily;
+    const axis = (isValue: boolean) => ({
+      stacked: !vertical,
+      grid: { display: isValue },
+      ticks: { autoSkip: isValue || vertical },
+    });
+    const chart = new Chart(canvas.current, {
+      type: 'bar',
+      data: {
+        labels: labels.map(shorten),
+        datasets: series.map((one, index) => ({
+          ...one,
+          backgroundColor: colors[index % colors.length],
+          maxBarThickness: 26,
+        })),
+      },
+      options: {
+        indexAxis: vertical ? 'x' : 'y',
+        maintainAspectRatio: false,
+        animation: false,
+        scales: { x: axis(!vertical), y: axis(vertical) },
+        plugins: { legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } } },
+        onClick: (_event, [bar]) => {
+          const link = bar && links[bar.index];
+          if (link) location.hash = link;
         },
-        options: {
-          indexAxis: vertical ? 'x' : 'y',
-          maintainAspectRatio: false,
-          animation: false,
-          scales: { x: axis(!vertical), y: axis(vertical) },
-          plugins: {
-            legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } },
-            tooltip: { callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${formatNumber(Number(raw))}` } },
-          },
-          onClick: (_event, [bar]) => {
-            const link = bar && links[bar.index];
-            if (link) location.hash = link;
-          },
-        },
-      });
-    };
-    draw();
-    dark.addEventListener('change', draw);
-    return () => {
-      dark.removeEventListener('change', draw);
-      Chart.getChart(canvas)?.destroy();
-    };
-  }, [JSON.stringify([labels, series, links])]);
+      },
+    });
+    return () => chart.destroy();
+  }, [JSON.stringify([labels, series, links, dark.matches])]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
-      <canvas ref={place} role="img" aria-label={`${label}. The table says the same.`} />
+      <canvas ref={canvas} role="img" aria-label={`${label}. The table says the same.`} />
     </div>
   );
 }

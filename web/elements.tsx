@@ -1,6 +1,9 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
-import type { Schemas } from './api.ts';
+import { useLayoutEffect } from 'preact/hooks';
+import type { Loading, Problem, Schemas } from './api.ts';
+import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
+import { refresh } from './session.ts';
 
 /** Sends no form unless its type is `submit`. */
 export const Button = ({ text, ...attributes }: { text: string } & ComponentProps<'button'>) => (
@@ -9,35 +12,43 @@ export const Button = ({ text, ...attributes }: { text: string } & ComponentProp
   </button>
 );
 
+/** The heading of a view, also in the browser's list of tabs and places. */
+export function Title({ children, photo }: { children: string; photo?: ComponentChildren }) {
+  useLayoutEffect(() => {
+    document.title = `${children} · pullscore`;
+  }, [children]);
+  return (
+    <h1>
+      {photo} {children}
+    </h1>
+  );
+}
+
 /** Undefined for anything but a page of the web, such as `javascript:`. */
 function webAddress(text: string): string | undefined {
   const url = URL.parse(text);
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined;
 }
 
+/** Only its text, if it leads nowhere. */
+const Link = ({ to, children }: { to: string | undefined; children: ComponentChildren }) =>
+  to ? <a href={to}>{children}</a> : <span>{children}</span>;
+
 /** Only its text, if the address is not one of the web. */
-export function WebLink({ address, children }: { address: string; children: ComponentChildren }) {
-  const href = webAddress(address);
-  return href === undefined ? (
-    <span>{children}</span>
-  ) : (
-    <a href={href} rel="noreferrer">
-      {children}
-    </a>
-  );
-}
+export const WebLink = ({ address, children }: { address: string; children: ComponentChildren }) => (
+  <Link to={webAddress(address)}>{children}</Link>
+);
 
 /** Nothing, if the address is not one of the web or has no picture. */
 export function Photo({ address, size }: { address: string; size: number }) {
   const source = webAddress(address);
-  if (source === undefined) return null;
-  const hide = (event: preact.TargetedEvent<HTMLImageElement>) => event.currentTarget.toggleAttribute('hidden', true);
-  return <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" onError={hide} />;
+  return source ? <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" /> : null;
 }
 
 /** Only their name, if they are no member. */
-export const MemberLink = ({ id, name }: { id: string | null | undefined; name: string | null }) =>
-  id ? <a href={addressOf('members', id)}>{name || 'unknown'}</a> : <span>{name || 'unknown'}</span>;
+export const MemberLink = ({ id, name }: { id: string | null | undefined; name: string | null }) => (
+  <Link to={id ? addressOf('members', id) : undefined}>{name || 'unknown'}</Link>
+);
 
 export const AuthorLink = ({ of: { author, links } }: { of: Schemas['PullRequest'] }) => (
   <MemberLink id={links.member.split('/').pop()} name={author} />
@@ -53,3 +64,53 @@ export const PullRequestLink = ({ of: { id, title, repository, number } }: { of:
     </small>
   </>
 );
+
+export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
+  const { message, status, request_id: requestId, problems } = problem;
+  const texts = problems?.map(({ line, message }) => `Line ${line}: ${message}`) ?? [message];
+  return (
+    <div class="notice bad" role="alert">
+      {texts.map((text, index) => (
+        <p key={index}>{text}</p>
+      ))}
+      <div class="toolbar">
+        {requestId && <small>Request id: {requestId}</small>}
+        {retry && <Button text="Try again" onClick={retry} />}
+        {(status === 403 || status === 404) && <a href={addressOf('standings')}>See the standings</a>}
+      </div>
+    </div>
+  );
+}
+
+interface LoadedProps<Data> {
+  of: Loading<Data>;
+  /** Of the view, as long as the content that has its own is not there. */
+  title?: string;
+  /** The heading of a section, if it is one. */
+  section?: string;
+  children: (data: Data) => ComponentChildren;
+}
+
+/** Shows what is loaded, or why it is not there yet. */
+export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>) {
+  const { data, problem, waiting, isLoading } = of;
+  const Frame = section ? 'section' : 'div';
+  return (
+    <Frame aria-busy={isLoading} aria-label={section}>
+      {title && data === undefined && <Title>{title}</Title>}
+      {section && <h2>{section}</h2>}
+      <output class={waiting === undefined && data !== undefined ? 'hidden' : ''}>
+        {isLoading && (waiting ?? 'Loading…')}
+      </output>
+      {problem && <Failure problem={problem} retry={refresh} />}
+      {data !== undefined && <div>{children(data)}</div>}
+    </Frame>
+  );
+}
+
+export const Outdated = ({ count }: { count: number }) =>
+  count === 0 ? null : (
+    <p class="notice" role="status">
+      {formatNumber(count)} scores have yet to be recalculated: what is shown here will change.
+    </p>
+  );

@@ -1,34 +1,30 @@
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { Button } from './elements.tsx';
 import { toDay } from './format.ts';
-import { addressOf, changeQuery, type Query, type Route } from './route.ts';
+import { addressWith, changeQuery, type Query, route } from './route.ts';
 
 /** Texts by value. The first one is chosen unless the address says another. */
 type Options<Value extends string> = Record<Value, string>;
 
-export function chosenIn<Value extends string>({ query }: Route, name: string, options: Options<Value>): Value {
+export function chosenIn<Value extends string>(name: string, options: Options<Value>): Value {
   const values = Object.keys(options) as [Value];
-  return values.find(value => value === query.get(name)) ?? values[0];
+  return values.find(value => value === route().query.get(name)) ?? values[0];
 }
-
-type Choosing = { route: Route; name: string; label: string; options: Options<string> };
 
 /** A select without a visible label, for a parameter of the address. */
-export function Choice({ route, name, label, options }: Choosing) {
-  return (
-    <select
-      aria-label={label}
-      value={chosenIn(route, name, options)}
-      onChange={({ currentTarget }) => changeQuery(route, { [name]: currentTarget.value })}
-    >
-      {Object.entries(options).map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-}
+export const Choice = ({ name, label, options }: { name: string; label: string; options: Options<string> }) => (
+  <select
+    aria-label={label}
+    value={chosenIn(name, options)}
+    onChange={({ currentTarget }) => changeQuery({ [name]: currentTarget.value })}
+  >
+    {Object.entries(options).map(([value, text]) => (
+      <option key={value} value={value}>
+        {text}
+      </option>
+    ))}
+  </select>
+);
 
 /** Days, UTC; both count. */
 type Period = { since?: string; until?: string };
@@ -53,8 +49,8 @@ function choices() {
 }
 
 /** This month, unless the address has another period; `since=all` is all time. */
-export function periodOf({ query }: Route): Period {
-  const [since, until] = [query.get('since'), query.get('until')];
+export function presentPeriod(): Period {
+  const [since, until] = ['since', 'until'].map(name => route().query.get(name));
   if (since === 'all') return {};
   if (!since && !until) return choices()['This month'];
   return { ...(since && { since }), ...(until && { until }) };
@@ -63,15 +59,11 @@ export function periodOf({ query }: Route): Period {
 /** For addresses, which then go on meaning these days. */
 export const queryOf = ({ since, until }: Query): Query => ({ since: since || (until ? undefined : 'all'), until });
 
-export function PeriodPicker({ route }: { route: Route }) {
-  const { view, id, query, fragment } = route;
-  const { since, until } = periodOf(route);
-  const choose = (chosen: Query) => changeQuery(route, queryOf(chosen));
-  useEffect(() => {
-    // A link must show the same next month. This is no step that "back" undoes.
-    if (query.has('since') || query.has('until') || location.hash !== fragment) return;
-    history.replaceState(null, '', addressOf(view, id, { ...Object.fromEntries(query), since, until }));
-  });
+export function PeriodPicker() {
+  const { since, until } = presentPeriod();
+  const choose = (chosen: Query) => changeQuery(queryOf(chosen));
+  // A link must show the same next month. This is no step that "back" undoes.
+  useLayoutEffect(() => history.replaceState(null, '', addressWith(queryOf({ since, until }))));
   const day = (name: 'since' | 'until', label: string, value = '') => (
     <label>
       {label}

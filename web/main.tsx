@@ -1,15 +1,16 @@
-import { render } from 'preact';
+import { render, type VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useData } from './api.ts';
-import { Button, Photo } from './elements.tsx';
-import { Title } from './loaded.tsx';
-import { addressOf, type Route, useRoute } from './route.ts';
+import { dark } from './chart.tsx';
+import { Button, Photo, Title } from './elements.tsx';
+import { PeriodPicker } from './filters.tsx';
+import { addressOf, route } from './route.ts';
 import { end, session } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 import { HealthView } from './views/health.tsx';
 import { MemberView } from './views/member.tsx';
 import { PullRequestView } from './views/pull-request.tsx';
-import { PullRequestsView } from './views/pull-requests.tsx';
+import { PullRequestList } from './views/pull-requests.tsx';
 import { RulesView } from './views/rules.tsx';
 import { StandingsView } from './views/standings.tsx';
 import { TryRulesView } from './views/try-rules.tsx';
@@ -18,33 +19,41 @@ interface View {
   title: string;
   /** In the navigation, for tokens with this scope. */
   scope?: string;
-  show: Show;
-  /** If the address has an id. */
-  showOne?: Show;
+  /** What it shows is of a period. */
+  hasPeriod?: true;
+  show: () => VNode;
+  /** If the address has an id. It has its own title and choice of a period. */
+  showOne?: (props: { id: string; may: (scope: string) => boolean }) => VNode;
 }
 
-type Show = (props: { route: Route; may: (scope: string) => boolean }) => preact.VNode;
+const ofPeriod = { scope: 'read', hasPeriod: true } as const;
+const views = new Map<string, View>([
+  ['standings', { title: 'Standings', ...ofPeriod, show: StandingsView }],
+  ['pull-requests', { title: 'Pull requests', ...ofPeriod, show: () => <PullRequestList />, showOne: PullRequestView }],
+  ['members', { title: 'Standings', hasPeriod: true, show: StandingsView, showOne: MemberView }],
+  ['rules', { title: 'Rules', ...ofPeriod, show: RulesView }],
+  ['try-rules', { title: 'Try rules', scope: 'rules:read', show: TryRulesView }],
+  ['health', { title: 'Health', scope: 'sync', show: HealthView }],
+]);
 
-const views: Record<string, View> = {
-  standings: { title: 'Standings', scope: 'read', show: StandingsView },
-  'pull-requests': { title: 'Pull requests', scope: 'read', show: PullRequestsView, showOne: PullRequestView },
-  members: { title: 'Members', show: StandingsView, showOne: MemberView },
-  rules: { title: 'Rules', scope: 'read', show: RulesView },
-  'try-rules': { title: 'Try rules', scope: 'rules:read', show: TryRulesView },
-  health: { title: 'Health', scope: 'sync', show: HealthView },
+const notFound: View = {
+  title: 'Not found',
+  show: () => (
+    <p>
+      There is no such view. <a href={addressOf('standings')}>See the standings.</a>
+    </p>
+  ),
 };
 
 function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
   const scopes: readonly string[] = account?.scopes ?? ['read'];
   const may = (scope: string) => scopes.includes(scope);
-  const route = useRoute();
-  // An address may name what every object has.
-  const view = Object.hasOwn(views, route.view) ? views[route.view] : undefined;
-  const Shown = (route.id !== undefined && view?.showOne) || view?.show;
-  const [since, until] = ['since', 'until'].map(name => route.query.get(name) ?? undefined);
+  const { view, id, query } = route();
+  const { title, hasPeriod, show: Show, showOne: ShowOne } = views.get(view) ?? notFound;
+  const [since, until] = ['since', 'until'].map(name => query.get(name) ?? undefined);
   const main = useRef<HTMLElement>(null);
-  const place = `${route.view}/${route.id ?? ''}`;
+  const place = `${view}/${id ?? ''}`;
   const isFirst = useRef(true);
   useEffect(() => {
     if (!isFirst.current) main.current?.focus();
@@ -59,14 +68,14 @@ function Layout() {
           <strong>pullscore</strong>
         </a>
         <nav aria-label="Views">
-          {Object.entries(views).map(
+          {[...views].map(
             ([name, { title, scope }]) =>
               scope !== undefined &&
               may(scope) && (
                 <a
                   key={name}
                   href={addressOf(name, undefined, { since, until })}
-                  aria-current={name === route.view ? (route.id === undefined ? 'page' : 'true') : undefined}
+                  aria-current={name === view ? (id === undefined ? 'page' : 'true') : undefined}
                 >
                   {title}
                 </a>
@@ -78,20 +87,24 @@ function Layout() {
         <Button text="Sign out" onClick={() => end()} />
       </header>
       <main ref={main} tabIndex={-1} key={place}>
-        {Shown === undefined ? (
-          <>
-            <Title>Not found</Title>
-            <p>
-              There is no such view. <a href={addressOf('standings')}>See the standings.</a>
-            </p>
-          </>
+        {ShowOne && id !== undefined ? (
+          <ShowOne id={id} may={may} />
         ) : (
-          <Shown route={route} may={may} />
+          <>
+            <Title>{title}</Title>
+            {hasPeriod && <PeriodPicker />}
+            <Show />
+          </>
         )}
       </main>
     </>
   );
 }
 
-session.onChange = () => render(session.token === null ? <SignIn /> : <Layout />, document.body);
-session.onChange();
+function show(): void {
+  render(session.token === null ? <SignIn /> : <Layout />, document.body);
+}
+session.onChange = show;
+addEventListener('hashchange', show);
+dark.addEventListener('change', show);
+show();

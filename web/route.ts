@@ -1,20 +1,17 @@
-import { useEffect, useState } from 'preact/hooks';
-
 /** What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. */
 export interface Route {
   view: string;
   id: string | undefined;
   query: URLSearchParams;
-  /** All of it. */
-  fragment: string;
 }
 
-function parseRoute(fragment: string): Route {
-  const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
+/** The present one. The page is rendered anew when it changes. */
+export function route(): Route {
+  const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   const [name, id] = path.split('/', 2);
   // Links to a pull request used to begin so.
   const view = name === 'pull-request' ? 'pull-requests' : name || 'standings';
-  return { view, id: id || undefined, query: new URLSearchParams(query), fragment };
+  return { view, id: id || undefined, query: new URLSearchParams(query) };
 }
 
 export type Query = Record<string, string | undefined>;
@@ -26,19 +23,13 @@ export function addressOf(view: string, id?: string, query: Query = {}): string 
   return `#/${view}${id === undefined ? '' : `/${id}`}${parameters && `?${parameters}`}`;
 }
 
-/** Changes parameters of the present view, as a step that "back" undoes. */
-export function changeQuery({ view, id, query }: Route, changes: Query): void {
-  location.hash = addressOf(view, id, { ...Object.fromEntries(query), ...changes });
+/** The address of the present view with other parameters. */
+export function addressWith(changes: Query): string {
+  const { view, id, query } = route();
+  return addressOf(view, id, { ...Object.fromEntries(query), ...changes });
 }
 
-export function useRoute(): Route {
-  const [fragment, setFragment] = useState(location.hash);
-  useEffect(() => {
-    const follow = () => setFragment(location.hash);
-    addEventListener('hashchange', follow);
-    // It may have changed since the first rendering.
-    follow();
-    return () => removeEventListener('hashchange', follow);
-  }, []);
-  return parseRoute(fragment);
+/** Changes parameters of the present view, as a step that "back" undoes. */
+export function changeQuery(changes: Query): void {
+  location.hash = addressWith(changes);
 }

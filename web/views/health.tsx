@@ -1,17 +1,13 @@
 import { type Schemas, useData } from '../api.ts';
-import { Button, WebLink } from '../elements.tsx';
+import { Button, Loaded, WebLink } from '../elements.tsx';
 import { formatNumber, formatTime } from '../format.ts';
-import { Loaded, Title } from '../loaded.tsx';
 import { refresh } from '../session.ts';
 import { name, number, short, Table, text } from '../table.tsx';
-
-type Health = Schemas['Health'];
 
 export function HealthView() {
   const health = useData('/2026-12/health', {});
   return (
     <>
-      <Title>Health</Title>
       <p>
         <Button text="Look again" onClick={refresh} />
       </p>
@@ -20,7 +16,7 @@ export function HealthView() {
   );
 }
 
-function Figures({ data }: { data: Health }) {
+function Figures({ data }: { data: Schemas['Health'] }) {
   const warnings = [
     data.rules_suspended_by !== null && `The rules in force are suspended: ${data.rules_suspended_by}.`,
     !data.webhooks_enabled && 'Webhooks are turned off: changes are seen at the next comparison only.',

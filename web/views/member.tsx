@@ -1,20 +1,14 @@
 import { type Schemas, useData } from '../api.ts';
 import { Bars } from '../chart.tsx';
-import { Photo } from '../elements.tsx';
-import { chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
+import { Loaded, Photo, Title } from '../elements.tsx';
+import { chosenIn, PeriodPicker, presentPeriod } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
-import { Loaded, Title } from '../loaded.tsx';
-import type { Route } from '../route.ts';
 import { name, number, Table } from '../table.tsx';
 import { PullRequestList } from './pull-requests.tsx';
 import { days } from './standings.tsx';
 
-type Row = Schemas['Standings']['standings'][number];
-type Week = Schemas['Week'];
-
-export function MemberView({ route }: { route: Route }) {
-  const { id: member = '' } = route;
-  const period = { by: chosenIn(route, 'by', days), ...periodOf(route) };
+export function MemberView({ id: member }: { id: string }) {
+  const period = { by: chosenIn('by', days), ...presentPeriod() };
   const path = { member };
   const found = useData('/2026-12/members/{member}', { path });
   const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member } });
@@ -27,21 +21,23 @@ export function MemberView({ route }: { route: Route }) {
           <p>
             {login} on GitHub{left_at !== null && `, left on ${formatTime(left_at)}`}
           </p>
-          <PeriodPicker route={route} />
+          <PeriodPicker />
           <div class="beside">
             <Loaded of={standings} section="In this period">
               {({ data }) => <Place row={data.standings[0]} of={data.ranked} />}
             </Loaded>
             <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
           </div>
-          <PullRequestList route={route} member={member} />
+          <PullRequestList member={member} />
         </>
       )}
     </Loaded>
   );
 }
 
-function Place({ row, of }: { row: Row | undefined; of: number }) {
+type Place = { row: Schemas['Standings']['standings'][number] | undefined; of: number };
+
+function Place({ row, of }: Place) {
   if (row === undefined) return <p>No pull request or review of this member counts in this period.</p>;
   return (
     <>
@@ -65,7 +61,7 @@ function Place({ row, of }: { row: Row | undefined; of: number }) {
 
 const weekMs = 7 * 86_400_000;
 
-function Weeks({ weeks }: { weeks: Week[] }) {
+function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
   // With the weeks between them in which nothing counts, so that the plot's axis is time.
   const points = new Map<string, number>();
   const last = Date.parse(weeks.at(-1)?.week ?? '');
@@ -79,7 +75,7 @@ function Weeks({ weeks }: { weeks: Week[] }) {
         <Bars
           label="Points by week"
           labels={[...points.keys()].map(formatDay)}
-          series={[{ name: 'Points', values: [...points.values()] }]}
+          series={[{ label: 'Points', data: [...points.values()] }]}
           vertical
         />
       }

@@ -1,18 +1,17 @@
 import type { ComponentChildren } from 'preact';
 import { type Schemas, useAction, useData } from '../api.ts';
-import { AuthorLink, Button, MemberLink, WebLink } from '../elements.tsx';
+import { AuthorLink, Button, Failure, Loaded, MemberLink, Title, WebLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
-import { Failure, Loaded, Title } from '../loaded.tsx';
-import { addressOf, type Route } from '../route.ts';
+import { addressOf } from '../route.ts';
 import { refresh } from '../session.ts';
 import { name, number, Table, text } from '../table.tsx';
 import { State } from './pull-requests.tsx';
 
 type Explanation = Schemas['Explanation'];
 type Breakdown = Schemas['PullRequest']['score_breakdown'];
-type May = (scope: string) => boolean;
+type Props = { id: string; may: (scope: string) => boolean };
 
-export function PullRequestView({ route: { id = '' }, may }: { route: Route; may: May }) {
+export function PullRequestView({ id, may }: Props) {
   const path = { pullRequest: id };
   const pullRequest = useData('/2026-12/pull-requests/{pullRequest}', { path });
   const explanation = useData('/2026-12/pull-requests/{pullRequest}/explanation', { path });
@@ -87,7 +86,7 @@ const question =
   'Delete this pull request? Its score and its history are deleted here, and nothing on GitHub. It comes back once it changes there.';
 
 /** For tokens that may. */
-function Actions({ id, may }: { id: string; may: May }) {
+function Actions({ id, may }: Props) {
   const params = { path: { pullRequest: id } };
   const sync = useAction(api => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', { params }), refresh);
   const remove = useAction(

@@ -1,34 +1,20 @@
 import { useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
-import { AuthorLink, PullRequestLink } from '../elements.tsx';
-import { Choice, chosenIn, PeriodPicker, periodOf } from '../filters.tsx';
+import { AuthorLink, Loaded, PullRequestLink } from '../elements.tsx';
+import { Choice, chosenIn, presentPeriod } from '../filters.tsx';
 import { formatTime } from '../format.ts';
-import { Loaded, Title } from '../loaded.tsx';
-import { changeQuery, type Route } from '../route.ts';
+import { changeQuery, route } from '../route.ts';
 import { name, number, short, Table } from '../table.tsx';
-
-/** Of all members. */
-export const PullRequestsView = ({ route }: { route: Route }) => (
-  <>
-    <Title>Pull requests</Title>
-    <PeriodPicker route={route} />
-    <PullRequestList route={route} />
-  </>
-);
 
 const states = { '': 'in every state', open: 'open', draft: 'draft', merged: 'merged', closed: 'closed' };
 const times = { created: 'by day of creation', merged: 'by day of merge', updated: 'by day of last update' };
 const timeHeads = { created: 'Created', merged: 'Merged', updated: 'Updated' };
 
-/**
- * Those that the address asks for.
- *
- * @param member the id of their member
- */
-export function PullRequestList({ route, member }: { route: Route; member?: string }) {
-  const { since, until } = periodOf(route);
-  const sort = chosenIn(route, 'by', times);
-  const [state, repository] = [route.query.get('state'), route.query.get('repository')];
+/** Those that the address asks for: of one member, or of all. */
+export function PullRequestList({ member }: { member?: string }) {
+  const { since, until } = presentPeriod();
+  const sort = chosenIn('by', times);
+  const [state, repository] = ['state', 'repository'].map(name => route().query.get(name));
   const query = {
     ...(member && { member }),
     ...(state && { state }),
@@ -42,15 +28,15 @@ export function PullRequestList({ route, member }: { route: Route; member?: stri
     <section aria-label="Pull requests">
       {member && <h2>Pull requests</h2>}
       <div class="toolbar">
-        <Choice route={route} name="state" label="State" options={states} />
-        <Choice route={route} name="by" label="Which days count" options={times} />
+        <Choice name="state" label="State" options={states} />
+        <Choice name="by" label="Which days count" options={times} />
         <label>
           Repository
           <input
             placeholder="owner/name"
             value={repository ?? ''}
             maxLength={200}
-            onChange={({ currentTarget }) => changeQuery(route, { repository: currentTarget.value.trim() })}
+            onChange={({ currentTarget }) => changeQuery({ repository: currentTarget.value.trim() })}
           />
         </label>
       </div>

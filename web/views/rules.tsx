@@ -1,19 +1,15 @@
 import { type Schemas, useData } from '../api.ts';
-import { PeriodPicker, periodOf } from '../filters.tsx';
+import { Loaded, Outdated } from '../elements.tsx';
+import { presentPeriod } from '../filters.tsx';
 import { formatNumber, formatShare, formatTime } from '../format.ts';
-import { Loaded, Outdated, Title } from '../loaded.tsx';
-import type { Route } from '../route.ts';
 import { name, short, Table } from '../table.tsx';
 
-export function RulesView({ route }: { route: Route }) {
+export function RulesView() {
   const rules = useData('/2026-12/rules', {});
   const versions = useData('/2026-12/rules/versions', {});
-  const period = periodOf(route);
-  const standings = useData('/2026-12/standings', { query: { ...period, of: 'repositories', by_rule: true } });
+  const standings = useData('/2026-12/standings', { query: { ...presentPeriod(), of: 'repositories', by_rule: true } });
   return (
     <>
-      <Title>Rules</Title>
-      <PeriodPicker route={route} />
       <Loaded of={rules}>
         {({ data, reviews, meta }) => (
           <>

@@ -1,9 +1,9 @@
 import { type Schemas, useData } from '../api.ts';
 import { Bars, type Series } from '../chart.tsx';
-import { Choice, chosenIn, PeriodPicker, periodOf, queryOf } from '../filters.tsx';
+import { Loaded, Outdated } from '../elements.tsx';
+import { Choice, chosenIn, presentPeriod, queryOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
-import { Loaded, Outdated, Title } from '../loaded.tsx';
-import { addressOf, type Query, type Route } from '../route.ts';
+import { addressOf, type Query } from '../route.ts';
 import { name, number, Table, text } from '../table.tsx';
 
 type Standings = Schemas['Standings'];
@@ -14,10 +14,10 @@ const maxSeries = 8;
 const owners = { members: 'Members', repositories: 'Repositories' };
 export const days = { created: 'by day of creation', merged: 'by day of merge' };
 
-export function StandingsView({ route }: { route: Route }) {
-  const period = periodOf(route);
-  const by = chosenIn(route, 'by', days);
-  const query = { of: chosenIn(route, 'of', owners), by, ...period };
+export function StandingsView() {
+  const period = presentPeriod();
+  const by = chosenIn('by', days);
+  const query = { of: chosenIn('of', owners), by, ...period };
   // What each rule gave takes longer, if there are many pull requests: totals are shown first.
   const totals = useData('/2026-12/standings', { query });
   const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, !totals.isLoading);
@@ -29,11 +29,9 @@ export function StandingsView({ route }: { route: Route }) {
       : byRule;
   return (
     <>
-      <Title>Standings</Title>
-      <PeriodPicker route={route} />
       <div class="toolbar">
-        <Choice route={route} name="of" label="Whose points" options={owners} />
-        <Choice route={route} name="by" label="Which days count" options={days} />
+        <Choice name="of" label="Whose points" options={owners} />
+        <Choice name="by" label="Which days count" options={days} />
       </div>
       <Loaded of={shown}>{({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}</Loaded>
     </>
@@ -108,15 +106,12 @@ const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[], rules: Standings['rules']): Series[] {
-  if (rules === undefined) return [{ name: 'Points', values: rows.map(({ total }) => total) }];
+  if (rules === undefined) return [{ label: 'Points', data: rows.map(({ total }) => total) }];
   const names = rules.map(({ name }) => name);
   const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
-  const seriesOfRules = (name: string, rules: string[]): Series => ({
-    name,
-    values: rows.map(row =>
-      (row.rules ?? []).reduce((sum, { name: rule, score }) => sum + (rules.includes(rule) ? score : 0), 0),
-    ),
-  });
+  const pointsOf = (row: Row, names: string[]) =>
+    row.rules?.reduce((sum, { name, score }) => sum + (names.includes(name) ? score : 0), 0) ?? 0;
+  const seriesOfRules = (label: string, names: string[]) => ({ label, data: rows.map(row => pointsOf(row, names)) });
   const series = names.map(name => seriesOfRules(name, [name]));
   return others.length === 0 ? series : [...series, seriesOfRules('Other rules', others)];
 }

@@ -2,9 +2,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Problem, type Schemas, useAction } from '../api.ts';
 import { Bars } from '../chart.tsx';
-import { Button, MemberLink, PullRequestLink } from '../elements.tsx';
+import { Button, Failure, MemberLink, PullRequestLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatShare } from '../format.ts';
-import { Failure, Title } from '../loaded.tsx';
 import { name, number, short, Table } from '../table.tsx';
 
 type Plan = Schemas['Plan'];
@@ -15,13 +14,9 @@ const maxFileBytes = 2_000_000;
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
   if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
-  const bytes = await file.arrayBuffer();
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    if (!text.includes('\0')) return text;
-  } catch {
-    // Said below.
-  }
+  const text = await file.text();
+  // What is not UTF-8 is read as replacement characters.
+  if (!/[\0\ufffd]/.test(text)) return text;
   throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
 }
 
@@ -51,7 +46,6 @@ export function TryRulesView() {
   const shown = attempt.isRunning || problem ? undefined : last;
   return (
     <>
-      <Title>Try rules</Title>
       <p>See what a rules file would change. Nothing is saved.</p>
       <form
         onSubmit={event => {
@@ -138,8 +132,8 @@ function PlanResult({ plan }: { plan: Plan }) {
             label="Pull requests by score, before and after"
             labels={histogram.map(labelOf)}
             series={[
-              { name: 'Before', values: histogram.map(({ before }) => before) },
-              { name: 'After', values: histogram.map(({ after }) => after) },
+              { label: 'Before', data: histogram.map(({ before }) => before) },
+              { label: 'After', data: histogram.map(({ after }) => after) },
             ]}
             vertical
           />
