@@ -42,7 +42,9 @@ export const WebLink = ({ address, children }: { address: string; children: Comp
 /** Nothing, if the address is not one of the web or has no picture. */
 export function Photo({ address, size }: { address: string; size: number }) {
   const source = webAddress(address);
-  return source ? <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" /> : null;
+  if (source === undefined) return null;
+  const hide = (event: preact.TargetedEvent<HTMLImageElement>) => event.currentTarget.toggleAttribute('hidden', true);
+  return <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" onError={hide} />;
 }
 
 /** Only their name, if they are no member. */

@@ -12,13 +12,11 @@ export const countsOf = ({ pull_requests: count, reviews }: { pull_requests: num
 
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 /** @param day such as 2026-11-26 */
-export const formatDay = (day: string): string => (isDay(day) ? days.format(new Date(day)) : day);
+export const formatDay = (day: string): string => days.format(new Date(day));
 
 const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
 /** @param seconds since 1970, or null if it has not been */
 export const formatTime = (seconds: number | null): string =>
   seconds === null ? '–' : `${times.format(seconds * 1000)} UTC`;
-
-export const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
 
 export const toDay = (time: number): string => new Date(time).toISOString().slice(0, 10);

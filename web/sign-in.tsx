@@ -29,7 +29,7 @@ export function SignIn() {
             title="A token has no spaces within"
           />
         </label>
-        <Button type="submit" class="primary" text="Sign in" />
+        <Button type="submit" text="Sign in" />
       </form>
       <p>
         <small>

@@ -24,7 +24,7 @@ export function MemberView({ id: member }: { id: string }) {
           <PeriodPicker />
           <div class="beside">
             <Loaded of={standings} section="In this period">
-              {({ data }) => <Place row={data.standings[0]} of={data.ranked} />}
+              {({ data }) => <Place of={data} />}
             </Loaded>
             <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
           </div>
@@ -35,15 +35,14 @@ export function MemberView({ id: member }: { id: string }) {
   );
 }
 
-type Place = { row: Schemas['Standings']['standings'][number] | undefined; of: number };
-
-function Place({ row, of }: Place) {
+function Place({ of: { standings, ranked } }: { of: Schemas['Standings'] }) {
+  const [row] = standings;
   if (row === undefined) return <p>No pull request or review of this member counts in this period.</p>;
   return (
     <>
       <p>
         <strong class="score">{formatNumber(row.total)}</strong> points for {countsOf(row)}: rank{' '}
-        {formatNumber(row.rank)} of {formatNumber(of)}.
+        {formatNumber(row.rank)} of {formatNumber(ranked)}.
       </p>
       <Table
         caption="Points by rule"

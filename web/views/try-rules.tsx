@@ -65,7 +65,7 @@ export function TryRulesView() {
             Rules file
             <input type="file" accept=".yaml,.yml" onChange={({ currentTarget: { files } }) => take(files?.[0])} />
           </label>
-          <Button type="submit" class="primary" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
+          <Button type="submit" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
           {attempt.isRunning && (
             <>
               <Button text="Stop" onClick={attempt.stop} />
