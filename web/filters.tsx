@@ -8,7 +8,7 @@ type Options<Value extends string> = Record<Value, string>;
 
 export function chosenIn<Value extends string>(name: string, options: Options<Value>): Value {
   const values = Object.keys(options) as [Value];
-  return values.find(value => value === route().query.get(name)) ?? values[0];
+  return values.find(value => value === route().query[name]) ?? values[0];
 }
 
 /** A select without a visible label, for a parameter of the address. */
@@ -50,7 +50,7 @@ function choices() {
 
 /** This month, unless the address has another period; `since=all` is all time. */
 export function presentPeriod(): Period {
-  const [since, until] = ['since', 'until'].map(name => route().query.get(name));
+  const { since, until } = route().query;
   if (since === 'all') return {};
   if (!since && !until) return choices()['This month'];
   return { ...(since && { since }), ...(until && { until }) };

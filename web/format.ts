@@ -11,8 +11,8 @@ export const countsOf = ({ pull_requests: count, reviews }: { pull_requests: num
   counted(count, 'pull request') + (reviews > 0 ? ` and ${counted(reviews, 'review')}` : '');
 
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-/** @param day such as 2026-11-26 */
-export const formatDay = (day: string): string => days.format(new Date(day));
+/** @param day such as 2026-11-26, or null if there is no limit */
+export const formatDay = (day: string | null): string => (day === null ? '…' : days.format(new Date(day)));
 
 const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });
 /** @param seconds since 1970, or null if it has not been */

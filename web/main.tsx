@@ -49,9 +49,12 @@ function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
   const scopes: readonly string[] = account?.scopes ?? ['read'];
   const may = (scope: string) => scopes.includes(scope);
-  const { view, id, query } = route();
+  const {
+    view,
+    id,
+    query: { since, until },
+  } = route();
   const { title, hasPeriod, show: Show, showOne: ShowOne } = views.get(view) ?? notFound;
-  const [since, until] = ['since', 'until'].map(name => query.get(name) ?? undefined);
   const main = useRef<HTMLElement>(null);
   const place = `${view}/${id ?? ''}`;
   const isFirst = useRef(true);
@@ -68,19 +71,17 @@ function Layout() {
           <strong>pullscore</strong>
         </a>
         <nav aria-label="Views">
-          {[...views].map(
-            ([name, { title, scope }]) =>
-              scope !== undefined &&
-              may(scope) && (
-                <a
-                  key={name}
-                  href={addressOf(name, undefined, { since, until })}
-                  aria-current={name === view ? (id === undefined ? 'page' : 'true') : undefined}
-                >
-                  {title}
-                </a>
-              ),
-          )}
+          {[...views]
+            .filter(([, { scope }]) => scope !== undefined && may(scope))
+            .map(([name, { title }]) => (
+              <a
+                key={name}
+                href={addressOf(name, undefined, { since, until })}
+                aria-current={name === view ? (id === undefined ? 'page' : 'true') : undefined}
+              >
+                {title}
+              </a>
+            ))}
         </nav>
         <Photo address={account?.profile_photo_url ?? ''} size={28} />
         <span>{account?.name}</span>

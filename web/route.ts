@@ -1,20 +1,16 @@
-/** What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. */
-export interface Route {
-  view: string;
-  id: string | undefined;
-  query: URLSearchParams;
-}
+export type Query = Record<string, string | undefined>;
 
-/** The present one. The page is rendered anew when it changes. */
-export function route(): Route {
+/**
+ * What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. The page is
+ * rendered anew when it changes.
+ */
+export function route(): { view: string; id: string | undefined; query: Query } {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   const [name, id] = path.split('/', 2);
   // Links to a pull request used to begin so.
   const view = name === 'pull-request' ? 'pull-requests' : name || 'standings';
-  return { view, id: id || undefined, query: new URLSearchParams(query) };
+  return { view, id: id || undefined, query: Object.fromEntries(new URLSearchParams(query)) };
 }
-
-export type Query = Record<string, string | undefined>;
 
 /** The address of a view; parameters that are undefined or empty are left out. */
 export function addressOf(view: string, id?: string, query: Query = {}): string {
@@ -26,7 +22,7 @@ export function addressOf(view: string, id?: string, query: Query = {}): string 
 /** The address of the present view with other parameters. */
 export function addressWith(changes: Query): string {
   const { view, id, query } = route();
-  return addressOf(view, id, { ...Object.fromEntries(query), ...changes });
+  return addressOf(view, id, { ...query, ...changes });
 }
 
 /** Changes parameters of the present view, as a step that "back" undoes. */

@@ -116,7 +116,7 @@ const causeOf = ({ from, cause, changes }: Schemas['ScoreChange']) =>
   (from === null ? 'first seen' : causes[cause]) + (changes > 1 ? `, ${formatNumber(changes)} changes` : '');
 
 const ReviewBreakdown = ({ entries }: { entries: Breakdown }) => (
-  <ul class="plain">
+  <ul>
     {entries.length === 0 && <li>nothing yet</li>}
     {entries.map((entry, index) => (
       <li key={index}>

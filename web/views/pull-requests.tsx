@@ -14,7 +14,7 @@ const timeHeads = { created: 'Created', merged: 'Merged', updated: 'Updated' };
 export function PullRequestList({ member }: { member?: string }) {
   const { since, until } = presentPeriod();
   const sort = chosenIn('by', times);
-  const [state, repository] = ['state', 'repository'].map(name => route().query.get(name));
+  const { state, repository } = route().query;
   const query = {
     ...(member && { member }),
     ...(state && { state }),

@@ -46,56 +46,49 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
       ? addressOf('members', id, linkQuery)
       : addressOf('pull-requests', undefined, { repository: name, ...linkQuery });
   const leaders = rows.slice(0, maxBars);
-  const day = (text: string | null) => (text ? formatDay(text) : '…');
   return (
     <>
       <p>
         <strong>{formatNumber(data.total)}</strong> points for {countsOf(data)}.{' '}
-        {since || until ? `${day(since)} – ${day(until)}, UTC` : 'All time'}.
+        {since || until ? `${formatDay(since)} – ${formatDay(until)}, UTC` : 'All time'}.
       </p>
       <Outdated count={outdated} />
-      {rows.length === 0 ? (
-        <section>
-          <p>No pull request counts in this period.</p>
-          <p>Choose another one above. If there is none at all, an operator can import them: pullscore import.</p>
-        </section>
-      ) : (
-        <Table
-          caption={`${isMembers ? 'Members' : 'Repositories'} by points`}
-          rows={rows}
-          chart={
-            <Bars
-              label={`Points by rule of the first ${leaders.length} ${data.of}`}
-              labels={leaders.map(({ name }) => name)}
-              series={seriesOf(leaders, data.rules)}
-              links={leaders.map(linkTo)}
-            />
-          }
-          cells={row => ({
-            Rank: number(row.rank),
-            [isMembers ? 'Member' : 'Repository']: name(
-              <>
-                <a href={linkTo(row)}>{row.name || row.login}</a>
-                {row.left && <small> has left</small>}
-              </>,
-            ),
-            Points: number(row.total),
-            ...(data.reviews > 0 && {
-              'For pull requests': number(row.score),
-              'For reviews': number(row.review_score),
-            }),
-            'Pull requests': number(row.pull_requests),
-            Mean: number(row.mean),
-            'Most points by': text(row.rules ? <TopRules rules={row.rules} /> : '…'),
-          })}
-        />
-      )}
+      <Table
+        caption={`${isMembers ? 'Members' : 'Repositories'} by points`}
+        rows={rows}
+        empty="No pull request counts in this period. Choose another one, or import them: pullscore import."
+        chart={
+          <Bars
+            label={`Points by rule of the first ${leaders.length} ${data.of}`}
+            labels={leaders.map(({ name }) => name)}
+            series={seriesOf(leaders, data.rules)}
+            links={leaders.map(linkTo)}
+          />
+        }
+        cells={row => ({
+          Rank: number(row.rank),
+          [isMembers ? 'Member' : 'Repository']: name(
+            <>
+              <a href={linkTo(row)}>{row.name || row.login}</a>
+              {row.left && <small> has left</small>}
+            </>,
+          ),
+          Points: number(row.total),
+          ...(data.reviews > 0 && {
+            'For pull requests': number(row.score),
+            'For reviews': number(row.review_score),
+          }),
+          'Pull requests': number(row.pull_requests),
+          Mean: number(row.mean),
+          'Most points by': text(row.rules ? <TopRules rules={row.rules} /> : '…'),
+        })}
+      />
     </>
   );
 }
 
 const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
-  <ul class="plain">
+  <ul>
     {rules.slice(0, 3).map(({ name, score, share }) => (
       <li key={name}>
         <span>{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>

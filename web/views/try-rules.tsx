@@ -66,12 +66,7 @@ export function TryRulesView() {
             <input type="file" accept=".yaml,.yml" onChange={({ currentTarget: { files } }) => take(files?.[0])} />
           </label>
           <Button type="submit" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
-          {attempt.isRunning && (
-            <>
-              <Button text="Stop" onClick={attempt.stop} />
-              <Progress since={started.current} last={last} />
-            </>
-          )}
+          {attempt.isRunning && <Progress since={started.current} last={last} stop={attempt.stop} />}
           <output>
             {attempt.isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}
           </output>
@@ -90,7 +85,7 @@ export function TryRulesView() {
 const secondsSince = (time: number) => Math.round((Date.now() - time) / 1000);
 
 /** The service does not say how far it is, so the plan before is the measure. */
-function Progress({ since, last }: { since: number; last: Tried | undefined }) {
+function Progress({ since, last, stop }: { since: number; last: Tried | undefined; stop: () => void }) {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => setSeconds(secondsSince(since)), 1000);
@@ -99,6 +94,7 @@ function Progress({ since, last }: { since: number; last: Tried | undefined }) {
   const count = last?.plan.pull_requests.total ?? 0;
   return (
     <>
+      <Button text="Stop" onClick={stop} />
       <progress aria-label="Time of the plan before" value={last && seconds} max={last?.seconds || 1} />
       <span>
         {formatNumber(seconds)} s.
