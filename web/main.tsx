@@ -1,5 +1,4 @@
 import { render, type VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { useData } from './api.ts';
 import { dark } from './chart.tsx';
 import { Button, Photo, Title } from './elements.tsx';
@@ -45,6 +44,8 @@ const notFound: View = {
   ),
 };
 
+const focusContent = () => document.querySelector('main')?.focus();
+
 function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
   const scopes: readonly string[] = account?.scopes ?? ['read'];
@@ -55,17 +56,10 @@ function Layout() {
     query: { since, until },
   } = route();
   const { title, hasPeriod, show: Show, showOne: ShowOne } = views.get(view) ?? notFound;
-  const main = useRef<HTMLElement>(null);
-  const place = `${view}/${id ?? ''}`;
-  const isFirst = useRef(true);
-  useEffect(() => {
-    if (!isFirst.current) main.current?.focus();
-    isFirst.current = false;
-  }, [place]);
   return (
     <>
       <header>
-        <Button class="skip" text="Skip to content" onClick={() => main.current?.focus()} />
+        <Button class="skip" text="Skip to content" onClick={focusContent} />
         <a href={addressOf('standings')}>
           <img src="icon.svg" alt="" width="24" height="24" />
           <strong>pullscore</strong>
@@ -87,7 +81,7 @@ function Layout() {
         <span>{account?.name}</span>
         <Button text="Sign out" onClick={() => end()} />
       </header>
-      <main ref={main} tabIndex={-1} key={place}>
+      <main tabIndex={-1} key={`${view}/${id}`}>
         {ShowOne && id !== undefined ? (
           <ShowOne id={id} may={may} />
         ) : (
@@ -106,6 +100,10 @@ function show(): void {
   render(session.token === null ? <SignIn /> : <Layout />, document.body);
 }
 session.onChange = show;
-addEventListener('hashchange', show);
+addEventListener('hashchange', ({ oldURL, newURL }) => {
+  show();
+  // At another place, and not with other parameters of the same one.
+  if (oldURL.split('?')[0] !== newURL.split('?')[0]) focusContent();
+});
 dark.addEventListener('change', show);
 show();
