@@ -59,7 +59,7 @@ function Layout() {
   return (
     <>
       <header>
-        <Button class="skip" text="Skip to content" onClick={focusContent} />
+        <Button class="hidden" text="Skip to content" onClick={focusContent} />
         <a href={addressOf('standings')}>
           <img src="icon.svg" alt="" width="24" height="24" />
           <strong>pullscore</strong>

@@ -22,8 +22,11 @@ export const number = cell('number');
 
 /** Rows that are made together. */
 const rowsPerStep = 100;
-/** Rows that are laid out, or skipped while they are out of sight, together: 50 take longer than a frame. */
-const rowsPerPart = 20;
+/**
+ * Rows that are laid out, or skipped while they are out of sight, together. 50 fill a frame when they come into sight; with
+ * fewer rows there are more parts, of which each frame looks at all.
+ */
+const rowsPerPart = 25;
 
 interface RowsProps<Row> {
   rows: Row[];
