@@ -1,8 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { explainScore } from '../../src/scoring/explain/explain.ts';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/explain/parts.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
+import { allParts } from '../../src/scoring/language/tree.ts';
 import type { RuleAction } from '../../src/scoring/rule.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
@@ -164,6 +165,18 @@ test('facts, constants and operations are distinguished', () => {
   const part = explainExpression('size + 1', parseExpression('size + 1', 'number'), facts);
   expect([part.kind, part.parts.map(({ kind }) => kind)]).toEqual(['operation', ['fact']]);
   expect(explainExpression('1', parseExpression('1', 'number'), facts).kind).toBe('constant');
+});
+
+test('a text that all reviews of a pull request have is searched once', () => {
+  const source = 'matches(body, "fix") && reviewer == "eve"';
+  const tree = parseExpression(source, 'boolean');
+  const call = [...allParts([tree])].find(part => part.kind === 'call');
+  if (call === undefined) throw new Error('there is no call');
+  const search = vi.fn(call.definition.implementation);
+  call.definition = { ...call.definition, implementation: search };
+  const reviews = ['eve', 'bob', 'eve'].map(reviewer => factsWith({ body: 'A fix', reviewer }));
+  expect(reviews.map(facts => explainExpression(source, tree, facts).value)).toEqual([true, false, true]);
+  expect(search).toHaveBeenCalledTimes(1);
 });
 
 test('a glob without files is explained by their absence', () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { explainScore } from '../../src/scoring/explain/explain.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
-import { compileExpression, evaluateParts } from '../../src/scoring/language/compile.ts';
+import { compileExpression, compileParts } from '../../src/scoring/language/compile.ts';
 import { allParts } from '../../src/scoring/language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
@@ -255,7 +255,7 @@ describe('compiled code', () => {
           const parts = [...allParts([tree])];
           for (const facts of many) {
             const values = parts.map(part => interpret(part, facts) ?? (part.type === 'number' ? Number.NaN : null));
-            expect(evaluateParts(parts, facts)).toStrictEqual(values);
+            expect(compileParts(parts)(facts)).toStrictEqual(values);
             expect(run(facts)).toStrictEqual(values[0]);
           }
         }),

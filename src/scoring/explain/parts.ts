@@ -1,7 +1,7 @@
 /** What each part of an expression gives, and why: for explanations. */
 
 import { type Facts, factOf, type SourceName, unknownReason } from '../facts.ts';
-import { evaluateParts } from '../language/compile.ts';
+import { compileParts } from '../language/compile.ts';
 import type { FunctionDefinition, Value } from '../language/functions.ts';
 import type { Pattern } from '../language/pattern.ts';
 import type { LogicalOperator } from '../language/syntax.ts';
@@ -93,11 +93,26 @@ const divides = (tree: TypedExpression): boolean =>
   (tree.kind === 'arithmetic' && ['/', '%'].includes(tree.operator)) ||
   (tree.kind === 'call' && tree.definition.name === 'per');
 
+/** By expression: one is explained for each review of a pull request, and all of them have the same texts. */
+const compiled = new WeakMap<TypedExpression, (facts: Facts) => Map<TypedExpression, Value | null>>();
+
+function evaluateParts(tree: TypedExpression, facts: Facts): Map<TypedExpression, Value | null> {
+  let evaluate = compiled.get(tree);
+  if (evaluate === undefined) {
+    const trees = [...allParts([tree])];
+    const valuesOf = compileParts(trees);
+    evaluate = facts => {
+      const values = valuesOf(facts);
+      return new Map(trees.map((part, index) => [part, values[index] ?? null]));
+    };
+    compiled.set(tree, evaluate);
+  }
+  return evaluate(facts);
+}
+
 /** @param source the text that the tree was parsed from */
 export function explainExpression(source: string, tree: TypedExpression, facts: Facts): ExplainedPart {
-  const trees = [...allParts([tree])];
-  const values = evaluateParts(trees, facts);
-  const valueByPart = new Map(trees.map((part, index) => [part, values[index] ?? null]));
+  const valueByPart = evaluateParts(tree, facts);
 
   function walk(tree: TypedExpression, source: string): ExplainedPart {
     const found = valueByPart.get(tree) ?? null;

@@ -251,10 +251,10 @@ export function compileExpression(tree: TypedExpression, isForReviews = false): 
   return finishValue(write(tree));
 }
 
-/** The values of these parts, in their order, as {@link compileExpression} gives them. */
-export function evaluateParts(trees: readonly TypedExpression[], facts: Facts): (Value | null)[] {
-  const { write, finishValue } = createWriter(false, true);
-  return finishValue<(Value | null)[]>(`[${trees.map(write).join(', ')}]`)(facts);
+/** Gives the values of these parts, in their order, as {@link compileExpression} does, for all reviews of a pull request. */
+export function compileParts(trees: readonly TypedExpression[]): (facts: Facts) => (Value | null)[] {
+  const { write, finishValue } = createWriter(true, true);
+  return finishValue(`[${trees.map(write).join(', ')}]`);
 }
 
 /**
