@@ -31,7 +31,7 @@ const attacks: Record<string, Attack> = {
     return inProcesses(...single)(target, signal);
   },
 };
-export const accountAttacks = Object.keys(attacks);
+export const attackNames = Object.keys(attacks);
 
 /**
  * Attacks one replica in many ways, one after another, while a well-behaved client of the same organisation reads.

@@ -58,7 +58,7 @@ const attacks: Record<string, Attack> = {
   // The last one: nothing is left to attack with.
   'the erasure of a member with all pull requests': eraseMember,
 };
-export const neighbourAttacks = Object.keys(attacks);
+export const neighbourAttackNames = Object.keys(attacks);
 
 /**
  * One organisation does what it may, while a well-behaved client of another one reads, and webhooks of the other one

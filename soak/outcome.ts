@@ -6,7 +6,7 @@ import type { Subject, Traffic } from './traffic.ts';
 const maxShownLosses = 50;
 
 /** Max time to finish all work after the last kill. */
-const levelTimeoutMs = 120_000;
+const maxDoneMs = 120_000;
 
 /** Counted reasons, the commonest first. */
 export const listCounted = (counted: ReadonlyMap<string, number>) =>
@@ -19,7 +19,7 @@ export const listCounted = (counted: ReadonlyMap<string, number>) =>
  */
 export async function reportOutcome({ server, replicas }: Installation, traffic: Traffic): Promise<boolean> {
   await Promise.all(replicas.map(replica => replica.ready()));
-  const level = await timeUntilLevel(server.url);
+  const doneMs = await timeUntilDone(server.url);
   const losses = await findLosses(server.url, traffic);
   const ends = replicas.flatMap(replica => replica.ends);
   const { sent, acknowledged, redelivered, heldBack, refused } = traffic;
@@ -28,15 +28,15 @@ export async function reportOutcome({ server, replicas }: Installation, traffic:
       `webhooks sent: ${sent}, redelivered: ${redelivered}, held back: ${heldBack}, acknowledged: ${acknowledged.size}`,
       'not acknowledged:',
       ...listCounted(refused),
-      level === undefined
+      doneMs === undefined
         ? 'The loops did not finish their work.'
-        : `all work done after ${(level / 1000).toFixed(1)} s`,
+        : `all work done after ${(doneMs / 1000).toFixed(1)} s`,
       ...ends,
       `lost: ${losses.length}`,
       ...losses.slice(0, maxShownLosses).map(loss => `  ${loss}`),
     ].join('\n'),
   );
-  return acknowledged.size > 0 && level !== undefined && losses.length === 0 && ends.length === 0;
+  return acknowledged.size > 0 && doneMs !== undefined && losses.length === 0 && ends.length === 0;
 }
 
 async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
@@ -52,10 +52,10 @@ async function withClient<Result>(url: string, work: (client: pg.Client) => Prom
 }
 
 /** Milliseconds until no work is left; undefined if that takes too long. */
-async function timeUntilLevel(url: string): Promise<number | undefined> {
+async function timeUntilDone(url: string): Promise<number | undefined> {
   const begin = performance.now();
   return withClient(url, async client => {
-    while (performance.now() - begin < levelTimeoutMs) {
+    while (performance.now() - begin < maxDoneMs) {
       const { rows } = await client.query<{ waiting: number }>(
         `select (select count(*) from sync_requests)::int
           + (select count(*) from webhook_deliveries where state = 'pending')::int as waiting`,

@@ -92,13 +92,13 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
     for (const mirror of mirrors) differences.push(...(await mirror.compare()));
   }
 
-  /** Awaits what the step says to be awaited. */
+  /** Waits for the work if the step says so; otherwise, it goes on in the background. */
   async function run({ awaited }: { awaited: boolean }, work: Promise<unknown>): Promise<void> {
     if (awaited) await work;
     else inBackground(work);
   }
 
-  async function serve(step: Exclude<ServiceStep, { pullRequest: number }>, via: number): Promise<void> {
+  async function takeOnService(step: Exclude<ServiceStep, { pullRequest: number }>, via: number): Promise<void> {
     switch (step.kind) {
       case 'tick':
         side.tick(step.seconds);
@@ -147,7 +147,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
     }
   }
 
-  async function serveOne(
+  async function takeOnPullRequest(
     pullRequest: ModelPullRequest,
     step: Extract<ServiceStep, { pullRequest: number }>,
     via: number,
@@ -181,9 +181,9 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
       const announcement = side.take(step, model);
       return announcement && announce(announcement, step);
     }
-    if (!('pullRequest' in step)) return serve(step, step.via);
+    if (!('pullRequest' in step)) return takeOnService(step, step.via);
     const pullRequest = model.pullRequests[step.pullRequest % model.pullRequests.length];
-    return pullRequest && serveOne(pullRequest, step, step.via);
+    return pullRequest && takeOnPullRequest(pullRequest, step, step.via);
   }
 
   /** Delivers everything outstanding, settles GitHub, and looks for what no webhook announced. */

@@ -1,9 +1,9 @@
 /** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
 import { parseArgs } from 'node:util';
-import { accountAttacks, soakAttacks } from './attack.ts';
+import { attackNames, soakAttacks } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
-import { neighbourAttacks, soakNeighbours } from './neighbours.ts';
+import { neighbourAttackNames, soakNeighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
 
 /** A soak's options that take whole numbers, with the name of the one thing that it may be limited to, if any. */
@@ -41,8 +41,8 @@ const seed = { default: Math.floor(Math.random() * 1_000_000_000), min: 0 };
 const soaks: Record<string, (operands: string[]) => Promise<boolean>> = {
   histories: withOptions({ runs: { default: 10_000, min: 1 }, seed }, soakHistories),
   kill: withOptions({ kills: { default: 200, min: 0 }, rate: { default: 200, min: 0 }, seed }, soakKills),
-  attack: withOptions({ seconds: { default: 15, min: 1 } }, soakAttacks, accountAttacks),
-  neighbours: withOptions({ seconds: { default: 20, min: 5 } }, soakNeighbours, neighbourAttacks),
+  attack: withOptions({ seconds: { default: 15, min: 1 } }, soakAttacks, attackNames),
+  neighbours: withOptions({ seconds: { default: 20, min: 5 } }, soakNeighbours, neighbourAttackNames),
   restart: withOptions({ rounds: { default: 5, min: 1 } }, soakRestarts),
 };
 

@@ -137,13 +137,13 @@ export function createScorer(
       if (isLong(job)) return !others.some(isLong);
       return others.reduce((sum, { input }) => sum + input.length, job.input.length) <= maxInputCharacters;
     };
-    const find = (isWanted: (each: Job) => boolean) =>
+    const findPlace = (isWanted: (each: Job) => boolean) =>
       [...places].find(({ jobs }) => [...jobs.values()].some(each => isWanted(each)));
     // One process is left to all others, however long such a job takes.
     const isLongAlone = (each: Job) => each.isCareful && isLong(each);
-    if (isLongAlone(job) && find(isLongAlone) !== undefined) return undefined;
+    if (isLongAlone(job) && findPlace(isLongAlone) !== undefined) return undefined;
     // An organisation has one process at a time: the other one is for others, and its compiled rules are in memory once.
-    const own = find(each => each.organisationId === job.organisationId && !isLongAlone(each));
+    const own = findPlace(each => each.organisationId === job.organisationId && !isLongAlone(each));
     if (own !== undefined) return hasRoom(own) ? own : undefined;
     const [least] = [...places].filter(hasRoom).sort((a, b) => a.jobs.size - b.jobs.size);
     const canStart = places.size < maxProcesses && performance.now() >= mayStartAt;

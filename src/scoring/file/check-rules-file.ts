@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { finish, type RuleTestResult, testRules } from './rule-tests.ts';
+import { type RuleTestResult, runToEnd, testRules } from './rule-tests.ts';
 import { emptyFile, parseRulesFile, type RulesFile } from './rules-file.ts';
 
 export interface CheckedFile extends RulesFile {
@@ -46,4 +46,4 @@ export function* checkInSteps(bytes: Buffer, { onEntry }: { onEntry?: () => void
 
 /** Like {@link checkInSteps}, at once. */
 export const checkRulesFile = (...given: Parameters<typeof checkInSteps>): CheckedFile =>
-  finish(checkInSteps(...given));
+  runToEnd(checkInSteps(...given));

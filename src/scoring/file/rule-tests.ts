@@ -117,8 +117,8 @@ export function* testRules(
   return results;
 }
 
-/** Does the steps at once. */
-export function finish<Result>(steps: Generator<void, Result>): Result {
+/** Runs all steps, without a pause. */
+export function runToEnd<Result>(steps: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
@@ -126,7 +126,7 @@ export function finish<Result>(steps: Generator<void, Result>): Result {
 }
 
 /** Like {@link testRules}, at once. */
-export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => finish(testRules(...given));
+export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => runToEnd(testRules(...given));
 
 function explain(ruleset: Ruleset, of: RuleKind, facts: Facts, onStep?: () => void): ExplainedRules | undefined {
   const { reviews, ...explanation } = createExplainer(ruleset, onStep)(facts);
