@@ -24,12 +24,12 @@ async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outco
     headers: { authorization: `Bearer ${session.token}` },
     credentials: 'omit',
     redirect: 'error',
-    fetch: request => fetch(request, { signal }),
+    signal,
   });
   try {
     const { data, error, response } = await ask(api);
-    if (response.ok) return { data };
-    const { status, headers } = response;
+    const { ok, status, headers } = response;
+    if (ok) return { data };
     if (status === 401) end('Your token is no longer valid. Use another one.');
     const message = `The service answered with status ${status}.`;
     const retryAfterSeconds = Number(headers.get('retry-after')) || 0;
@@ -45,7 +45,7 @@ const transient: (number | undefined)[] = [0, 429, 502, 503, 504];
 
 export interface Loading<Data> extends Outcome<Data> {
   /** Why there is no answer yet, and what happens next. */
-  waiting: string | undefined;
+  waiting?: string | undefined;
   /** There may be older data. */
   isLoading: boolean;
 }
@@ -61,12 +61,8 @@ type BodyOf<Path extends Resource> = MethodResponse<Client<paths>, 'get', Path>;
  *
  * @param isDue false not to ask yet
  */
-export function useData<Path extends Resource>(
-  path: Path,
-  params: ParametersOf<Path>,
-  isDue = true,
-): Loading<BodyOf<Path>> {
-  const [state, setState] = useState<Outcome<BodyOf<Path>> & { key?: string; waiting?: string }>({});
+export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>, isDue = true) {
+  const [{ key, ...state }, setState] = useState<Outcome<BodyOf<Path>> & { key?: string; waiting?: string }>({});
   const present = JSON.stringify([path, params, session.round]);
   useEffect(() => {
     if (!isDue) return;
@@ -75,17 +71,16 @@ export function useData<Path extends Resource>(
       const ask: Ask<BodyOf<Path>> = api => (api.GET as (path: Path, options: object) => never)(path, { params });
       const { data, problem } = await request(ask, stopping.signal);
       if (stopping.signal.aborted) return;
-      if (problem === undefined || !transient.includes(problem.status))
-        return setState({ key: present, data, problem });
-      const seconds = Math.max(Math.min(2 ** tries, maxWaitSeconds), problem.retryAfterSeconds ?? 0);
-      setState(({ data }) => ({ data, waiting: `${problem.message} The next try is in ${seconds} s.` }));
+      if (!transient.includes(problem?.status)) return setState({ key: present, data, problem });
+      const seconds = Math.max(Math.min(2 ** tries, maxWaitSeconds), problem?.retryAfterSeconds ?? 0);
+      setState(({ data }) => ({ data, waiting: `${problem?.message} The next try is in ${seconds} s.` }));
       setTimeout(load, seconds * 1000, tries + 1);
     };
     void load(0);
     return () => stopping.abort();
   }, [present, isDue]);
-  const isLoading = state.key !== present;
-  return { data: state.data, problem: isLoading ? undefined : state.problem, waiting: state.waiting, isLoading };
+  const loading: Loading<BodyOf<Path>> = { ...state, isLoading: key !== present };
+  return loading;
 }
 
 /** Something that one does once, such as a deletion. It stops if the view is left. */

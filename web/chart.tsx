@@ -3,22 +3,21 @@ import { useEffect, useRef } from 'preact/hooks';
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
 
-/** With one value for each label. */
-export type Series = { label: string; data: number[] };
-
 /** Each stands out from the light and from the dark background. */
 const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
+export const maxSeries = colors.length;
 export const dark = matchMedia('(prefers-color-scheme: dark)');
 
-type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean; links?: string[] };
+/** With one value for each label of its chart. */
+export type Series = { label: string; data: number[] };
+
+export type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean };
 
 /**
  * Bars: upright side by side, or from left to right, stacked. They say nothing that the table beside them does not say,
  * so a screen reader needs only the label.
- *
- * @param links where a click on a bar leads
  */
-export function Bars({ label, labels, series, vertical = false, links = [] }: BarsProps) {
+export function Bars({ label, labels, series, vertical = false }: BarsProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     if (canvas.current === null) return;
@@ -33,12 +32,8 @@ export function Bars({ label, labels, series, vertical = false, links = [] }: Ba
     const chart = new Chart(canvas.current, {
       type: 'bar',
       data: {
-        labels: labels.map(shorten),
-        datasets: series.map((one, index) => ({
-          ...one,
-          backgroundColor: colors[index % colors.length],
-          maxBarThickness: 26,
-        })),
+        labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
+        datasets: series.map((one, index) => ({ ...one, backgroundColor: colors[index] ?? '', maxBarThickness: 26 })),
       },
       options: {
         indexAxis: vertical ? 'x' : 'y',
@@ -46,19 +41,13 @@ export function Bars({ label, labels, series, vertical = false, links = [] }: Ba
         animation: false,
         scales: { x: axis(!vertical), y: axis(vertical) },
         plugins: { legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } } },
-        onClick: (_event, [bar]) => {
-          const link = bar && links[bar.index];
-          if (link) location.hash = link;
-        },
       },
     });
     return () => chart.destroy();
-  }, [JSON.stringify([labels, series, links, dark.matches])]);
+  }, [JSON.stringify([labels, series, dark.matches])]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
       <canvas ref={canvas} role="img" aria-label={`${label}. The table says the same.`} />
     </div>
   );
 }
-
-const shorten = (text: string) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);

@@ -13,13 +13,13 @@ export const Button = ({ text, ...attributes }: { text: string } & ComponentProp
 );
 
 /** The heading of a view, also in the browser's list of tabs and places. */
-export function Title({ children, photo }: { children: string; photo?: ComponentChildren }) {
+export function Title({ children, photo = '' }: { children: string; photo?: string }) {
   useLayoutEffect(() => {
     document.title = `${children} · pullscore`;
   }, [children]);
   return (
     <h1>
-      {photo} {children}
+      <Photo address={photo} size={40} /> {children}
     </h1>
   );
 }
@@ -30,27 +30,23 @@ function webAddress(text: string): string | undefined {
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined;
 }
 
-/** Only its text, if it leads nowhere. */
-const Link = ({ to, children }: { to: string | undefined; children: ComponentChildren }) =>
-  to ? <a href={to}>{children}</a> : <span>{children}</span>;
-
 /** Only its text, if the address is not one of the web. */
-export const WebLink = ({ address, children }: { address: string; children: ComponentChildren }) => (
-  <Link to={webAddress(address)}>{children}</Link>
-);
+export function WebLink({ address, children }: { address: string; children: ComponentChildren }) {
+  const href = webAddress(address);
+  return href ? <a href={href}>{children}</a> : <span>{children}</span>;
+}
 
 /** Nothing, if the address is not one of the web or has no picture. */
 export function Photo({ address, size }: { address: string; size: number }) {
   const source = webAddress(address);
   if (source === undefined) return null;
   const hide = (event: preact.TargetedEvent<HTMLImageElement>) => event.currentTarget.toggleAttribute('hidden', true);
-  return <img class="photo" src={source} alt="" width={size} height={size} loading="lazy" onError={hide} />;
+  return <img class="photo" src={source} alt="" width={size} height={size} onError={hide} />;
 }
 
 /** Only their name, if they are no member. */
-export const MemberLink = ({ id, name }: { id: string | null | undefined; name: string | null }) => (
-  <Link to={id ? addressOf('members', id) : undefined}>{name || 'unknown'}</Link>
-);
+export const MemberLink = ({ id, name }: { id: string | null | undefined; name: string | null }) =>
+  id ? <a href={addressOf('members', id)}>{name || 'unknown'}</a> : <span>{name ?? 'unknown'}</span>;
 
 export const AuthorLink = ({ of: { author, links } }: { of: Schemas['PullRequest'] }) => (
   <MemberLink id={links.member.split('/').pop()} name={author} />
@@ -72,9 +68,7 @@ export function Failure({ problem, retry }: { problem: Problem; retry?: () => vo
   const texts = problems?.map(({ line, message }) => `Line ${line}: ${message}`) ?? [message];
   return (
     <div class="notice bad" role="alert">
-      {texts.map((text, index) => (
-        <p key={index}>{text}</p>
-      ))}
+      <p>{texts.join('\n')}</p>
       <div class="toolbar">
         {requestId && <small>Request id: {requestId}</small>}
         {retry && <Button text="Try again" onClick={retry} />}
@@ -104,7 +98,7 @@ export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>
       <output class={waiting === undefined && data !== undefined ? 'hidden' : ''}>
         {isLoading && (waiting ?? 'Loading…')}
       </output>
-      {problem && <Failure problem={problem} retry={refresh} />}
+      {!isLoading && problem && <Failure problem={problem} retry={refresh} />}
       {data !== undefined && <div>{children(data)}</div>}
     </Frame>
   );

@@ -1,7 +1,12 @@
 import { useLayoutEffect } from 'preact/hooks';
 import { Button } from './elements.tsx';
 import { toDay } from './format.ts';
-import { addressWith, changeQuery, type Query, route } from './route.ts';
+import { addressWith, type Query, route } from './route.ts';
+
+/** Changes parameters of the present view, as a step that "back" undoes. */
+export function changeQuery(changes: Query): void {
+  location.hash = addressWith(changes);
+}
 
 /** Texts by value. The first one is chosen unless the address says another. */
 type Options<Value extends string> = Record<Value, string>;
@@ -29,7 +34,7 @@ export const Choice = ({ name, label, options }: { name: string; label: string; 
 /** Days, UTC; both count. */
 type Period = { since?: string; until?: string };
 
-function choices() {
+function choices(): Record<string, Period> {
   const now = new Date();
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   const lastSunday = now.getUTCDate() - (now.getUTCDay() || 7);
@@ -44,7 +49,7 @@ function choices() {
     'Last month': days(month - 1, 1, month, 0),
     'This quarter': days(quarter, 1, quarter + 3, 0),
     'Last 12 months': days(month - 11, 1, month + 1, 0),
-    'All time': {} as Period,
+    'All time': {},
   };
 }
 
@@ -52,37 +57,33 @@ function choices() {
 export function presentPeriod(): Period {
   const { since, until } = route().query;
   if (since === 'all') return {};
-  if (!since && !until) return choices()['This month'];
-  return { ...(since && { since }), ...(until && { until }) };
+  return since || until ? { ...(since && { since }), ...(until && { until }) } : { ...choices()['This month'] };
 }
 
 /** For addresses, which then go on meaning these days. */
 export const queryOf = ({ since, until }: Query): Query => ({ since: since || (until ? undefined : 'all'), until });
 
 export function PeriodPicker() {
-  const { since, until } = presentPeriod();
-  const choose = (chosen: Query) => changeQuery(queryOf(chosen));
+  const present = presentPeriod();
   // A link must show the same next month. This is no step that "back" undoes.
-  useLayoutEffect(() => history.replaceState(null, '', addressWith(queryOf({ since, until }))));
-  const day = (name: 'since' | 'until', label: string, value = '') => (
-    <label>
-      {label}
-      <input
-        type="date"
-        value={value}
-        onChange={event => choose({ since, until, [name]: event.currentTarget.value })}
-      />
-    </label>
-  );
+  useLayoutEffect(() => history.replaceState(null, '', addressWith(queryOf(present))));
   return (
     <fieldset class="toolbar">
       <legend class="hidden">Period</legend>
       {Object.entries(choices()).map(([text, of]) => {
-        const isChosen = of.since === since && of.until === until;
-        return <Button key={text} text={text} aria-pressed={isChosen} onClick={() => choose(of)} />;
+        const isChosen = of.since === present.since && of.until === present.until;
+        return <Button key={text} text={text} aria-pressed={isChosen} onClick={() => changeQuery(queryOf(of))} />;
       })}
-      {day('since', 'From', since)}
-      {day('until', 'to', until)}
+      {(['since', 'until'] as const).map(name => (
+        <label key={name}>
+          {name === 'since' ? 'From' : 'to'}
+          <input
+            type="date"
+            value={present[name] ?? ''}
+            onChange={event => changeQuery(queryOf({ ...present, [name]: event.currentTarget.value }))}
+          />
+        </label>
+      ))}
       <small>Days in UTC</small>
     </fieldset>
   );

@@ -1,7 +1,7 @@
 import { render, type VNode } from 'preact';
 import { useData } from './api.ts';
 import { dark } from './chart.tsx';
-import { Button, Photo, Title } from './elements.tsx';
+import { Button, Failure, Photo, Title } from './elements.tsx';
 import { PeriodPicker } from './filters.tsx';
 import { addressOf, route } from './route.ts';
 import { end, session } from './session.ts';
@@ -20,42 +20,36 @@ interface View {
   scope?: string;
   /** What it shows is of a period. */
   hasPeriod?: true;
-  show: () => VNode;
+  Show: (props: object) => VNode;
   /** If the address has an id. It has its own title and choice of a period. */
-  showOne?: (props: { id: string; may: (scope: string) => boolean }) => VNode;
+  ShowOne?: (props: { id: string; may: (scope: string) => boolean }) => VNode;
 }
 
+const standings: View = { title: 'Standings', hasPeriod: true, Show: StandingsView };
 const ofPeriod = { scope: 'read', hasPeriod: true } as const;
 const views = new Map<string, View>([
-  ['standings', { title: 'Standings', ...ofPeriod, show: StandingsView }],
-  ['pull-requests', { title: 'Pull requests', ...ofPeriod, show: () => <PullRequestList />, showOne: PullRequestView }],
-  ['members', { title: 'Standings', hasPeriod: true, show: StandingsView, showOne: MemberView }],
-  ['rules', { title: 'Rules', ...ofPeriod, show: RulesView }],
-  ['try-rules', { title: 'Try rules', scope: 'rules:read', show: TryRulesView }],
-  ['health', { title: 'Health', scope: 'sync', show: HealthView }],
+  ['standings', { ...standings, scope: 'read' }],
+  ['members', { ...standings, ShowOne: MemberView }],
+  ['pull-requests', { title: 'Pull requests', ...ofPeriod, Show: PullRequestList, ShowOne: PullRequestView }],
+  ['rules', { title: 'Rules', ...ofPeriod, Show: RulesView }],
+  ['try-rules', { title: 'Try rules', scope: 'rules:read', Show: TryRulesView }],
+  ['health', { title: 'Health', scope: 'sync', Show: HealthView }],
 ]);
 
-const notFound: View = {
-  title: 'Not found',
-  show: () => (
-    <p>
-      There is no such view. <a href={addressOf('standings')}>See the standings.</a>
-    </p>
-  ),
-};
+const problem = { message: 'There is no such view.', status: 404 };
+const notFound: View = { title: 'Not found', Show: () => <Failure problem={problem} /> };
 
 const focusContent = () => document.querySelector('main')?.focus();
 
 function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
-  const scopes: readonly string[] = account?.scopes ?? ['read'];
-  const may = (scope: string) => scopes.includes(scope);
+  const may = (scope: string) => (account?.scopes ?? ['read']).some(given => given === scope);
   const {
     view,
     id,
     query: { since, until },
   } = route();
-  const { title, hasPeriod, show: Show, showOne: ShowOne } = views.get(view) ?? notFound;
+  const { title, hasPeriod, Show, ShowOne } = views.get(view) ?? notFound;
   return (
     <>
       <header>
@@ -65,17 +59,15 @@ function Layout() {
           <strong>pullscore</strong>
         </a>
         <nav aria-label="Views">
-          {[...views]
-            .filter(([, { scope }]) => scope !== undefined && may(scope))
-            .map(([name, { title }]) => (
-              <a
-                key={name}
-                href={addressOf(name, undefined, { since, until })}
-                aria-current={name === view ? (id === undefined ? 'page' : 'true') : undefined}
-              >
+          {[...views].map(([name, { title, scope }]) => {
+            if (scope === undefined || !may(scope)) return null;
+            const current = name === view ? (id === undefined ? 'page' : 'true') : undefined;
+            return (
+              <a key={name} href={addressOf(name, undefined, { since, until })} aria-current={current}>
                 {title}
               </a>
-            ))}
+            );
+          })}
         </nav>
         <Photo address={account?.profile_photo_url ?? ''} size={28} />
         <span>{account?.name}</span>

@@ -6,10 +6,8 @@ export type Query = Record<string, string | undefined>;
  */
 export function route(): { view: string; id: string | undefined; query: Query } {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
-  const [name, id] = path.split('/', 2);
-  // Links to a pull request used to begin so.
-  const view = name === 'pull-request' ? 'pull-requests' : name || 'standings';
-  return { view, id: id || undefined, query: Object.fromEntries(new URLSearchParams(query)) };
+  const [view, id] = path.split('/', 2);
+  return { view: view || 'standings', id: id || undefined, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** The address of a view; parameters that are undefined or empty are left out. */
@@ -23,9 +21,4 @@ export function addressOf(view: string, id?: string, query: Query = {}): string 
 export function addressWith(changes: Query): string {
   const { view, id, query } = route();
   return addressOf(view, id, { ...query, ...changes });
-}
-
-/** Changes parameters of the present view, as a step that "back" undoes. */
-export function changeQuery(changes: Query): void {
-  location.hash = addressWith(changes);
 }

@@ -2,7 +2,7 @@
 export const session = {
   token: sessionStorage.getItem('token'),
   /** Why one has to sign in again, if it was not one's own wish. */
-  farewell: undefined as string | undefined,
+  farewell: '',
   /** With another one, all that is shown is asked for again. */
   round: 0,
   onChange: () => {},
@@ -18,7 +18,7 @@ export function begin(token: string): void {
   change({ token });
 }
 
-export function end(farewell?: string): void {
+export function end(farewell = ''): void {
   sessionStorage.removeItem('token');
   change({ token: null, farewell });
 }

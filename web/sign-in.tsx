@@ -1,42 +1,32 @@
 import { Button } from './elements.tsx';
 import { begin, session } from './session.ts';
 
-export function SignIn() {
-  const submit = (event: preact.TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    begin(String(new FormData(event.currentTarget).get('token')).trim());
-  };
-  return (
-    <main class="sign-in">
-      <img src="icon.svg" alt="" width="48" height="48" />
-      <h1>pullscore</h1>
-      <p>Scores of your organisation's pull requests, and why they are what they are.</p>
-      {session.farewell !== undefined && (
-        <p class="notice bad" role="alert">
-          {session.farewell}
-        </p>
-      )}
-      <form onSubmit={submit}>
-        <label>
-          Access token
-          <input
-            type="password"
-            name="token"
-            autoComplete="off"
-            placeholder="ps_…"
-            required
-            pattern="\s*\S+\s*"
-            title="A token has no spaces within"
-          />
-        </label>
-        <Button type="submit" text="Sign in" />
-      </form>
-      <p>
-        <small>
-          It stays in this tab and is sent to this service only. An operator creates one with{' '}
-          <code>pullscore token create</code>.
-        </small>
+export const SignIn = () => (
+  <main class="sign-in">
+    <img src="icon.svg" alt="" width="48" height="48" />
+    <h1>pullscore</h1>
+    <p>Scores of your organisation's pull requests, and why they are what they are.</p>
+    {session.farewell && (
+      <p class="notice bad" role="alert">
+        {session.farewell}
       </p>
-    </main>
-  );
-}
+    )}
+    <form
+      class="toolbar"
+      onSubmit={event => {
+        event.preventDefault();
+        begin(String(new FormData(event.currentTarget).get('token')).trim());
+      }}
+    >
+      <label>
+        Access token
+        <input type="password" name="token" autoComplete="off" placeholder="ps_…" required pattern="\s*\w+\s*" />
+      </label>
+      <Button type="submit" text="Sign in" />
+    </form>
+    <small>
+      It stays in this tab and is sent to this service only. An operator creates one with{' '}
+      <code>pullscore token create</code>.
+    </small>
+  </main>
+);

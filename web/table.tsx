@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Bars, type BarsProps } from './chart.tsx';
 import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 
@@ -37,10 +38,10 @@ interface RowsProps<Row> {
 interface TableProps<Row> extends RowsProps<Row> {
   caption: string;
   /** Of the same rows. */
-  chart?: ComponentChildren;
+  chart?: BarsProps;
   /** Asks for more rows, if there are any; called near the end. */
   more?: (() => void) | undefined;
-  empty?: ComponentChildren;
+  empty?: string;
 }
 
 /**
@@ -62,30 +63,19 @@ export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' 
     return () => observer.disconnect();
   });
   const [first] = rows;
-  const parts: Row[][] = [];
-  for (let from = 0; from < Math.min(shown, rows.length); from += rowsPerPart) {
-    parts.push(rows.slice(from, from + rowsPerPart));
-  }
+  const parts = Math.ceil(Math.min(shown, rows.length) / rowsPerPart);
   return (
     <section class={first && chart ? 'beside' : ''}>
-      {first && chart}
+      {first && chart && <Bars {...chart} />}
       <div>
         <h2>{caption}</h2>
         {first === undefined ? (
           <p>{empty}</p>
         ) : (
           <table role="table" aria-label={caption}>
-            <thead role="rowgroup">
-              <tr role="row">
-                {Object.entries(cells(first)).map(([head, { kind }]) => (
-                  <th key={head} scope="col" role="columnheader" class={kind}>
-                    {head}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            {parts.map((part, index) => (
-              <Part key={index} rows={part} cells={cells} />
+            <thead role="rowgroup">{line(cells(first), 'head')}</thead>
+            {Array.from({ length: parts }, (_, part) => (
+              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)} cells={cells} />
             ))}
           </table>
         )}
@@ -100,19 +90,22 @@ const Part = <Row,>({ rows, cells }: RowsProps<Row>) =>
   useMemo(
     () => (
       <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-        {rows.map((row, index) => (
-          <tr role="row" key={index}>
-            {Object.entries(cells(row)).map(([head, { kind, content }]) => {
-              const [Cell, role] = kind === 'name' ? (['th', 'rowheader'] as const) : (['td', 'cell'] as const);
-              return (
-                <Cell key={head} role={role} data-head={head} class={kind}>
-                  {content}
-                </Cell>
-              );
-            })}
-          </tr>
-        ))}
+        {rows.map((row, index) => line(cells(row), index))}
       </tbody>
     ),
     rows,
   );
+
+const line = (cells: Record<string, Cell>, key: number | 'head') => (
+  <tr role="row" key={key}>
+    {Object.entries(cells).map(([head, { kind, content }]) => {
+      const role = key === 'head' ? 'columnheader' : kind === 'name' ? 'rowheader' : 'cell';
+      const Element = role === 'cell' ? 'td' : 'th';
+      return (
+        <Element key={head} role={role} data-head={head} class={kind}>
+          {key === 'head' ? head : content}
+        </Element>
+      );
+    })}
+  </tr>
+);

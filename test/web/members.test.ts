@@ -71,20 +71,18 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     }
   });
 
-  test('have one address each, with the name in the tab, and earlier links lead there', async () => {
+  test('have one address each, with the name in the tab', async () => {
     const page = await open('members');
     await page.getByRole('table', { name: 'Members by points' }).waitFor();
-    for (const view of ['pull-requests', 'pull-request']) {
-      await goTo(page, `${view}/${pullRequest}`);
-      await page.getByRole('heading', { name: '7 points' }).waitFor();
-      expect(await page.title()).toBe(`Last ${script} · pullscore`);
-      const link = page.getByRole('navigation').getByRole('link', { name: 'Pull requests' });
-      expect(await link.getAttribute('aria-current')).toBe('true');
-      await goTo(page, view);
-      await page.getByRole('heading', { name: 'Pull requests', level: 1 }).waitFor();
-      expect(await page.title()).toBe('Pull requests · pullscore');
-      expect(await link.getAttribute('aria-current')).toBe('page');
-    }
+    await goTo(page, `pull-requests/${pullRequest}`);
+    await page.getByRole('heading', { name: '7 points' }).waitFor();
+    expect(await page.title()).toBe(`Last ${script} · pullscore`);
+    const link = page.getByRole('navigation').getByRole('link', { name: 'Pull requests' });
+    expect(await link.getAttribute('aria-current')).toBe('true');
+    await goTo(page, 'pull-requests');
+    await page.getByRole('heading', { name: 'Pull requests', level: 1 }).waitFor();
+    expect(await page.title()).toBe('Pull requests · pullscore');
+    expect(await link.getAttribute('aria-current')).toBe('page');
   });
 
   test('say which time they are sorted by', async () => {
@@ -116,8 +114,9 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     const page = await open(`members/${member}?since=all`);
     await page.getByRole('link', { name: 'Last' }).press('Enter');
     await page.getByRole('heading', { name: '7 points' }).waitFor();
-    await page.getByText('+3, once merged').waitFor();
-    await page.getByText('Large: takes away an amount that depends, once size > 9000').waitFor();
+    const changes = page.getByRole('table', { name: 'What would still change it' });
+    await changes.getByRole('row', { name: /^Merged .* merged \+3$/ }).waitFor();
+    await changes.getByRole('row', { name: 'Large size > 9000 it depends' }).waitFor();
     const explained = page.getByRole('region', { name: 'How it was calculated' });
     await explained.locator('summary', { hasText: 'number > 0' }).press('Enter');
     await explained.getByText(/^number = \d+/).waitFor();
@@ -232,16 +231,12 @@ reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect:
     await goTo(page, 'pull-requests?since=all');
     await page.getByRole('link', { name: 'Reviewed' }).click();
     const review = page.getByRole('table', { name: 'What they are worth to reviewers' }).getByRole('row').nth(1);
-    expect(await review.innerText()).toMatch(/^dee-reviews\s+Approved \+3, because verdict == "approved"\s+3$/);
+    expect(await review.innerText()).toMatch(/^dee-reviews\s+Approved\s+3$/);
     await page.getByText('Review by dee-reviews').click();
     await page.getByText('it adds 3').waitFor({ state: 'attached' });
     expect(await violationsOf(page)).toEqual([]);
     await goTo(page, 'rules?since=all');
-    const rule = page.getByRole('region', { name: 'Approved' });
-    await rule.waitFor();
-    expect(await rule.innerText()).toMatch(
-      /3 points in the period, .* For reviews\..*adds 3 if verdict == "approved"/s,
-    );
+    await page.getByRole('row', { name: /^Approved adds 3 if verdict == "approved" for reviews 3 \d/ }).waitFor();
     await goTo(page, 'try-rules');
     await page.getByLabel('Or drop it here, or type:').fill(rules(5));
     await page.getByRole('button', { name: 'Try' }).click();

@@ -11,54 +11,48 @@ export function HealthView() {
       <p>
         <Button text="Look again" onClick={refresh} />
       </p>
-      <Loaded of={health}>{({ data }) => <Figures data={data} />}</Loaded>
+      <Loaded of={health}>
+        {({ data }) => (
+          <>
+            {warningsOf(data).map(warning => (
+              <p class="notice bad" key={warning}>
+                {warning}
+              </p>
+            ))}
+            <Table
+              caption={data.organisation}
+              rows={Object.entries({
+                'Waiting to be fetched': data.waiting,
+                'The first of them is due for': `${formatNumber(data.overdue_seconds)} s`,
+                'Waiting until GitHub shows what it announced': data.behind,
+                Failing: data.failing,
+                'Parked, of those that fail': data.parked,
+                'Scores to recalculate': data.outdated,
+                'Last webhook': formatTime(data.last_delivery_at),
+                'Last comparison with GitHub': formatTime(data.compared_at),
+              })}
+              cells={([what, value]) => ({ What: name(what), 'How it is': number(value) })}
+            />
+            <Table
+              caption="Pull requests that fail"
+              rows={data.failures}
+              cells={({ pull_request: title, url, reason, attempts, due_at: due }) => ({
+                'Pull request': name(<WebLink address={url ?? ''}>{title ?? url ?? 'unknown'}</WebLink>),
+                Why: text(reason),
+                Tries: number(attempts),
+                Next: short(due === null ? 'parked' : formatTime(due)),
+              })}
+            />
+          </>
+        )}
+      </Loaded>
     </>
   );
 }
 
-function Figures({ data }: { data: Schemas['Health'] }) {
-  const warnings = [
-    data.rules_suspended_by !== null && `The rules in force are suspended: ${data.rules_suspended_by}.`,
-    !data.webhooks_enabled && 'Webhooks are turned off: changes are seen at the next comparison only.',
-    data.comparison_failure !== null && `The last comparison with GitHub failed: ${data.comparison_failure}`,
-    data.failing > 0 && `${formatNumber(data.failing)} pull requests cannot be fetched; see below.`,
+const warningsOf = (health: Schemas['Health']) =>
+  [
+    health.rules_suspended_by !== null && `The rules in force are suspended: ${health.rules_suspended_by}.`,
+    !health.webhooks_enabled && 'Webhooks are turned off: changes are seen at the next comparison only.',
+    health.comparison_failure !== null && `The last comparison with GitHub failed: ${health.comparison_failure}`,
   ].filter(warning => warning !== false);
-  const time = (seconds: number | null) => (seconds === null ? 'never' : formatTime(seconds));
-  const figures: [name: string, value: string | number][] = [
-    ['Waiting to be fetched', data.waiting],
-    ['The first of them is due for', `${formatNumber(data.overdue_seconds)} s`],
-    ['Waiting until GitHub shows what it announced', data.behind],
-    ['Failing', data.failing],
-    ['Parked, of those that fail', data.parked],
-    ['Scores to recalculate', data.outdated],
-    ['Last webhook', time(data.last_delivery_at)],
-    ['Last comparison with GitHub', time(data.compared_at)],
-  ];
-  return (
-    <>
-      {warnings.length === 0 && <p class="good">Nothing fails.</p>}
-      {warnings.map(warning => (
-        <p class="notice bad" key={warning}>
-          {warning}
-        </p>
-      ))}
-      <Table
-        caption={data.organisation}
-        rows={figures}
-        cells={([what, value]) => ({ What: name(what), 'How it is': number(value) })}
-      />
-      {data.failures.length > 0 && (
-        <Table
-          caption="Pull requests that fail"
-          rows={data.failures}
-          cells={({ pull_request: title, url, reason, attempts, due_at: due }) => ({
-            'Pull request': name(<WebLink address={url ?? ''}>{title ?? url ?? 'unknown'}</WebLink>),
-            Why: text(reason),
-            Tries: number(attempts),
-            Next: short(due === null ? 'parked' : formatTime(due)),
-          })}
-        />
-      )}
-    </>
-  );
-}

@@ -1,6 +1,5 @@
 import { type Schemas, useData } from '../api.ts';
-import { Bars } from '../chart.tsx';
-import { Loaded, Photo, Title } from '../elements.tsx';
+import { Loaded, Title } from '../elements.tsx';
 import { chosenIn, PeriodPicker, presentPeriod } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
 import { name, number, Table } from '../table.tsx';
@@ -17,7 +16,7 @@ export function MemberView({ id: member }: { id: string }) {
     <Loaded of={found} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => (
         <>
-          <Title photo={<Photo address={profile_photo_url} size={40} />}>{name || login}</Title>
+          <Title photo={profile_photo_url}>{name || login}</Title>
           <p>
             {login} on GitHub{left_at !== null && `, left on ${formatTime(left_at)}`}
           </p>
@@ -70,14 +69,12 @@ function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
     <Table
       caption="Points by week, from Monday, UTC"
       rows={weeks}
-      chart={
-        <Bars
-          label="Points by week"
-          labels={[...points.keys()].map(formatDay)}
-          series={[{ label: 'Points', data: [...points.values()] }]}
-          vertical
-        />
-      }
+      chart={{
+        label: 'Points by week',
+        labels: [...points.keys()].map(formatDay),
+        series: [{ label: 'Points', data: [...points.values()] }],
+        vertical: true,
+      }}
       empty="Nothing counts in this period."
       cells={({ week, pull_requests, reviews, total }) => ({
         'Week of': name(formatDay(week)),

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { type Schemas, useAction, useData } from '../api.ts';
 import { AuthorLink, Button, Failure, Loaded, MemberLink, Title, WebLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
@@ -7,8 +7,6 @@ import { refresh } from '../session.ts';
 import { name, number, Table, text } from '../table.tsx';
 import { State } from './pull-requests.tsx';
 
-type Explanation = Schemas['Explanation'];
-type Breakdown = Schemas['PullRequest']['score_breakdown'];
 type Props = { id: string; may: (scope: string) => boolean };
 
 export function PullRequestView({ id, may }: Props) {
@@ -42,8 +40,19 @@ export function PullRequestView({ id, may }: Props) {
                 })}
               />
             </section>
-            <Loaded of={explanation} section="What would still change it">
-              {({ data }) => <WouldChange explanation={data} />}
+            <Loaded of={explanation}>
+              {({ data }) => (
+                <Table
+                  caption="What would still change it"
+                  rows={data.would_change}
+                  empty="No rule would still change it."
+                  cells={({ rule, effect, once }) => ({
+                    Rule: name(rule),
+                    Once: text(<code>{once.join(' and ')}</code>),
+                    Points: number(effect === null ? 'it depends' : formatChange(effect)),
+                  })}
+                />
+              )}
             </Loaded>
           </div>
           {data.reviews.length > 0 && (
@@ -52,7 +61,7 @@ export function PullRequestView({ id, may }: Props) {
               rows={data.reviews}
               cells={({ reviewer, member, breakdown, score }) => ({
                 Reviewer: name(<MemberLink id={member} name={reviewer} />),
-                'What counted': text(<ReviewBreakdown entries={breakdown} />),
+                'What counted': text(breakdown.map(entry => entry.name).join(', ')),
                 Points: number(score),
               })}
             />
@@ -93,15 +102,14 @@ function Actions({ id, may }: Props) {
     api => api.DELETE('/2026-12/pull-requests/{pullRequest}', { params }),
     () => location.replace(addressOf('pull-requests')),
   );
+  const isRunning = sync.isRunning || remove.isRunning;
   const problem = sync.problem ?? remove.problem;
   return (
     <>
-      <div class="toolbar">
-        {may('sync') && (
-          <Button text={sync.isRunning ? 'Syncing…' : 'Sync'} disabled={sync.isRunning} onClick={sync.run} />
-        )}
+      <div class="toolbar" aria-busy={isRunning}>
+        {may('sync') && <Button text="Sync" disabled={isRunning} onClick={sync.run} />}
         {may('delete') && (
-          <Button text="Delete" disabled={remove.isRunning} onClick={() => confirm(question) && remove.run()} />
+          <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && remove.run()} />
         )}
       </div>
       {problem && <Failure problem={problem} />}
@@ -115,35 +123,7 @@ const causes = { pull_request: 'the pull request changed', ruleset: 'other rules
 const causeOf = ({ from, cause, changes }: Schemas['ScoreChange']) =>
   (from === null ? 'first seen' : causes[cause]) + (changes > 1 ? `, ${formatNumber(changes)} changes` : '');
 
-const ReviewBreakdown = ({ entries }: { entries: Breakdown }) => (
-  <ul>
-    {entries.length === 0 && <li>nothing yet</li>}
-    {entries.map((entry, index) => (
-      <li key={index}>
-        <span>{entry.name}</span> {formatChange(pointsOf(entry))}, because <code>{entry.expression}</code>
-      </li>
-    ))}
-  </ul>
-);
-
-function WouldChange({ explanation: { would_change: changes, rules } }: { explanation: Explanation }) {
-  const adds = (rule: string, entry: number) =>
-    rules.some(({ name, entries }) => name === rule && entries[entry - 1]?.action === 'ADD');
-  if (changes.length === 0) return <p>No rule would still change it.</p>;
-  return (
-    <ul>
-      {changes.map(({ rule, entry, effect, once }) => (
-        <li key={`${rule} ${entry}`}>
-          <span>{rule}</span>:{' '}
-          {effect === null
-            ? `${adds(rule, entry) ? 'adds' : 'takes away'} an amount that depends`
-            : formatChange(effect)}
-          , once <code>{once.join(' and ')}</code>
-        </li>
-      ))}
-    </ul>
-  );
-}
+type Explanation = Schemas['Explanation'];
 
 function Explained({ explanation }: { explanation: Explanation }) {
   const { rules, reviews, outdated, ruleset_version, score, score_in_force } = explanation;
@@ -159,50 +139,29 @@ function Explained({ explanation }: { explanation: Explanation }) {
         </p>
       )}
       {rules.length === 0 && <p>There are no rules.</p>}
-      <Tree nodes={[...rules.map(nodeOfRule), ...reviews.map(nodeOfReview)]} />
+      <ul class="tree">
+        {rules.map(ruleItem)}
+        {reviews.map(({ reviewer, score, rules }, index) =>
+          item(index, titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)), rules.map(ruleItem)),
+        )}
+      </ul>
     </>
   );
 }
 
-type Node = { line: ComponentChildren; parts?: Node[]; isOpen?: boolean };
-
-const Tree = ({ nodes }: { nodes: Node[] }) => (
-  <ul class="tree">
-    {nodes.map(({ line, parts = [], isOpen = false }, index) => (
-      <li key={index}>
-        {parts.length === 0 ? (
-          line
-        ) : (
-          <details open={isOpen}>
-            <summary>{line}</summary>
-            <Tree nodes={parts} />
-          </details>
-        )}
-      </li>
-    ))}
-  </ul>
+/** A line of a tree. It opens if there are some below it. */
+const item = (key: number, line: ComponentChildren, below: ComponentChildren[], isOpen = false) => (
+  <li key={key}>
+    {below.length === 0 ? (
+      line
+    ) : (
+      <details open={isOpen}>
+        <summary>{line}</summary>
+        <ul class="tree">{below}</ul>
+      </details>
+    )}
+  </li>
 );
-
-function nodeOfRule({ name, enabled, problems, entries }: Explanation['rules'][number]): Node {
-  const points = entries.reduce((sum, entry) => sum + pointsOf(entry), 0);
-  return {
-    line: titled(name, enabled ? formatChange(points) : 'is disabled'),
-    parts: [
-      ...problems.map(line => ({ line })),
-      ...entries.map(({ reason, condition, amount }) => ({
-        line: reason,
-        parts: [condition, amount].flatMap(part => (part === null ? [] : nodeOfPart(part))),
-        isOpen: true,
-      })),
-    ],
-    isOpen: points !== 0,
-  };
-}
-
-const nodeOfReview = ({ reviewer, score, rules }: Explanation['reviews'][number]): Node => ({
-  line: titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)),
-  parts: rules.map(nodeOfRule),
-});
 
 const titled = (title: string, text: string) => (
   <>
@@ -210,7 +169,16 @@ const titled = (title: string, text: string) => (
   </>
 );
 
-function nodeOfPart({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart']): Node {
+function ruleItem({ name, enabled, problems, entries }: Explanation['rules'][number], key: number) {
+  const points = entries.reduce((sum, entry) => sum + pointsOf(entry), 0);
+  const below = entries.map(({ reason, condition, amount }, index) =>
+    item(index, reason, [condition, amount].filter(part => part !== null).map(partItem), true),
+  );
+  const line = titled(name, enabled ? formatChange(points) : 'is disabled');
+  return item(key, line, problems.length > 0 ? problems : below, points !== 0);
+}
+
+function partItem({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart'], key: number): VNode {
   const text = infinite ? 'infinite' : value === null ? 'absent' : Array.isArray(value) ? value.join(', ') : value;
   const line = (
     <>
@@ -218,5 +186,5 @@ function nodeOfPart({ source, value, infinite, note, chosen, parts }: Schemas['E
       <small>{chosen ? note : 'not chosen'}</small>
     </>
   );
-  return { line, parts: parts.map(nodeOfPart) };
+  return item(key, line, parts.map(partItem));
 }

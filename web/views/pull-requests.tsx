@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
 import { AuthorLink, Loaded, PullRequestLink } from '../elements.tsx';
-import { Choice, chosenIn, presentPeriod } from '../filters.tsx';
+import { Choice, changeQuery, chosenIn, presentPeriod } from '../filters.tsx';
 import { formatTime } from '../format.ts';
-import { changeQuery, route } from '../route.ts';
+import { route } from '../route.ts';
 import { name, number, short, Table } from '../table.tsx';
 
 const states = { '': 'in every state', open: 'open', draft: 'draft', merged: 'merged', closed: 'closed' };
@@ -78,4 +78,4 @@ function Pages({ query }: { query: Query }) {
   );
 }
 
-export const State = ({ state }: { state: string }) => <span class={`state ${state}`}>{state}</span>;
+export const State = ({ state }: { state: string }) => <span class={state}>{state}</span>;

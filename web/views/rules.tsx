@@ -2,7 +2,7 @@ import { type Schemas, useData } from '../api.ts';
 import { Loaded, Outdated } from '../elements.tsx';
 import { presentPeriod } from '../filters.tsx';
 import { formatNumber, formatShare, formatTime } from '../format.ts';
-import { name, short, Table } from '../table.tsx';
+import { name, number, short, Table } from '../table.tsx';
 
 export function RulesView() {
   const rules = useData('/2026-12/rules', {});
@@ -19,7 +19,7 @@ export function RulesView() {
                 : `Version ${formatNumber(meta.version)} has been in force since ${formatTime(meta.applied_at)}.`}
             </p>
             <Loaded of={standings}>
-              {({ data: totals }) => <RuleList rules={[...data, ...reviews]} totals={totals} />}
+              {({ data: totals }) => <RuleTable rules={[...data, ...reviews]} totals={totals} />}
             </Loaded>
           </>
         )}
@@ -46,32 +46,33 @@ export function RulesView() {
 type Rule = Pick<Schemas['Rule'], 'name' | 'description' | 'is_enabled' | 'logic'> & { created_at?: number };
 
 /** Those first that moved most points. */
-function RuleList({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
+function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
   const given = new Map(totals.rules?.map(rule => [rule.name, rule]));
   const rated = rules.map(rule => ({ ...rule, score: 0, share: 0, ...given.get(rule.name) }));
   return (
     <>
       <Outdated count={totals.outdated} />
-      {rated
-        .sort((one, two) => Math.abs(two.score) - Math.abs(one.score))
-        .map(({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => (
-          <section key={name} aria-label={name}>
-            <h2>{name}</h2>
-            {description !== '' && <p>{description}</p>}
-            <p>
-              <strong>{formatNumber(score)}</strong> points in the period, {formatShare(share)} of all that rules gave
-              and took. {since === undefined ? 'For reviews.' : `Since ${formatTime(since)}.`}
-              {!isEnabled && ' It is disabled and adds nothing.'}
-            </p>
-            <ul>
-              {logic.map(({ expression, effect: { action, value } }, index) => (
-                <li key={index}>
-                  {action === 'ADD' ? 'adds' : 'subtracts'} <code>{value}</code> if <code>{expression}</code>
-                </li>
-              ))}
-            </ul>
-          </section>
-        ))}
+      <Table
+        caption="Rules, and what they gave and took in the period"
+        rows={rated.sort((one, two) => Math.abs(two.score) - Math.abs(one.score))}
+        cells={({ name: rule, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
+          Rule: name(
+            <>
+              <strong>{rule}</strong> {description} {!isEnabled && 'It is disabled and adds nothing.'}
+              <ul>
+                {logic.map(({ expression, effect: { action, value } }, index) => (
+                  <li key={index}>
+                    {action === 'ADD' ? 'adds' : 'subtracts'} <code>{value}</code> if <code>{expression}</code>
+                  </li>
+                ))}
+              </ul>
+            </>,
+          ),
+          Since: short(since === undefined ? 'for reviews' : formatTime(since)),
+          Points: number(score),
+          Share: number(formatShare(share)),
+        })}
+      />
     </>
   );
 }

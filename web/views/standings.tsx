@@ -1,5 +1,5 @@
 import { type Schemas, useData } from '../api.ts';
-import { Bars, type Series } from '../chart.tsx';
+import { maxSeries, type Series } from '../chart.tsx';
 import { Loaded, Outdated } from '../elements.tsx';
 import { Choice, chosenIn, presentPeriod, queryOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
@@ -10,7 +10,6 @@ type Standings = Schemas['Standings'];
 type Row = Standings['standings'][number];
 
 const maxBars = 20;
-const maxSeries = 8;
 const owners = { members: 'Members', repositories: 'Repositories' };
 export const days = { created: 'by day of creation', merged: 'by day of merge' };
 
@@ -21,25 +20,23 @@ export function StandingsView() {
   // What each rule gave takes longer, if there are many pull requests: totals are shown first.
   const totals = useData('/2026-12/standings', { query });
   const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, !totals.isLoading);
-  const { waiting } = byRule;
-  const shown = totals.isLoading
-    ? { ...totals, data: byRule.data ?? totals.data }
-    : byRule.isLoading
-      ? { ...totals, isLoading: waiting !== undefined, waiting }
-      : byRule;
+  const best = totals.isLoading || !byRule.isLoading ? (byRule.data ?? totals.data) : totals.data;
   return (
     <>
       <div class="toolbar">
         <Choice name="of" label="Whose points" options={owners} />
         <Choice name="by" label="Which days count" options={days} />
       </div>
-      <Loaded of={shown}>{({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}</Loaded>
+      <Loaded of={{ ...totals, data: best }}>
+        {({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}
+      </Loaded>
+      {!totals.isLoading && <Loaded of={byRule}>{() => null}</Loaded>}
     </>
   );
 }
 
 function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
-  const { standings: rows, outdated, since, until } = data;
+  const { standings: rows, outdated, since, until, rules } = data;
   const isMembers = data.of === 'members';
   const linkTo = ({ id, name }: Row) =>
     isMembers
@@ -57,14 +54,11 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
         caption={`${isMembers ? 'Members' : 'Repositories'} by points`}
         rows={rows}
         empty="No pull request counts in this period. Choose another one, or import them: pullscore import."
-        chart={
-          <Bars
-            label={`Points by rule of the first ${leaders.length} ${data.of}`}
-            labels={leaders.map(({ name }) => name)}
-            series={seriesOf(leaders, data.rules)}
-            links={leaders.map(linkTo)}
-          />
-        }
+        chart={{
+          label: `Points by rule of the first ${leaders.length} ${data.of}`,
+          labels: leaders.map(({ name }) => name),
+          series: seriesOf(leaders, rules?.map(({ name }) => name) ?? []),
+        }}
         cells={row => ({
           Rank: number(row.rank),
           [isMembers ? 'Member' : 'Repository']: name(
@@ -98,13 +92,15 @@ const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
 );
 
 /** The rules that move most points, and the others together. */
-function seriesOf(rows: Row[], rules: Standings['rules']): Series[] {
-  if (rules === undefined) return [{ label: 'Points', data: rows.map(({ total }) => total) }];
-  const names = rules.map(({ name }) => name);
-  const others = names.splice(names.length > maxSeries ? maxSeries - 1 : maxSeries);
-  const pointsOf = (row: Row, names: string[]) =>
-    row.rules?.reduce((sum, { name, score }) => sum + (names.includes(name) ? score : 0), 0) ?? 0;
-  const seriesOfRules = (label: string, names: string[]) => ({ label, data: rows.map(row => pointsOf(row, names)) });
-  const series = names.map(name => seriesOfRules(name, [name]));
-  return others.length === 0 ? series : [...series, seriesOfRules('Other rules', others)];
+function seriesOf(rows: Row[], rules: string[]): Series[] {
+  const series = (label: string, isMeant: (rule: string) => boolean): Series => ({
+    label,
+    data: rows.map(
+      row => row.rules?.reduce((sum, { name, score }) => sum + (isMeant(name) ? score : 0), 0) ?? row.total,
+    ),
+  });
+  if (rules.length === 0) return [series('Points', () => true)];
+  const named = rules.slice(0, rules.length > maxSeries ? maxSeries - 1 : maxSeries);
+  const others = series('Other rules', rule => !named.includes(rule));
+  return [...named.map(name => series(name, rule => rule === name)), ...(rules.length > maxSeries ? [others] : [])];
 }

@@ -1,7 +1,6 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Problem, type Schemas, useAction } from '../api.ts';
-import { Bars } from '../chart.tsx';
 import { Button, Failure, MemberLink, PullRequestLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatShare } from '../format.ts';
 import { name, number, short, Table } from '../table.tsx';
@@ -14,24 +13,16 @@ const maxFileBytes = 2_000_000;
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
   if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
-  const bytes = await file.arrayBuffer();
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    if (!text.includes('\0')) return text;
-  } catch {
-    // Said below.
-  }
+  const text = await file.text();
+  // U+FFFD stands for bytes that are not valid.
+  if (!/[\0\uFFFD]/.test(text)) return text;
   throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
 }
-
-/** The last result. */
-type Tried = { plan: Plan; seconds: number };
 
 export function TryRulesView() {
   const [file, setFile] = useState('');
   const [unreadable, setUnreadable] = useState<Problem>();
-  const [last, setLast] = useState<Tried>();
-  const started = useRef(0);
+  const [plan, setPlan] = useState<Plan>();
   const attempt = useAction(
     api =>
       api.POST('/2026-12/rules/plan', {
@@ -40,14 +31,14 @@ export function TryRulesView() {
         body: file,
         bodySerializer: body => body,
       }),
-    ({ data: plan }) => setLast({ plan, seconds: secondsSince(started.current) }),
+    ({ data }) => setPlan(data),
   );
   const take = (file: File | undefined) => {
     setUnreadable(undefined);
     if (file !== undefined) readText(file).then(setFile, setUnreadable);
   };
   const problem = unreadable ?? attempt.problem;
-  const shown = attempt.isRunning || problem ? undefined : last;
+  const shown = attempt.isRunning || problem ? undefined : plan;
   return (
     <>
       <p>See what a rules file would change. Nothing is saved.</p>
@@ -55,7 +46,6 @@ export function TryRulesView() {
         onSubmit={event => {
           event.preventDefault();
           take(undefined);
-          started.current = Date.now();
           attempt.run();
         }}
         onDragOver={event => event.preventDefault()}
@@ -70,7 +60,7 @@ export function TryRulesView() {
             <input type="file" accept=".yaml,.yml" onChange={({ currentTarget: { files } }) => take(files?.[0])} />
           </label>
           <Button type="submit" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
-          {attempt.isRunning && <Progress since={started.current} last={last} stop={attempt.stop} />}
+          {attempt.isRunning && <Progress stop={attempt.stop} />}
           <output>
             {attempt.isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}
           </output>
@@ -81,29 +71,23 @@ export function TryRulesView() {
         </label>
       </form>
       {problem && <Failure problem={problem} />}
-      {shown && <PlanResult plan={shown.plan} />}
+      {shown && <PlanResult plan={shown} />}
     </>
   );
 }
 
-const secondsSince = (time: number) => Math.round((Date.now() - time) / 1000);
-
-/** The service does not say how far it is, so the plan before is the measure. */
-function Progress({ since, last, stop }: { since: number; last: Tried | undefined; stop: () => void }) {
+/** The service does not say how far it is. */
+function Progress({ stop }: { stop: () => void }) {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => setSeconds(secondsSince(since)), 1000);
+    const timer = setInterval(() => setSeconds(seconds => seconds + 1), 1000);
     return () => clearInterval(timer);
-  }, [since]);
-  const count = last?.plan.pull_requests.total ?? 0;
+  }, []);
   return (
     <>
       <Button text="Stop" onClick={stop} />
-      <progress aria-label="Time of the plan before" value={last && seconds} max={last?.seconds || 1} />
-      <span>
-        {formatNumber(seconds)} s.
-        {last && ` The one before, of ${formatNumber(count)} pull requests, took ${last.seconds} s.`}
-      </span>
+      <progress aria-label="Plan under way" />
+      <span>{formatNumber(seconds)} s</span>
     </>
   );
 }
@@ -127,17 +111,15 @@ function PlanResult({ plan }: { plan: Plan }) {
       <Table
         caption="Pull requests by score"
         rows={histogram}
-        chart={
-          <Bars
-            label="Pull requests by score, before and after"
-            labels={histogram.map(labelOf)}
-            series={[
-              { label: 'Before', data: histogram.map(({ before }) => before) },
-              { label: 'After', data: histogram.map(({ after }) => after) },
-            ]}
-            vertical
-          />
-        }
+        chart={{
+          label: 'Pull requests by score, before and after',
+          labels: histogram.map(labelOf),
+          series: [
+            { label: 'Before', data: histogram.map(({ before }) => before) },
+            { label: 'After', data: histogram.map(({ after }) => after) },
+          ],
+          vertical: true,
+        }}
         empty="There is no pull request yet."
         cells={bin => ({ Score: name(labelOf(bin)), Before: number(bin.before), After: number(bin.after) })}
       />
