@@ -6,6 +6,7 @@ import { createExplainer, type Explanation, type WaitingEntry } from '../scoring
 import type { Facts } from '../scoring/facts.ts';
 import { type CheckedFile, checkInSteps } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
+import type { Steps } from '../scoring/steps.ts';
 import { audit, plan } from './plan.ts';
 import { rescore } from './rescore.ts';
 import type { Work } from './work.ts';
@@ -15,6 +16,15 @@ export interface VersionedFacts {
   organisationId: string;
   version: number;
   facts: readonly Facts[];
+}
+
+/** Lets other jobs go first between two steps. */
+async function takingTurns<Result>(work: Work, steps: Steps<Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await work.turn();
+  }
 }
 
 /** Scores pull requests. @returns in their order */
@@ -38,7 +48,8 @@ interface Explained {
 /** Explains one score: with a thousand entries, an explanation has twenty megabytes. */
 async function explain(work: Work, { organisationId, version, facts }: Explained): Promise<Explanation> {
   const ruleset = await work.rulesets.read(work, organisationId, version);
-  return createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }))(facts);
+  const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
+  return takingTurns(work, explainPullRequest(facts));
 }
 
 /**
@@ -56,8 +67,7 @@ async function findWaiting(
   const explainPullRequest = createExplainer({ ...ruleset, reviews: [] }, onEntry);
   const found: { entries: WaitingEntry[]; count: number }[] = [];
   for (const each of facts) {
-    await work.turn();
-    const { waiting } = explainPullRequest(each);
+    const { waiting } = await takingTurns(work, explainPullRequest(each));
     found.push({ entries: waiting.slice(0, limit), count: waiting.length });
   }
   return found;
@@ -65,12 +75,7 @@ async function findWaiting(
 
 /** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
 async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
-  const steps = checkInSteps(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() });
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-    await work.turn();
-  }
+  return takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() }));
 }
 
 const table = { score, explain, findWaiting, rescore, check, plan, audit };

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { jobs } from '../../src/scorer/jobs.ts';
+import { createRulesets } from '../../src/scorer/rulesets.ts';
 import type { Work } from '../../src/scorer/work.ts';
+import { factsWith } from '../scoring/support.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
@@ -12,7 +14,7 @@ function startWork() {
   const { database, log } = world.service;
   const counts = { turns: 0 };
   const work = {
-    ...{ database, log, isCareful: false, signal: new AbortController().signal },
+    ...{ database, log, rulesets: createRulesets(), isCareful: false, signal: new AbortController().signal },
     turn() {
       counts.turns += 1;
       return undefined;
@@ -40,4 +42,17 @@ test('the check of a rules file gives way to other jobs between its tests', asyn
   const { results } = await jobs.check(work, { organisationId: world.organisation.id, file });
   expect(results.filter(({ passed }) => passed)).toHaveLength(50);
   expect(counts.turns).toBeGreaterThanOrEqual(50);
+});
+
+test('an explanation gives way to other jobs between its entries, and so does the search for what would change scores', async () => {
+  const { work, counts } = startWork();
+  const rules = Array.from({ length: 50 }, (_, index) => rule('1', `number == ${index}`, `Rule ${index}`));
+  await world.applyRules(rules);
+  const input = { organisationId: world.organisation.id, version: 1 };
+  const facts = factsWith({ number: 7 });
+  const { score } = await jobs.explain(work, { ...input, facts });
+  expect([score, counts.turns >= 50]).toEqual([1, true]);
+  counts.turns = 0;
+  const [found] = await jobs.findWaiting(work, { ...input, facts: [facts], limit: 3 });
+  expect([found?.count, counts.turns >= 50]).toEqual([49, true]);
 });

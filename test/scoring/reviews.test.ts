@@ -7,6 +7,7 @@ import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
+import { runToEnd } from '../../src/scoring/steps.ts';
 import { anyExpression, anyReviewedFacts, anyRules } from './generate.ts';
 import { processorTime } from './processor-time.ts';
 import { entry, factsWith, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
@@ -150,7 +151,7 @@ describe('a review', () => {
           const { score } = compileRuleset(ruleset);
           const explain = createExplainer(ruleset);
           for (const facts of each) {
-            const explained = explain(facts).reviews.map(({ reviewer, member, score, rules }) => {
+            const explained = runToEnd(explain(facts)).reviews.map(({ reviewer, member, score, rules }) => {
               const breakdown = rules.flatMap(({ name, entries }) =>
                 entries.flatMap(({ action, effect, expression }) =>
                   effect === 0 ? [] : [{ name, action, effect, expression }],

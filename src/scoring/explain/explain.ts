@@ -1,11 +1,12 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 
-import type { Facts } from '../facts.ts';
+import type { Facts, ReviewFacts } from '../facts.ts';
 import { type CheckedEntry, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { allParts, factsRead } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
+import { runToEnd, type Steps } from '../steps.ts';
 import { type ExplainedPart, explainExpression, missingParts, representPart } from './parts.ts';
 
 export type EntryOutcome =
@@ -51,9 +52,22 @@ export interface WaitingEntry {
   missing: string[];
 }
 
-export type ExplainedRule = ReturnType<typeof explainRule>;
+export interface ExplainedRule {
+  name: string;
+  enabled: boolean;
+  /** Whole sentences; if there is one, no entry of the rule counts. */
+  problems: string[];
+  entries: ExplainedEntry[];
+}
+
 export type ExplainedRules = ReturnType<typeof total>;
-export type Explanation = ReturnType<ReturnType<typeof createExplainer>>;
+
+type ExplainedReview = Pick<ReviewFacts, 'reviewer' | 'member'> & ExplainedRules;
+
+export interface Explanation extends ExplainedRules {
+  waiting: WaitingEntry[];
+  reviews: ExplainedReview[];
+}
 
 /** The innermost part that made a value absent or infinite. */
 function originOf(part: ExplainedPart, isWanted: (part: ExplainedPart) => boolean): ExplainedPart {
@@ -118,20 +132,22 @@ function explainEntry(
 }
 
 /** @param waiting gets the entries that do not count yet */
-function explainRule(
+function* explainRule(
   { rule, entries: checked, problems }: CheckedRule,
   facts: Facts,
   waiting: WaitingEntry[],
   onEntry?: OnEntry,
-) {
+): Steps<ExplainedRule> {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
     : { outcome: 'disabled', effect: 0, reason: 'its rule is disabled' };
-  const entries = evaluatedLogic(rule).map((logic, index): ExplainedEntry => {
+  const entries: ExplainedEntry[] = [];
+  for (const [index, logic] of evaluatedLogic(rule).entries()) {
+    yield;
+    onEntry?.(rule.name, index + 1);
     const entry = checked[index];
     const place = { rule: rule.name, entry: index + 1, isOnly: rule.logic.length === 1 };
-    onEntry?.(rule.name, index + 1);
-    return {
+    entries.push({
       entry: index + 1,
       action: logic.effect.action,
       expression: logic.expression,
@@ -139,19 +155,18 @@ function explainRule(
       ...(entry === undefined
         ? { ...skipped, condition: null, amount: null }
         : explainEntry(entry, facts, found => waiting.push({ ...place, ...found }))),
-    };
-  });
+    });
+  }
   return {
     name: rule.name,
     enabled: rule.is_enabled,
-    /** Whole sentences; if there is one, no entry of the rule counts. */
     problems: problems.map(({ message }) => message),
     entries,
   };
 }
 
 /**
- * Gives the same scores as the compiled rules, rule by rule. Never throws.
+ * Gives the same scores as the compiled rules, rule by rule. Never throws. Yields before each entry.
  *
  * @param onEntry also called before each entry is explained
  */
@@ -160,20 +175,20 @@ export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
   const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
   const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
-  const explain = (checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) =>
-    total(checked.map(rule => explainRule(rule, facts, waiting, onEntry)));
-  return (facts: Facts) => {
+  function* explain(checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) {
+    const explained: ExplainedRule[] = [];
+    for (const rule of checked) explained.push(yield* explainRule(rule, facts, waiting, onEntry));
+    return total(explained);
+  }
+  return function* (facts: Facts): Steps<Explanation> {
     const waiting: WaitingEntry[] = [];
-    const reviews = reviewEntries.length === 0 ? [] : scoredReviews(facts, reviewEntries);
-    return {
-      ...explain(rules, facts, waiting),
-      waiting,
-      reviews: reviews.slice(0, maxReviews).map(review => ({
-        reviewer: review.reviewer,
-        member: review.member,
-        ...explain(rulesOfReviews, review),
-      })),
-    };
+    const ofPullRequest = yield* explain(rules, facts, waiting);
+    const reviews: ExplainedReview[] = [];
+    for (const review of reviewEntries.length === 0 ? [] : scoredReviews(facts, reviewEntries).slice(0, maxReviews)) {
+      const { reviewer, member } = review;
+      reviews.push({ reviewer, member, ...(yield* explain(rulesOfReviews, review)) });
+    }
+    return { ...ofPullRequest, waiting, reviews };
   };
 }
 
@@ -188,9 +203,9 @@ export const countFitting = (entries: readonly CheckedEntry[], maxParts: number)
   Math.max(1, Math.floor(maxParts / [...allParts(treesOf(entries))].length));
 
 /** Explains one pull request. */
-export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => createExplainer(ruleset)(facts);
+export const explainScore = (ruleset: Ruleset, facts: Facts): Explanation => runToEnd(createExplainer(ruleset)(facts));
 
-function total(explained: ReturnType<typeof explainRule>[]) {
+function total(explained: ExplainedRule[]) {
   let sum = 0;
   for (const { entries } of explained) {
     for (const { action, effect } of entries) sum += action === 'ADD' ? effect : -effect;

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { type RuleTestResult, runToEnd, testRules } from './rule-tests.ts';
+import { runToEnd, type Steps } from '../steps.ts';
+import { type RuleTestResult, testRules } from './rule-tests.ts';
 import { emptyFile, parseRulesFile, type RulesFile } from './rules-file.ts';
 
 export interface CheckedFile extends RulesFile {
@@ -33,7 +34,7 @@ function describeEncoding(bytes: Buffer, source: string): { line: number; messag
  *
  * @param options `onEntry`: called before each entry, since a file at its limits takes a while
  */
-export function* checkInSteps(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): Generator<void, CheckedFile> {
+export function* checkInSteps(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): Steps<CheckedFile> {
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };

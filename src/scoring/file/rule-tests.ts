@@ -3,6 +3,7 @@
 import { countFitting, createExplainer, type ExplainedEntry, type ExplainedRules } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
 import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { runToEnd, type Steps } from '../steps.ts';
 import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
 import { readTestReviews, type TestReview } from './test-reviews.ts';
@@ -82,11 +83,7 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
  *
  * @param onStep called again and again meanwhile
  */
-export function* testRules(
-  ruleset: Ruleset,
-  tests: readonly RuleTest[],
-  onStep?: () => void,
-): Generator<void, RuleTestResult[]> {
+export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): Steps<RuleTestResult[]> {
   const { score, entries, reviewEntries } = compileRuleset(ruleset, onStep);
   const maxShown = Math.min(maxExplained, countFitting([...entries, ...reviewEntries], maxExplainedParts));
   let failed = 0;
@@ -117,19 +114,11 @@ export function* testRules(
   return results;
 }
 
-/** Runs all steps, without a pause. */
-export function runToEnd<Result>(steps: Generator<void, Result>): Result {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
-
 /** Like {@link testRules}, at once. */
 export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => runToEnd(testRules(...given));
 
 function explain(ruleset: Ruleset, of: RuleKind, facts: Facts, onStep?: () => void): ExplainedRules | undefined {
-  const { reviews, ...explanation } = createExplainer(ruleset, onStep)(facts);
+  const { reviews, ...explanation } = runToEnd(createExplainer(ruleset, onStep)(facts));
   return of === 'rules' ? explanation : reviews[0];
 }
 
