@@ -75,7 +75,7 @@ async function findWaiting(
 
 /** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
 async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
-  return takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onEntry: () => work.alive() }));
+  return takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onStep: () => work.alive() }));
 }
 
 const table = { score, explain, findWaiting, rescore, check, plan, audit };

@@ -14,7 +14,7 @@ import type { Value } from './language/functions.ts';
 import type { Pattern } from './language/pattern.ts';
 import { compareText } from './language/text-operations.ts';
 import { allParts, factsRead, type TypedExpression } from './language/tree.ts';
-import type { OnEntry, RuleProblem } from './ruleset.ts';
+import type { RuleProblem } from './ruleset.ts';
 import { createWorstCases, isLarge, type Syllables, syllablesFor, usualSyllables } from './worst-cases.ts';
 
 export const admissionLimits = {
@@ -157,7 +157,7 @@ const maxRounds = 3;
 const clearlyMs = 2 * admissionLimits.ms;
 
 /** Measures entries up to three times, and keeps the best time of each. */
-function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, onEntry: OnEntry): Measurement {
+function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, onStep: () => void): Measurement {
   const write = createWorstCases(share);
   const writeForReviews = createWorstCases(share, { isSmallWhole: true });
   let referenceTime = Number.POSITIVE_INFINITY;
@@ -170,11 +170,11 @@ function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, 
     let sum = 0;
     let measured = 0;
     for (const { checked, parts, cases } of candidates) {
-      const { name: rule, entry, isOfReview } = checked;
+      const { isOfReview } = checked;
       const names = factsRead(parts);
       const repetitions = isOfReview ? repetitionsOf(parts, share) : once;
       for (const each of cases) {
-        onEntry(rule, entry);
+        onStep();
         const facts = (isOfReview ? writeForReviews : write)(names, each.syllables);
         each.ms = Math.min(
           each.ms,
@@ -199,9 +199,9 @@ function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, 
 /**
  * Measures rules: in a few milliseconds if they are fast, and in about two seconds at most.
  *
- * @param onEntry called before each step
+ * @param onStep called before each step
  */
-export function measureRules(entries: readonly CheckedEntry[], onEntry: OnEntry = () => undefined): Measurement {
+export function measureRules(entries: readonly CheckedEntry[], onStep = () => {}): Measurement {
   const candidates = entries.flatMap((checked): Candidate[] => {
     const parts = treesOf([checked]).flatMap(slowParts);
     const cases = syllablesFor(parts).map(syllables => ({ syllables, ms: Number.POSITIVE_INFINITY }));
@@ -209,13 +209,13 @@ export function measureRules(entries: readonly CheckedEntry[], onEntry: OnEntry 
   });
   if (candidates.length === 0) return { ms: 0, isMore: false, entries: [] };
   const { ms } = admissionLimits;
-  const sample = measure(candidates, { share: 1 / 32, enoughMs: ms / 2 }, onEntry);
+  const sample = measure(candidates, { share: 1 / 32, enoughMs: ms / 2 }, onStep);
   if (sample.ms <= ms / 2 || sample.ms > clearlyMs) return sample;
   const slowest = candidates.map(({ cases, ...candidate }): Candidate => {
     const [{ syllables } = { syllables: usualSyllables }] = cases.sort((one, other) => other.ms - one.ms);
     return { ...candidate, cases: [{ syllables, ms: Number.POSITIVE_INFINITY }] };
   });
-  return measure(slowest, { share: 1, enoughMs: admissionLimits.warningMs }, onEntry);
+  return measure(slowest, { share: 1, enoughMs: admissionLimits.warningMs }, onStep);
 }
 
 const shown = 3;

@@ -46,10 +46,10 @@ test('of many tests that fail under many long entries, some are explained, and t
   const rules = Array.from({ length: 10 }, (_, index) => ({ name: `Long ${index}`, logic }));
   const tests = Array.from({ length: 20 }, (_, index) => ({ name: `t${index}`, pull_request: {}, score: 7 }));
   let steps = 0;
-  const onEntry = () => {
+  const onStep = () => {
     steps += 1;
   };
-  const { problems, results } = checkRulesFile(Buffer.from(JSON.stringify({ define, rules, tests })), { onEntry });
+  const { problems, results } = checkRulesFile(Buffer.from(JSON.stringify({ define, rules, tests })), { onStep });
   expect(problems).toEqual([]);
   expect(results.filter(({ passed }) => !passed)).toHaveLength(20);
   const explained = results.filter(({ explanation }) => explanation !== undefined).length;
@@ -57,4 +57,13 @@ test('of many tests that fail under many long entries, some are explained, and t
   expect(explained).toBeLessThan(20);
   // Each explanation reports each of its entries.
   expect(steps).toBeGreaterThan(500 * explained);
+});
+
+test('a check of many tests says that it goes on while the file is read', () => {
+  const count = 2_000;
+  const tests = Array.from({ length: count }, (_, index) => ({ name: `t${index}`, pull_request: {}, score: 'x' }));
+  let steps = 0;
+  const { results } = checkRulesFile(Buffer.from(JSON.stringify({ rules: [], tests })), { onStep: () => ++steps });
+  // None of them runs, since each is wrong: what is counted is the reading.
+  expect([results.length, steps > count]).toEqual([0, true]);
 });

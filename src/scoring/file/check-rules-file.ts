@@ -32,16 +32,16 @@ function describeEncoding(bytes: Buffer, source: string): { line: number; messag
 /**
  * Checks a rules file, and runs its tests. Yields before each test.
  *
- * @param options `onEntry`: called before each entry, since a file at its limits takes a while
+ * @param options `onStep`: called again and again meanwhile
  */
-export function* checkInSteps(bytes: Buffer, { onEntry }: { onEntry?: () => void } = {}): Steps<CheckedFile> {
+export function* checkInSteps(bytes: Buffer, { onStep }: { onStep?: () => void } = {}): Steps<CheckedFile> {
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
     return { ...emptyFile, problems: [problem], source, results: [] };
   }
-  const file = parseRulesFile(source, onEntry);
-  const results = file.problems.length > 0 ? [] : yield* testRules(file, file.tests, onEntry);
+  const file = parseRulesFile(source, onStep);
+  const results = file.problems.length > 0 ? [] : yield* testRules(file, file.tests, onStep);
   return { ...file, source, results };
 }
 

@@ -7,15 +7,7 @@ import { suggestion } from '../language/nearest-name.ts';
 import { characterCount } from '../language/text-operations.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
-import {
-  checkRule,
-  type OnEntry,
-  problemOfSize,
-  type RuleKind,
-  type RuleProblem,
-  type Ruleset,
-  ruleLimits,
-} from '../ruleset.ts';
+import { checkRule, problemOfSize, type RuleKind, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
 import { kindNames, type Report, readList, readMap, shownText } from './keys.ts';
 import { lintRules, type ValidRule } from './lint.ts';
 import { adviseOn, problemOfTruncation } from './quoting.ts';
@@ -175,10 +167,10 @@ function checkExpressions(
   read: ReadRule,
   definitions: CheckedDefinitions,
   report: Report,
-  onEntry: OnEntry | undefined,
+  onStep: (() => void) | undefined,
 ): CheckedRule[] {
   const { of, rule, node, place, isValid } = read;
-  const { entries, problems } = checkRule(rule, definitions, of, onEntry);
+  const { entries, problems } = checkRule(rule, definitions, of, onStep);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     const message = rule.name === '' ? problem.message.replace('Rule ""', place) : problem.message;
@@ -198,13 +190,13 @@ const reportTo =
 /**
  * Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests.
  *
- * @param onEntry called before each entry
+ * @param onStep called again and again meanwhile: a file at its limits takes a while
  */
-export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
+export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
   const problems: FileProblem[] = [];
   const warnings: FileProblem[] = [];
   const report = reportTo(problems);
-  const root = readYaml(text, report);
+  const root = readYaml(text, report, onStep);
   const file = root && readMap(root, ['define', 'rules', 'reviews', 'tests'], 'The file', report);
   if (file === undefined) return { ...emptyFile, problems };
   const rulesNode = file.nodeOf('rules');
@@ -242,11 +234,14 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
       report(rule.node.line, 'The check ends here; fix the other problems first');
       break;
     }
-    rules.push(...checkExpressions(rule, checked, report, onEntry));
+    rules.push(...checkExpressions(rule, checked, report, onStep));
   }
   const takenByTests = new Set<string>();
   const tests = readList(file.nodeOf('tests'), '`tests`', report)
-    .map((node, index) => readTest(node, index + 1, takenByTests, report))
+    .map((node, index) => {
+      onStep?.();
+      return readTest(node, index + 1, takenByTests, report);
+    })
     .filter(test => test !== undefined);
   const reportRule = (to: Report, problem: RuleProblem) => {
     const node = rules.find(({ rule }) => rule.name === problem.rule)?.node;
@@ -256,7 +251,7 @@ export function parseRulesFile(text: string, onEntry?: OnEntry): RulesFile {
   if (problems.length === 0) {
     // Rules that are fast one by one can be slow together.
     const enabled = rules.filter(({ rule }) => rule.is_enabled).flatMap(({ entries }) => entries);
-    const judgement = judge(measureRules(enabled, onEntry));
+    const judgement = judge(measureRules(enabled, onStep));
     if (judgement !== undefined) reportRule(judgement.isRefused ? report : warn, judgement);
   }
   if (problems.length === 0) {

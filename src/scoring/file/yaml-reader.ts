@@ -27,6 +27,8 @@ const controlCharacter = /[^\P{Cc}\t\n\r\u0085]/u;
 
 export const fileLimits = { characters: 1_000_000, lexemes: 400_000, depth: 32 } as const;
 
+const lexemesPerStep = 10_000;
+
 class YamlProblem extends Error {
   readonly line: number;
   readonly part: string | null;
@@ -81,7 +83,7 @@ function problemOfError(
 }
 
 /** @throws YamlProblem if the file is too large, nested too deeply or not YAML, or has control characters */
-function compose(text: string, lines: LineCounter): ParsedNode | null {
+function compose(text: string, lines: LineCounter, onStep?: () => void): ParsedNode | null {
   const hidden = controlCharacter.exec(text);
   if (hidden !== null) {
     const code = `U+${hidden[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
@@ -105,6 +107,7 @@ function compose(text: string, lines: LineCounter): ParsedNode | null {
         lines.linePos(parser.offset).line,
       );
     }
+    if (lexemes % lexemesPerStep === 0) onStep?.();
     if (++lexemes > fileLimits.lexemes) throw new YamlProblem('The file has too many parts; shorten it', 1);
   }
   tokens.push(...parser.end());
@@ -193,11 +196,15 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
   return { kind: 'map', entries, line };
 }
 
-/** The tree; undefined if there was a problem, which is reported. */
-export function readYaml(text: string, report: Report): YamlNode | undefined {
+/**
+ * The tree; undefined if there was a problem, which is reported.
+ *
+ * @param onStep called again and again meanwhile
+ */
+export function readYaml(text: string, report: Report, onStep?: () => void): YamlNode | undefined {
   const lines = new LineCounter();
   try {
-    const root = convert(compose(text, lines), text, lines, 1);
+    const root = convert(compose(text, lines, onStep), text, lines, 1);
     if (isBlank(root)) throw new YamlProblem('The file is empty; write its `rules`, as rules.example.yaml does', 1);
     return root;
   } catch (error) {
