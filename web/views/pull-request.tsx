@@ -174,8 +174,9 @@ function ruleItem({ name, enabled, problems, entries }: Explanation['rules'][num
   const below = entries.map(({ reason, condition, amount }, index) =>
     item(index, reason, [condition, amount].filter(part => part !== null).map(partItem), true),
   );
+  const why = problems.map((problem, index) => item(index, problem, []));
   const line = titled(name, enabled ? formatChange(points) : 'is disabled');
-  return item(key, line, problems.length > 0 ? problems : below, points !== 0);
+  return item(key, line, why.length > 0 ? why : below, points !== 0);
 }
 
 function partItem({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart'], key: number): VNode {
