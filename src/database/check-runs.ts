@@ -112,6 +112,8 @@ export async function findCheckRunsToPublish(
   return rows;
 }
 
+const rowVersionOf = sql<string>`${pullRequests}.xmin::text`;
+
 /** What check runs show, with the version of each row. */
 export async function readShown(executor: Executor, organisationId: string, ids: readonly string[]) {
   const { id, changedAt, pullRequestId, fromScore, toScore } = scoreChanges;
@@ -127,7 +129,7 @@ export async function readShown(executor: Executor, organisationId: string, ids:
       pullRequest: pullRequests,
       repository: repositories.name,
       repositoryNodeId: repositories.nodeId,
-      rowVersion: sql<string>`${pullRequests}.xmin::text`,
+      rowVersion: rowVersionOf,
       /** Null if the score has not changed yet. */
       formerScore: last.fromScore,
       shownHash: checkRuns.shownHash,
@@ -165,14 +167,14 @@ export async function saveCheckRuns(
   // What was deleted meanwhile stays so.
   const tried = tries.map(({ pullRequestId }) => pullRequestId);
   const present = await executor
-    .select({ id: pullRequests.id })
+    .select({ id: pullRequests.id, rowVersion: rowVersionOf })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(pullRequests.id, tried)))
     .orderBy(pullRequests.id)
-    .for('key share');
-  const ids = new Set(present.map(({ id }) => id));
+    .for('share');
+  const rowVersions = new Map(present.map(({ id, rowVersion }) => [id, rowVersion]));
   const rows = tries
-    .filter(({ pullRequestId }) => ids.has(pullRequestId))
+    .filter(({ pullRequestId }) => rowVersions.has(pullRequestId))
     .map(({ result, ...row }) => ({
       organisationId,
       ...row,
@@ -184,7 +186,8 @@ export async function saveCheckRuns(
             lastError: result.reason,
           }
         : {
-            isFinal: result.isFinal,
+            // If it has changed meanwhile, it may be open again.
+            isFinal: result.isFinal && rowVersions.get(row.pullRequestId) === row.rowVersion,
             shownHash: result.shownHash,
             publishedAt: result.isPublished ? sql`now()` : null,
           }),
@@ -208,6 +211,19 @@ export async function saveCheckRuns(
         lastError: sql`excluded.last_error`,
       },
     });
+}
+
+/** Pull requests that were closed before have been reopened: each gets another last check run. */
+export async function expectLastCheckRuns(
+  executor: Executor,
+  organisationId: string,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await executor
+    .update(checkRuns)
+    .set({ isFinal: false })
+    .where(and(eq(checkRuns.organisationId, organisationId), isOneOf(checkRuns.pullRequestId, ids)));
 }
 
 export type CheckRunCounts = Awaited<ReturnType<typeof countCheckRuns>>;

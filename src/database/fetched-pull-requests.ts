@@ -2,6 +2,7 @@ import { asc, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
 import { recordChanges } from './change-log.ts';
+import { expectLastCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
@@ -17,7 +18,7 @@ type PullRequestValues = Omit<typeof pullRequests.$inferInsert, 'organisationId'
 /** Raise it with each new column for a fact: see `newerColumns`. */
 const factsVersion = 3;
 
-type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'score' | 'changedBy'>;
+type KnownPullRequest = Pick<typeof pullRequests.$inferSelect, 'memberId' | 'closedAt' | 'score' | 'changedBy'>;
 
 /** Locks those that are stored. @returns by GitHub id */
 export async function lockPullRequests(
@@ -25,9 +26,9 @@ export async function lockPullRequests(
   organisationId: string,
   githubIds: readonly number[],
 ): Promise<Map<number, KnownPullRequest>> {
-  const { githubId, memberId, score, changedBy } = pullRequests;
+  const { githubId, memberId, closedAt, score, changedBy } = pullRequests;
   const rows = await executor
-    .select({ githubId, memberId, score, changedBy })
+    .select({ githubId, memberId, closedAt, score, changedBy })
     .from(pullRequests)
     .where(hasGithubId(pullRequests, organisationId, githubIds))
     .orderBy(asc(pullRequests.id))
@@ -133,6 +134,7 @@ export async function savePullRequests(
     .returning({
       id: pullRequests.id,
       githubId: pullRequests.githubId,
+      closedAt: pullRequests.closedAt,
       score: pullRequests.score,
       rulesetVersion: pullRequests.rulesetVersion,
       changedBy: pullRequests.changedBy,
@@ -142,11 +144,14 @@ export async function savePullRequests(
 
   const scoresChanged: (typeof scoreChanges.$inferInsert)[] = [];
   const changed: string[] = [];
+  const reopened: string[] = [];
   for (const row of rows) {
     const before = known.get(row.githubId);
     // Another replica inserted it between our two statements: start again and find it.
     if (before === undefined && !row.inserted) throw new TransactionOvertaken();
     if (before?.changedBy !== row.changedBy) changed.push(row.id);
+    // It may be closed again already.
+    if (before !== undefined && before.closedAt !== null && before.closedAt !== row.closedAt) reopened.push(row.id);
     if (before?.score === row.score) continue;
     scoresChanged.push({
       organisationId,
@@ -159,5 +164,6 @@ export async function savePullRequests(
   }
   if (scoresChanged.length > 0) await executor.insert(scoreChanges).values(scoresChanged);
   await recordChanges(executor, organisationId, changed);
+  await expectLastCheckRuns(executor, organisationId, reopened);
   return { saved: new Set(rows.map(row => row.githubId)), isVisible: changed.length > 0 };
 }

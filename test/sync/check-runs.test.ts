@@ -234,6 +234,24 @@ describe('a check run', () => {
     expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
   });
 
+  test('a pull request that is reopened and merged within a minute gets another last check run', async () => {
+    const { home, pullRequest } = await newShown();
+    pullRequest.close();
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    await publish(home);
+    for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
+      world.github.clock.advance(5);
+      change();
+      await sync(world.service, home, pullRequest);
+      await publish(home);
+    }
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+    expect(shownOn(pullRequest)?.summary).toContain('The pull request is merged: this is its last check.');
+  });
+
   test('makes no links, mentions or markup of what rules are called', async () => {
     const home = await newShowingTenant();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
@@ -352,6 +370,28 @@ describe('scores', () => {
     } finally {
       await loops.stop();
     }
+  });
+
+  test('a last check run that is published while the pull request is reopened and merged is not the last', async () => {
+    const { home, pullRequest } = await newShown();
+    pullRequest.close();
+    await sync(world.service, home, pullRequest);
+    await afterAMinute(home);
+    const { released, release } = createLatch();
+    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const before = requestsOf();
+    const publishing = publish(home);
+    await waitUntil(async () => requestsOf() > before);
+    for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
+      world.github.clock.advance(5);
+      change();
+      await sync(world.service, home, pullRequest);
+    }
+    release();
+    await publishing;
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
