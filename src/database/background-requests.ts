@@ -96,7 +96,7 @@ export async function requestRefetchesWith(
 
 /**
  * Requests fetches for which nobody waits, and wakes the loop. An existing request only gets a new ticket and GitHub's node
- * id; if it is parked, it is also tried once more.
+ * id; if it is parked, it is also tried once more, and if GitHub is to be asked later, it waits as well.
  *
  * @param source a statement that gives the columns github_id and node_id
  * @param options `floor`: if it is given, one answer that GitHub does not show the pull request is not believed: it is
@@ -108,6 +108,9 @@ export async function requestInBackground(
   source: SQL,
   { seconds = 0, floor = sql`null::timestamptz` }: { seconds?: number; floor?: SQL } = {},
 ): Promise<void> {
+  // GitHub gets its time also if a fetch is waiting already.
+  const delayed = sql`, due_at = greatest(sync_requests.due_at, excluded.due_at), behind_since = null`;
+  const kept = sql`, due_at = coalesce(sync_requests.due_at, excluded.due_at)`;
   await executor.execute(sql`
     with source as (${source})
     insert into sync_requests
@@ -118,8 +121,8 @@ export async function requestInBackground(
       -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
       -- way does not settle the request.
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
-        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
-        due_at = coalesce(sync_requests.due_at, excluded.due_at)`);
+        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at)
+        ${seconds > 0 ? delayed : kept}`);
   await notify(executor, 'sync');
 }
 

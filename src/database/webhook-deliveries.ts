@@ -87,9 +87,9 @@ const takeDeliveries = createStatement(
         -- sum here that depends on the session's time zone.
         due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
           (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC') end,
-        -- The floor is higher now, so the wait starts over.
-        behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null
-          else sync_requests.behind_since end
+        -- If the floor is higher now, the wait starts over. If GitHub gets time, no other request carries this one.
+        behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at
+          or excluded.due_at > excluded.requested_at then null else sync_requests.behind_since end
     returning github_id
   )
   select case when organisation_id is null then 'unknown_organisation'

@@ -348,6 +348,38 @@ test('a stored pull request that a sweep does not find on GitHub is left as it i
   expect(await refetch(world.service, home, 10)).toBe(0);
 });
 
+describe('a change without another `updated_at`', () => {
+  const bug = 'bug';
+
+  test.each([
+    ['a renamed label', () => web.renameLabel(bug, 'defect'), { labels: ['defect'] }],
+    ['a deleted comment', (source: PullRequest) => source.deleteComment(null), { comments: 0 }],
+  ])('GitHub gets time to catch up with %s even if a fetch was waiting already', async (_, change, expected) => {
+    const source = web.openPullRequest({ labels: [bug], title: 'Before' });
+    source.comment(home.acme.member('bob'));
+    await sync(world.service, home, source);
+    world.github.clock.advance(5);
+    source.lag();
+    const edit = source.edit({ title: 'After' });
+    await deliver(edit);
+    await untilIdle();
+    // GitHub now shows the edit, and not yet what follows.
+    source.catchUp();
+    source.lag();
+    await deliver(change(source));
+    const other = web.openPullRequest();
+    await deliver(other.opened);
+    await pass(5);
+    await untilIdle();
+    expect(await waiting()).toHaveLength(1);
+    source.catchUp();
+    await pass(15);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After', ...expected });
+    expect(await waiting()).toEqual([]);
+  });
+});
+
 test('what is due comes before what waits for GitHub to catch up, in the background, too', async () => {
   web.lag();
   const behind = web.openPullRequest();
