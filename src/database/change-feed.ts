@@ -2,7 +2,7 @@ import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database } from './client.ts';
 import { createPage, isWhole, maxPageBytes, type PullRequestRow, readPage, rowBytes } from './pull-request-pages.ts';
-import { findPullRequestRows } from './pull-requests.ts';
+import { findPullRequestRows, followedFields } from './pull-requests.ts';
 import { changes, pullRequests } from './schema.ts';
 import { createSelection, createStatement, limited, oneRow, placeholder, query } from './statement.ts';
 
@@ -68,6 +68,7 @@ const listedPage = createPage(
   'pull_requests_by_id',
   sql`select * from ${pullRequests} where ${isOfList} and ${pullRequests.id} > ${placeholder('listedId')}`,
   [asc(pullRequests.id)],
+  followedFields,
 );
 
 /** A step's pull requests, and its last entry: once without one if it has none. */

@@ -56,6 +56,15 @@ export const fields = {
   repository: sql<string>`(select ${repositories.name} from ${repositories} where ${isInRepository})`,
 };
 
+/**
+ * What clients that follow changes are shown: the repository's name as it is in `url`. Both follow a renaming when the pull
+ * request is scored again, which is a change. The other name is there before, and could be gone again by then.
+ */
+export const followedFields = {
+  ...fields,
+  repository: sql<string>`coalesce(substring(${pullRequests.url} from '([^/]+/[^/]+)/pull/[0-9]+$'), ${fields.repository})`,
+};
+
 /** Texts of people; the others are ASCII. */
 export const byteStrings = [
   'url',
@@ -81,7 +90,7 @@ const pullRequestOfId = createSelection(
 const pullRequestsOfIds = createSelection(
   'pull_requests_of_ids',
   query
-    .select(fields)
+    .select(followedFields)
     .from(pullRequests)
     .where(and(isOfOrganisation, sql`${pullRequests.id} = any(${placeholder('ids')}::uuid[])`)),
   byteStrings,
@@ -94,7 +103,7 @@ export async function findPullRequestRow(database: Database, organisationId: str
 
 type WholePullRequestRow = RowOf<typeof pullRequestsOfIds>;
 
-/** By id. */
+/** By id, as clients that follow changes are shown them. */
 export async function findPullRequestRows(
   database: Database,
   organisationId: string,

@@ -13,6 +13,7 @@ import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
+import { waitUntilSettled } from '../support/settled.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, compare, fetchedSync, makeDue, rule, storedPullRequests, sync } from './support.ts';
 
@@ -248,6 +249,38 @@ describe('the address of a pull request', () => {
     const [listed] = await list();
     expect(listed?.repository).toBe(web.fullName);
     expect((await read<{ data: Named }>(`/pull-requests/${listed?.id}`)).data).toEqual(listed);
+  });
+
+  test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
+    const home = await world.newTenant();
+    const web = home.acme.repository('web');
+    web.openPullRequest();
+    world.github.clock.advance(120);
+    await compare(world, home);
+    await rescore(home);
+    type Named = PullRequestBody & { repository: string };
+    type Change = { type: string; pull_request: Named };
+    const known = new Map<string, Named>();
+    let cursor = '';
+    const follow = async () => {
+      await waitUntilSettled(world.service.database);
+      for (;;) {
+        const path = `/2026-12/changes${cursor && `?cursor=${cursor}`}`;
+        const { data, meta } = (await world.client.get<PageBody<Change>>(path, home.token)).body;
+        cursor = meta.next_cursor ?? '';
+        if (data.length === 0) return;
+        for (const { pull_request: pullRequest } of data) known.set(pullRequest.id, pullRequest);
+      }
+    };
+    web.rename('site');
+    await compare(world, home);
+    await follow();
+    web.rename('web');
+    await compare(world, home);
+    await rescore(home);
+    await follow();
+    const { data } = (await world.client.get<PageBody<Named>>('/2026-12/pull-requests', home.token)).body;
+    expect([...known.values()]).toEqual(data);
   });
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
