@@ -96,7 +96,7 @@ export async function saveRepositories(
   }
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
     await requestUntrackedByRepository(executor, organisationId);
-    // Their check runs may be out of date. With the organisation's lock, the caller saves pull requests, too, and renews it.
+    // Their check runs may be out of date. With the organisation's lock, the caller goes on, and renews it at its end.
     if (lockedRows === undefined) await renewContentVersion(executor, organisationId, { isVisible: false });
   }
   for (const { githubId, id, name } of saved) found.set(githubId, { id, name });

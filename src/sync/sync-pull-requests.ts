@@ -324,7 +324,9 @@ async function saveDraft(
   const untracked = kept.filter(each => each.authorGithubId !== null && memberIdOf(each) === undefined);
   await rememberUntracked(executor, organisationId, untracked);
   await requestUntrackedOfMembers(executor, organisationId, joined);
-  if (saved.size > 0) await renewContentVersion(executor, organisationId, { isVisible });
+  // Check runs may be out of date in a repository that is tracked again.
+  const mayBeBack = inTracked.some(({ githubId }) => (stored.get(githubId)?.leftAt ?? null) !== null);
+  if (saved.size > 0 || mayBeBack) await renewContentVersion(executor, organisationId, { isVisible });
   return outcomes;
 }
 

@@ -13,7 +13,7 @@ import { createLatch, htmlError, secondaryLimit } from '../support/github/faults
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, compare, rule, stored, sync, waitUntil } from './support.ts';
+import { apply, compare, remove, rule, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld(...appOptions());
 afterEach(() => {
@@ -498,30 +498,39 @@ describe('a failure to show a score', () => {
   });
 });
 
-test('an ignored repository has no check run that waits, and shows present scores once it is tracked again', async () => {
-  const { home } = await newShown();
-  const pullRequest = home.acme.repository('sandbox-1').openPullRequest();
-  await sync(world.service, home, pullRequest);
-  await publish(home);
-  const settings = (option: string) =>
-    runJson(
-      { DATABASE_URL: world.service.database.url },
-      'organisation',
-      'settings',
-      home.acme.login,
-      option,
-      'sandbox-*',
-    );
-  await settings('--ignore');
-  await compare(world, home);
-  await apply(world.service, home, rule('5'));
-  while ((await rescoreBatch(world.service)) > 0);
-  await afterAMinute(home);
-  await publish(home);
-  expect(shownOn(pullRequest)?.title).toBe('Score 2');
-  expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
-  await settings('--unignore');
-  await compare(world, home);
-  await publish(home);
-  expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
-});
+test.each([
+  ['by a comparison', (home: TenantOnGithub) => compare(world, home)],
+  // It was deleted here.
+  ['by a fetch of which nothing is kept', (home: TenantOnGithub, gone: PullRequest) => sync(world.service, home, gone)],
+])(
+  'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
+  async (_, track) => {
+    const { home } = await newShown();
+    const sandbox = home.acme.repository('sandbox-1');
+    const [pullRequest, gone] = [sandbox.openPullRequest(), sandbox.openPullRequest()];
+    await sync(world.service, home, pullRequest, gone);
+    await remove(world.service, home, (await stored(world.service, home, gone))?.id);
+    await publish(home);
+    const settings = (option: string) =>
+      runJson(
+        { DATABASE_URL: world.service.database.url },
+        'organisation',
+        'settings',
+        home.acme.login,
+        option,
+        'sandbox-*',
+      );
+    await settings('--ignore');
+    await compare(world, home);
+    await apply(world.service, home, rule('5'));
+    while ((await rescoreBatch(world.service)) > 0);
+    await afterAMinute(home);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    await settings('--unignore');
+    await track(home, gone);
+    await publish(home);
+    expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
+  },
+);
