@@ -28,6 +28,7 @@ export async function syncMembers(
   for (let lists = 1; ; lists += 1) {
     const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
     const { id } = organisation;
+    const leftBefore = allLeft;
     /** @param mayLeave undefined: not known */
     const save = (mayLeave: boolean | undefined) =>
       deps.database.transaction(async executor => {
@@ -40,7 +41,8 @@ export async function syncMembers(
           const githubIds = listed.map(({ githubId }) => githubId);
           const { left, isOvertaken } = await markOthersLeft(executor, id, ticket, githubIds);
           if (left > 0 && mayLeave === undefined) throw new MembersWouldLeave();
-          allLeft += left;
+          // Not added: the transaction may be run again.
+          allLeft = leftBefore + left;
           // A fetch overtook the list: it shows a new name of a former member, or a new member.
           if (isOvertaken && lists < maxLists) return 'overtaken';
         }

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { TransactionOvertaken } from '../../src/database/failures.ts';
 import { members, untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -183,6 +184,20 @@ describe('members', () => {
     expect(await readList(home)).toEqual({ members: 3, left: 0 });
     expect(await logins(home)).toContain(hidden.login);
   });
+});
+
+test('those who have left are counted once, even if the transaction that saves it is run again', async () => {
+  const home = await world.newTenant();
+  const bert = home.acme.member(`bert-${home.acme.login}`);
+  await readList(home);
+  home.acme.leave(bert);
+  let isOvertaken = true;
+  const { left } = await syncMembers(world.service, home.organisation, async () => {
+    if (!isOvertaken) return;
+    isOvertaken = false;
+    throw new TransactionOvertaken();
+  });
+  expect(left).toBe(1);
 });
 
 test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
