@@ -175,6 +175,29 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     }
   });
 
+  test('say once what is wrong with a period', async () => {
+    const page = await open('standings?since=2026-02-30');
+    await page.getByText('"2026-02-30" is not a valid day.').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    expect(await page.getByRole('alert').count()).toBe(1);
+  });
+
+  test('keep showing the period that was shown last while the next one is loaded', async () => {
+    const page = await open('standings?since=2020-01-01&until=2020-01-31');
+    const shown = page.locator('main p').filter({ hasText: 'UTC' });
+    await page.getByText('1 Jan 2020').waitFor();
+    await page.route(/standings\?/, async route => {
+      // Neither what the rules gave in 2021 nor anything of 2022 arrives.
+      if (!/by_rule|2022/.test(route.request().url())) await route.continue();
+    });
+    await goTo(page, 'standings?since=2021-01-01&until=2021-01-31');
+    await page.getByText('1 Jan 2021').waitFor();
+    await goTo(page, 'standings?since=2022-01-01&until=2022-01-31');
+    await page.locator('main [aria-busy=true]').first().waitFor();
+    await page.waitForFunction("document.querySelector('input').value === '2022-01-01'");
+    expect(await shown.innerText()).toContain('1 Jan 2021');
+  });
+
   test('go on by themselves when the service is back', async () => {
     const page = await open('standings');
     let isAway = true;

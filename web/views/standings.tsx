@@ -1,3 +1,4 @@
+import { useRef } from 'preact/hooks';
 import { type Schemas, useData } from '../api.ts';
 import { maxSeries, type Series } from '../chart.tsx';
 import { Loaded, Outdated } from '../elements.tsx';
@@ -19,18 +20,21 @@ export function StandingsView() {
   const query = { of: chosenIn('of', owners), by, ...period };
   // What each rule gave takes longer, if there are many pull requests: totals are shown first.
   const totals = useData('/2026-12/standings', { query });
-  const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, !totals.isLoading);
-  const best = totals.isLoading || !byRule.isLoading ? (byRule.data ?? totals.data) : totals.data;
+  const isFound = !totals.isLoading && totals.data !== undefined;
+  const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, isFound);
+  // What was shown last stays while other totals are on their way.
+  const shown = useRef(totals.data);
+  if (!totals.isLoading) shown.current = (byRule.isLoading ? undefined : byRule.data) ?? totals.data;
   return (
     <>
       <div class="toolbar">
         <Choice name="of" label="Whose points" options={owners} />
         <Choice name="by" label="Which days count" options={days} />
       </div>
-      <Loaded of={{ ...totals, data: best }}>
+      <Loaded of={{ ...totals, data: shown.current }}>
         {({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}
       </Loaded>
-      {!totals.isLoading && <Loaded of={byRule}>{() => null}</Loaded>}
+      {isFound && <Loaded of={byRule}>{() => null}</Loaded>}
     </>
   );
 }
