@@ -198,6 +198,39 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await shown.innerText()).toContain('1 Jan 2021');
   });
 
+  test('list each problem of a rule that is no longer valid', async () => {
+    const page = await open('standings');
+    await page.route('**/explanation', async route => {
+      const response = await route.fetch();
+      const json = (await response.json()) as { data: { rules: object[] } };
+      Object.assign(json.data.rules[1] ?? {}, { problems: ['The first problem.', 'The second problem.'] });
+      await route.fulfill({ response, json });
+    });
+    await goTo(page, `pull-requests/${pullRequest}`);
+    await page.locator('summary', { hasText: 'Large' }).click();
+    await page.getByRole('listitem').getByText('The second problem.', { exact: true }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+  });
+
+  test('say why the last action failed, and not the one before', async () => {
+    const page = await open(`pull-requests/${pullRequest}`);
+    page.on('dialog', dialog => dialog.accept());
+    await page.route(/pull-requests\/pr_\w+(\/sync)?$/, route => {
+      const method = route.request().method();
+      if (method === 'GET') return route.continue();
+      return route.fulfill({ status: 502, json: { message: `${method} has failed.` } });
+    });
+    for (const [name, method] of [
+      ['Sync', 'PUT'],
+      ['Delete', 'DELETE'],
+      ['Sync', 'PUT'],
+    ] as const) {
+      await page.getByRole('button', { name }).click();
+      await page.getByText(`${method} has failed.`).waitFor();
+      expect(await page.getByRole('alert').count()).toBe(1);
+    }
+  });
+
   test('go on by themselves when the service is back', async () => {
     const page = await open('standings');
     let isAway = true;

@@ -104,12 +104,17 @@ function Actions({ id, may }: Props) {
   );
   const isRunning = sync.isRunning || remove.isRunning;
   const problem = sync.problem ?? remove.problem;
+  const start = (action: typeof sync, other: typeof sync) => {
+    // Its problem is over.
+    other.stop();
+    action.run();
+  };
   return (
     <>
       <div class="toolbar" aria-busy={isRunning}>
-        {may('sync') && <Button text="Sync" disabled={isRunning} onClick={sync.run} />}
+        {may('sync') && <Button text="Sync" disabled={isRunning} onClick={() => start(sync, remove)} />}
         {may('delete') && (
-          <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && remove.run()} />
+          <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && start(remove, sync)} />
         )}
       </div>
       {problem && <Failure problem={problem} />}
