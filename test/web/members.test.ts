@@ -231,6 +231,23 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     }
   });
 
+  test('keep what one types while figures arrive', async () => {
+    const page = await open('standings');
+    let release = () => {};
+    const released = new Promise<void>(resolve => {
+      release = resolve;
+    });
+    await page.route('**/weeks*', async route => {
+      await released;
+      await route.continue();
+    });
+    await goTo(page, `members/${member}?since=all`);
+    await page.getByLabel('Repository').pressSequentially('acme/we');
+    release();
+    await page.getByRole('heading', { name: 'Points by week' }).waitFor();
+    expect(await page.getByLabel('Repository').inputValue()).toBe('acme/we');
+  });
+
   test('go on by themselves when the service is back', async () => {
     const page = await open('standings');
     let isAway = true;

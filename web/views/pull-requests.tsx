@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
 import { AuthorLink, Loaded, PullRequestLink } from '../elements.tsx';
 import { Choice, changeQuery, chosenIn, presentPeriod } from '../filters.tsx';
@@ -30,20 +30,30 @@ export function PullRequestList({ member }: { member?: string }) {
       <div class="toolbar">
         <Choice name="state" label="State" options={states} />
         <Choice name="by" label="Which days count" options={times} />
-        <label>
-          Repository
-          <input
-            placeholder="owner/name"
-            value={repository ?? ''}
-            maxLength={200}
-            onChange={({ currentTarget }) => changeQuery({ repository: currentTarget.value.trim() })}
-          />
-        </label>
+        {useMemo(
+          () => (
+            <RepositoryField repository={repository} />
+          ),
+          [repository],
+        )}
       </div>
       <Pages key={JSON.stringify(query)} query={query} />
     </section>
   );
 }
+
+/** Made anew only with another repository: what one types stays while other parts of the view are loaded. */
+const RepositoryField = ({ repository = '' }: { repository?: string | undefined }) => (
+  <label>
+    Repository
+    <input
+      placeholder="owner/name"
+      value={repository}
+      maxLength={200}
+      onChange={({ currentTarget }) => changeQuery({ repository: currentTarget.value.trim() })}
+    />
+  </label>
+);
 
 type Query = NonNullable<ParametersOf<'/2026-12/pull-requests'>['query']> & { sort: keyof typeof times };
 
