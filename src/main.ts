@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-import { accessSync, constants, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { basename, relative } from 'node:path';
+import { parseEnv } from 'node:util';
 import type { Context } from './commands/context.ts';
 import { failure, runProgram } from './commands/program.ts';
 import { ConfigError, loadConfig } from './config.ts';
@@ -63,10 +64,12 @@ const context: Context = {
 function loadEnvFile(path: string): string | undefined {
   try {
     if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
-    // Node's own message would say that the file is not there.
-    accessSync(path, constants.R_OK);
-    process.loadEnvFile(path);
+    // Node's own loader takes a byte order mark for a part of the first name.
+    const text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    if (text.includes('\0')) throw new ConfigError([`${path} is not in UTF-8: save it in this encoding`]);
+    for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
   } catch (error) {
+    if (error instanceof ConfigError) throw error;
     throw new ConfigError([`${path} can't be read: ${(error as NodeJS.ErrnoException).code}`]);
   }
   return path;

@@ -25,6 +25,16 @@ test('a variable in .env counts unless it is set already, if only to nothing', (
   );
 });
 
+test('a .env as editors on Windows write it counts from its first line on, or is refused', () => {
+  const cwd = newFolder();
+  const write = (encoding: 'utf8' | 'utf16le') =>
+    writeFileSync(join(cwd, '.env'), '\uFEFFLOG_LEVEL=loud\r\nRATE_LIMIT=1\r\n', encoding);
+  write('utf8');
+  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('LOG_LEVEL must be one of trace');
+  write('utf16le');
+  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('.env is not in UTF-8');
+});
+
 test('a service says in one line that it has read .env', () => {
   const cwd = newFolder();
   writeFileSync(join(cwd, '.env'), 'DATABASE_URL=postgres://nobody@127.0.0.1:1/none\n');
