@@ -135,9 +135,7 @@ export class PullscoreCommand extends Command {
       if (organisation === undefined && server === undefined) {
         this.error("required option '--organisation <login>' or '--server <url>' not specified");
       }
-      if (organisation !== undefined && server !== undefined) {
-        throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
-      }
+      refuseBoth(options);
       if (server !== undefined) requireAddress(server);
       const { read, ask, actions = {}, show } = await prepare(options, ...operands);
       return withActions(actions, async () => {
@@ -154,10 +152,16 @@ export class PullscoreCommand extends Command {
   }
 }
 
-/** Exactly one of them is given. */
+/** At most one of them is given. */
 export interface FromServer {
   organisation?: string;
   server?: string;
+}
+
+/** @throws UsageError */
+export function refuseBoth({ organisation, server }: FromServer): void {
+  if (organisation === undefined || server === undefined) return;
+  throw new UsageError('Give either --organisation or --server.', 'The token tells the organisation.');
 }
 
 /** Call it after all commands and their options are defined. */

@@ -134,6 +134,14 @@ describe('--server', () => {
   });
 
   test.each([
+    ['explain', 'acme/web#3'],
+    ['standings', '--by-rule'],
+  ])('%s takes either --server or --organisation', async (...words) => {
+    const { code, stderr } = await there(...words, '--organisation', 'other');
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^pullscore: Give either --organisation or --server\./)]);
+  });
+
+  test.each([
     ['the connection ends', /^pullscore: http:\S+ can't be asked \(UND_ERR_SOCKET\)\. Check --server/],
     ['it is interrupted', /^pullscore: Interrupted\. Nothing was changed\.\n$/],
   ])('a command with --server fails as usual if %s in the middle of a reply', async (what, complaint) => {

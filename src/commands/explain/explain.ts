@@ -12,7 +12,7 @@ import type { ExplainedRules } from '../../scoring/explain/explain.ts';
 import { keptChanges } from '../../sync/prune.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief, labelled, plain, right, shellWord, table } from '../../text/terminal.ts';
-import { type Answer, type FromServer, type PullscoreCommand, withActions } from '../command.ts';
+import { type Answer, type FromServer, type PullscoreCommand, refuseBoth, withActions } from '../command.ts';
 import { type Context, checkUsage, requireOrganisation, showTime, UsageError, withDeps } from '../context.ts';
 import { describeRescoring } from '../rescore.ts';
 import { loadRules } from '../rules-file.ts';
@@ -133,7 +133,9 @@ export function explainCommand(program: PullscoreCommand, context: Context): voi
     .option('--organisation <login>', 'only if it is a pull request of this organisation')
     .option('--server <url>', 'ask this service, with the token in PULLSCORE_TOKEN, instead of the database')
     .examples('explain acme/web#42', 'explain https://github.com/acme/web/pull/42 --rules rules.example.yaml')
-    .answer<{ rules?: string } & FromServer>(async ({ rules: path, organisation: login, server }, text) => {
+    .answer<{ rules?: string } & FromServer>(async (options, text) => {
+      const { rules: path, organisation: login, server } = options;
+      refuseBoth(options);
       const target = checkUsage(() => parseTarget(text));
       if (server !== undefined && path !== undefined) throw new UsageError('--rules needs the database.');
       const notFound =
