@@ -1,6 +1,6 @@
 /**
  * The service's own application, with a database that answers at once that the delivery is taken: what accepting a
- * webhook costs before anything is stored. Prints its port.
+ * webhook costs before anything is stored. Prints its address.
  */
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
@@ -24,6 +24,4 @@ const database: Database = {
   close: async () => undefined,
 };
 const app = await buildApp({ ...connectDeps(config, createLog(config), 'postgres://unused'), database });
-await app.listen({ port: 0, host: '127.0.0.1' });
-const address = app.server.address();
-process.stdout.write(`${typeof address === 'object' ? address?.port : ''}\n`);
+process.stdout.write(`${await app.listen({ port: 0, host: '127.0.0.1' })}\n`);
