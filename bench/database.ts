@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
@@ -5,30 +6,49 @@ import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { createTenant } from '../test/support/tenants.ts';
 
-export async function withClient<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
+/** A benchmark's own database, kept for the next run. */
+export async function joinDatabase(name: string) {
+  const server = await joinEmbeddedDatabase({ home: `bench/.data/${name}` });
+  await migrateDatabase(server.url);
+  const database = connectDatabase(server.url, pino({ level: 'silent' }));
+  // Unlike those of the service, its statements may take minutes.
+  const pool = new pg.Pool({ connectionString: server.url });
+  const query = async <Row extends object>(statement: string | pg.QueryConfig, values?: unknown[]): Promise<Row[]> =>
+    (await pool.query<Row>(statement, values)).rows;
+  const value = async <Value>(expression: string, values?: unknown[]): Promise<Value> =>
+    (await query<{ value: Value }>(`select ${expression} as value`, values))[0]?.value as Value;
+  return {
+    url: server.url,
+    database,
+    query,
+    /** Of an SQL expression. */
+    value,
+    /** How many rows there are, by what follows `from`. */
+    count: (from: string, values?: unknown[]) => value<number>(`(select count(*)::int from ${from})`, values),
+    /** Resolves when the condition holds. */
+    async until(condition: string, values?: unknown[]): Promise<void> {
+      while (!(await value<boolean>(condition, values))) await delay(20);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([pool.end(), database.close()]);
+      await server.leave();
+    },
+  };
 }
 
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
 /**
- * A benchmark's own database, kept for the next run: it has these organisations and nothing else.
+ * One that has these organisations and nothing else.
  *
  * @returns with a token of the first one
  */
-export async function joinEmptied(name: string, ...organisations: { login: string; id: number }[]) {
-  const server = await joinEmbeddedDatabase({ home: `bench/.data/${name}` });
-  await migrateDatabase(server.url);
-  await withClient(server.url, client => client.query('truncate organisations cascade'));
-  const database = connectDatabase(server.url, pino({ level: 'silent' }));
+export async function joinEmptied(name: string, organisations: readonly { login: string; id: number }[]) {
+  const joined = await joinDatabase(name);
+  await joined.query('truncate organisations cascade');
   const tokens: string[] = [];
   for (const { login, id } of organisations) {
-    tokens.push((await createTenant({ database }, { login, githubId: id })).token);
+    tokens.push((await createTenant(joined, { login, githubId: id })).token);
   }
-  await database.close();
-  return { url: server.url, leave: () => server.leave(), token: tokens[0] ?? '' };
+  return { ...joined, token: tokens[0] ?? '' };
 }

@@ -16,10 +16,9 @@ export interface Expression {
   type: 'boolean' | 'number';
   javascript: string;
   jsonLogic: object;
-  filtrex: string;
+  /** If it is not our text {@link inWords}. */
+  filtrex?: string;
   cel: string;
-  /** Differs from ours in its words for `&&` and `||`. */
-  exprEval: string;
 }
 
 const fact = (name: string) => ({ var: name });
@@ -30,36 +29,28 @@ export const expressions: readonly Expression[] = [
     type: 'boolean',
     javascript: 'facts.additions + facts.deletions > 500',
     jsonLogic: { '>': [{ '+': [fact('additions'), fact('deletions')] }, 500] },
-    filtrex: 'additions + deletions > 500',
     cel: 'additions + deletions > 500.0',
-    exprEval: 'additions + deletions > 500',
   },
   {
     source: 'state == "merged" && changed_files <= 10',
     type: 'boolean',
     javascript: 'facts.state === "merged" && facts.changed_files <= 10',
     jsonLogic: { and: [{ '===': [fact('state'), 'merged'] }, { '<=': [fact('changed_files'), 10] }] },
-    filtrex: 'state == "merged" and changed_files <= 10',
     cel: 'state == "merged" && changed_files <= 10.0',
-    exprEval: 'state == "merged" and changed_files <= 10',
   },
   {
     source: 'contains(title, "fix") || starts_with(title, "feat")',
     type: 'boolean',
     javascript: 'facts.title.includes("fix") || facts.title.startsWith("feat")',
     jsonLogic: { or: [{ contains: [fact('title'), 'fix'] }, { starts_with: [fact('title'), 'feat'] }] },
-    filtrex: 'contains(title, "fix") or starts_with(title, "feat")',
     cel: 'title.contains("fix") || title.startsWith("feat")',
-    exprEval: 'contains(title, "fix") or starts_with(title, "feat")',
   },
   {
     source: 'min(50, floor((additions + deletions) / 20))',
     type: 'number',
     javascript: 'Math.min(50, Math.floor((facts.additions + facts.deletions) / 20))',
     jsonLogic: { min: [50, { floor: [{ '/': [{ '+': [fact('additions'), fact('deletions')] }, 20] }] }] },
-    filtrex: 'min(50, floor((additions + deletions) / 20))',
     cel: 'min(50.0, floor((additions + deletions) / 20.0))',
-    exprEval: 'min(50, floor((additions + deletions) / 20))',
   },
   {
     source: 'state == "merged" ? commits * 2 : 0',
@@ -68,9 +59,11 @@ export const expressions: readonly Expression[] = [
     jsonLogic: { if: [{ '===': [fact('state'), 'merged'] }, { '*': [fact('commits'), 2] }, 0] },
     filtrex: 'if state == "merged" then commits * 2 else 0',
     cel: 'state == "merged" ? commits * 2.0 : 0.0',
-    exprEval: 'state == "merged" ? commits * 2 : 0',
   },
 ];
+
+/** Two evaluators differ from ours in their words for `&&` and `||`. */
+const inWords = (source: string) => source.replace('&&', 'and').replace('||', 'or');
 
 const contains = (text: string, part: string) => text.includes(part);
 const startsWith = (text: string, beginning: string) => text.startsWith(beginning);
@@ -109,15 +102,15 @@ export const evaluators = {
   pullscore: ({ source, type }) => compileExpression(parseExpression(source, type)),
   native: ({ javascript }) => new Function('facts', `return ${javascript};`) as Evaluate,
   'json-logic-engine, built': ({ jsonLogic }) => jsonLogicEngine().build(jsonLogic) as Evaluate,
-  filtrex: ({ filtrex }) => compileFiltrex(filtrex, { extraFunctions: textFunctions }),
+  filtrex: ({ source, filtrex = inWords(source) }) => compileFiltrex(filtrex, { extraFunctions: textFunctions }),
   '@marcbachmann/cel-js': ({ cel }) => {
     const run = celEnvironment().parse(cel);
     return facts => run(facts);
   },
-  'expr-eval': ({ exprEval }) => {
+  'expr-eval': ({ source }) => {
     const parser = new Parser();
     Object.assign(parser.functions, textFunctions);
-    const expression = parser.parse(exprEval);
+    const expression = parser.parse(inWords(source));
     return facts => expression.evaluate(facts as never);
   },
   jexl: ({ source }) => {

@@ -1,8 +1,9 @@
 import { formatId } from '../src/ids.ts';
-import { withClient } from './database.ts';
+import { bearer } from './database.ts';
 import { startReader } from './processes.ts';
-import type { Row } from './report.ts';
-import { joinStored, pullRequests } from './stored.ts';
+import { atMost, percentile } from './report.ts';
+import { createRandom } from './sample-facts.ts';
+import { allPullRequests, joinStored } from './stored.ts';
 
 const combinations = 40;
 /** Of each combination's first page and of its last one that is read. */
@@ -13,95 +14,78 @@ const maxMs = 50;
 const sorts = ['created', 'updated', 'merged'] as const;
 const states = ['open', 'draft', 'closed', 'merged'];
 
-/** The same numbers from 0 to 1 in each run. */
-function createRandom(seed: number) {
-  let state = seed;
-  return () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state / 2_147_483_647;
-  };
-}
-
 /** A page of pull requests under random filters: one by one, since each must be fast by itself. */
-export async function measureFilters(): Promise<Row[]> {
-  const server = await joinStored();
-  const service = await startReader(server.url);
-  try {
-    const [repositories, members] = await withClient(server.url, async client => [
-      (await client.query('select name from repositories order by github_id')).rows.map(({ name }) => String(name)),
-      (await client.query('select id from members order by github_id')).rows.map(({ id }) => formatId('mem', id)),
-    ]);
-    const random = createRandom(7);
-    const oneOf = <Item>(items: readonly Item[]): Item => items[Math.floor(items.length * random())] as Item;
-    const headers = { authorization: `Bearer ${server.token}` };
-    // A range that ends later than all rows, each time a bit later: no page comes from memory.
-    let unseen = 4_000_000_000;
-    const read = async (query: Record<string, string>, sort: string) => {
-      const parameters = new URLSearchParams({ sort, [`${sort}_until`]: String(unseen++), ...query });
-      const begin = performance.now();
-      const reply = await fetch(`http://127.0.0.1:${service.port}/2026-12/pull-requests?${parameters}`, { headers });
-      const page = (await reply.json()) as { data: unknown[]; meta: { next_cursor: string | null }; message?: string };
-      if (!reply.ok) throw new Error(`${parameters} got ${reply.status}: ${page.message}`);
-      return { ...page, ms: performance.now() - begin };
-    };
+export async function measure(): Promise<void> {
+  await using server = await joinStored();
+  await using service = await startReader(server.url);
+  const repositories = await server.value<string[]>('(select array_agg(name order by github_id) from repositories)');
+  const memberIds = await server.value<string[]>('(select array_agg(id order by github_id) from members)');
+  const members = memberIds.map(id => formatId('mem', id));
+  const random = createRandom(7);
+  const oneOf = <Item>(items: readonly Item[]): Item => items[Math.floor(items.length * random())] as Item;
+  const headers = bearer(server.token);
+  // A range that ends later than all rows, each time a bit later: no page comes from memory.
+  let unseen = 4_000_000_000;
+  const read = async (query: Record<string, string>, sort: string) => {
+    const parameters = new URLSearchParams({ sort, [`${sort}_until`]: String(unseen++), ...query });
+    const begin = performance.now();
+    const reply = await fetch(`${service.origin}/2026-12/pull-requests?${parameters}`, { headers });
+    const page = (await reply.json()) as { data: unknown[]; meta: { next_cursor: string | null }; message?: string };
+    if (!reply.ok) throw new Error(`${parameters} got ${reply.status}: ${page.message}`);
+    return { ...page, ms: performance.now() - begin };
+  };
 
-    const choose = (index: number): Record<string, string> => ({
-      ...(random() < 0.5 && { state: [oneOf(states), oneOf(states)].join() }),
-      ...(random() < 0.5 && {
-        repository: Array.from({ length: 1 + (index % 3) * 10 }, () => oneOf(repositories)).join(),
-      }),
-      ...(random() < 0.4 && { member: oneOf(members) }),
-    });
-    const random40 = Array.from({ length: combinations }, (_, index) => ({ sort: oneOf(sorts), query: choose(index) }));
-    // Of all rows, the only draft of this repository comes last; its draft that was merged does not exist.
-    const rare = { repository: repositories.at(-1) ?? '', state: 'draft' };
-    const chosen = [
-      ...random40,
-      { sort: 'created', query: rare },
-      { sort: 'updated', query: rare },
-      { sort: 'merged', query: rare },
-      { sort: 'created', query: { ...rare, member: members.at(-1) ?? '' } },
-      { sort: 'updated', query: { state: 'draft', member: members[0] ?? '' } },
-    ];
-    const first: number[] = [];
-    const deep: number[] = [];
-    let slowest = { ms: 0, what: '' };
-    for (const { sort, query } of chosen) {
-      const keep = (list: number[], ms: number) => {
-        list.push(ms);
-        if (ms > slowest.ms) slowest = { ms, what: JSON.stringify({ sort, ...query }).slice(0, 200) };
-      };
-      await read(query, sort);
-      for (let count = 0; count < reads; count += 1) keep(first, (await read(query, sort)).ms);
-      // A cursor belongs to its filters: this list has one range.
-      const fixed = { ...query, [`${sort}_until`]: String(unseen++) };
-      let cursor: string | null = null;
-      for (let rows = 0; rows < deepPage * 15; rows += 100) {
-        const { meta } = await read({ ...fixed, per_page: '100', ...(cursor !== null && { cursor }) }, sort);
-        if (meta.next_cursor === null) break;
-        cursor = meta.next_cursor;
-      }
-      if (cursor === null) continue;
-      // Other sizes of a page are other addresses.
-      for (let perPage = 4; perPage <= 28; perPage += 1) {
-        keep(deep, (await read({ ...fixed, per_page: String(perPage), cursor }, sort)).ms);
-      }
-    }
-    const row = (what: string, list: number[]): Row => {
-      const sorted = [...list].sort((a, b) => a - b);
-      const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
-      return {
-        what: `${what} of ${pullRequests.toLocaleString('en')} pull requests under ${chosen.length} filters`,
-        against: `a p99 of ${maxMs} ms`,
-        ratio: at(0.99) / maxMs,
-        target: 1,
-        comparison: 'at most',
-        detail: `p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms, the slowest of all ${slowest.ms.toFixed(1)} ms with ${slowest.what}`,
-      };
+  const choose = (index: number): Record<string, string> => ({
+    ...(random() < 0.5 && { state: [oneOf(states), oneOf(states)].join() }),
+    ...(random() < 0.5 && {
+      repository: Array.from({ length: 1 + (index % 3) * 10 }, () => oneOf(repositories)).join(),
+    }),
+    ...(random() < 0.4 && { member: oneOf(members) }),
+  });
+  const random40 = Array.from({ length: combinations }, (_, index) => ({ sort: oneOf(sorts), query: choose(index) }));
+  // Of all rows, the only draft of this repository comes last; its draft that was merged does not exist.
+  const rare = { repository: repositories.at(-1) ?? '', state: 'draft' };
+  const chosen = [
+    ...random40,
+    { sort: 'created', query: rare },
+    { sort: 'updated', query: rare },
+    { sort: 'merged', query: rare },
+    { sort: 'created', query: { ...rare, member: members.at(-1) ?? '' } },
+    { sort: 'updated', query: { state: 'draft', member: members[0] ?? '' } },
+  ];
+  const first: number[] = [];
+  const deep: number[] = [];
+  let slowest = { ms: 0, what: '' };
+  for (const { sort, query } of chosen) {
+    const keep = (list: number[], ms: number) => {
+      list.push(ms);
+      if (ms > slowest.ms) slowest = { ms, what: JSON.stringify({ sort, ...query }).slice(0, 200) };
     };
-    return [row('the first page of 15', first), row(`page ${deepPage.toLocaleString('en')}, or the last one,`, deep)];
-  } finally {
-    await service.stop();
-    await server.leave();
+    await read(query, sort);
+    for (let count = 0; count < reads; count += 1) keep(first, (await read(query, sort)).ms);
+    // A cursor belongs to its filters: this list has one range.
+    const fixed = { ...query, [`${sort}_until`]: String(unseen++) };
+    let cursor: string | null = null;
+    for (let rows = 0; rows < deepPage * 15; rows += 100) {
+      const { meta } = await read({ ...fixed, per_page: '100', ...(cursor !== null && { cursor }) }, sort);
+      if (meta.next_cursor === null) break;
+      cursor = meta.next_cursor;
+    }
+    if (cursor === null) continue;
+    // Other sizes of a page are other addresses.
+    for (let perPage = 4; perPage <= 28; perPage += 1) {
+      keep(deep, (await read({ ...fixed, per_page: String(perPage), cursor }, sort)).ms);
+    }
+  }
+  const shownSlowest = `the slowest of all ${slowest.ms.toFixed(1)} ms with ${slowest.what}`;
+  for (const [what, times] of [
+    ['the first page of 15', first],
+    [`page ${deepPage.toLocaleString('en')}, or the last one,`, deep],
+  ] as const) {
+    const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
+    atMost(1, `${what} of ${allPullRequests} under ${chosen.length} filters`, `a p99 of ${maxMs} ms`, {
+      ratio: p99 / maxMs,
+      detail: `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${shownSlowest}`,
+    });
   }
 }

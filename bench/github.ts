@@ -1,212 +1,219 @@
-import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { formatId } from '../src/ids.ts';
-import type { Organisation } from '../test/support/github/organisation.ts';
-import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
-import { joinEmptied, withClient } from './database.ts';
-import { environmentOf, secret, startProcess } from './processes.ts';
-import type { Row } from './report.ts';
+import { htmlError, naming } from '../test/support/github/faults.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { bearer } from './database.ts';
+import { allPoints, type GithubWorld, openGithub } from './github-world.ts';
+import { runCommand } from './processes.ts';
+import { atMost, timed } from './report.ts';
 
 const pullRequests = 2_000;
 const repositories = 10;
+/** Pull requests in one request to GitHub. */
 const perRequest = 50;
 const syncs = 200;
 const missed = 100;
 
+const burst = 100;
+const pending = 800;
+const responseMs = 1_000;
+
 /** By REST, which a plain client asks: the lists of repositories and their pull requests, and then each one, which alone has its counts. */
 const requestsByRest = pullRequests + Math.ceil(pullRequests / 100) + repositories + 1;
 
-/** More than are used. */
-const allPoints = 1_000_000;
+export async function measure(): Promise<void> {
+  await measureRequests();
+  await using world = await openGithub('github', ['large', 'small']);
+  await measurePoison(world);
+  await measureWait(world);
+}
 
 /** How many points an import takes, and how many requests GitHub gets for comparisons and for pull requests that changed, against a client that asks by REST. */
-export async function measureGithubRequests(): Promise<Row[]> {
-  const github = await startGithub();
-  if (github.limit) Object.assign(github.limit, { limit: allPoints, remaining: allPoints });
-  const organisation = fillOrganisation(github);
-  const server = await joinEmptied('github', organisation);
-  try {
-    const environment = environmentOf(server.url, github);
-    await promisify(execFile)(process.execPath, ['dist/main.js', 'import', '--organisation', organisation.login], {
-      env: { PATH: process.env.PATH, ...environment },
-    });
-    const imported = allPoints - (github.limit?.remaining ?? 0);
-    await requireStored(server.url, 'Pull request %');
-
-    await deliverChanges(environment, github, organisation);
+async function measureRequests(): Promise<void> {
+  await using world = await openGithub('github', ['bench']);
+  const { github, count } = world;
+  const all = addPullRequests(world);
+  const requireStored = async (title: string, expected = pullRequests) => {
+    const stored = await count('pull_requests where title like $1', [title]);
+    if (stored !== expected) throw new Error(`${stored} of ${expected} are stored: ${title}`);
+  };
+  const requestsOf = async (work: () => Promise<unknown>) => {
     const before = github.requests.length;
-    await workOff(environment, server.url);
-    const synced = github.requests.length - before;
-    await requireStored(server.url, 'Changed %');
+    await work();
+    return github.requests.slice(before);
+  };
+  /** Requests for pull requests by their ids; lists are others. */
+  const fetchesOf = async (work: () => Promise<unknown>) =>
+    (await requestsOf(work)).filter(({ variables }) => Array.isArray(variables.ids)).length;
 
-    const asked = github.requests.length;
-    await syncAtOnce(environment, server);
-    const refreshed = github.requests.length - asked;
-    const maxRefreshed = Math.ceil(syncs / perRequest) + 1;
+  await runCommand(['import', '--organisation', 'bench'], world.environment);
+  const imported = allPoints - (github.limit?.remaining ?? 0);
+  await requireStored('Pull request %');
 
-    const unchanged = await countFetches(github, () => compare(environment, server.url));
-    const changed = organisation.repositories.flatMap(repository => repository.pullRequests).slice(0, missed);
-    for (const pullRequest of changed) pullRequest.edit({ title: 'Changed without a webhook' });
-    const healed = await countFetches(github, () => compare(environment, server.url));
-    await requireStored(server.url, 'Changed without%', missed);
+  await deliverIdly(
+    world,
+    edit(all, ({ number }) => `Changed ${number}`),
+  );
+  const synced = await requestsOf(() => workOff(world));
+  await requireStored('Changed %');
 
-    // Fetching begins while the rest is listed.
-    const maxHealed = Math.ceil(missed / perRequest) + repositories;
-    const mostImported = 3 * Math.ceil(pullRequests / perRequest) + Math.ceil(pullRequests / 100) + repositories;
-    const of = `${pullRequests.toLocaleString('en')} pull requests`;
-    return [
-      {
-        what: `GitHub's points to import ${of} of ${repositories} repositories`,
-        against: 'requests for pages of 100 and one each, by REST',
-        ratio: imported / requestsByRest,
-        target: rounded(mostImported / requestsByRest),
-        comparison: 'at most',
-        detail: `${imported} (at most ${mostImported}) to ${requestsByRest}`,
-      },
-      {
-        what: `GitHub requests for ${of} that wait to be fetched`,
-        against: 'one each, by REST',
-        ratio: synced / pullRequests,
-        target: rounded(Math.ceil(pullRequests / perRequest) / pullRequests),
-        comparison: 'at most',
-        detail: `${synced} (at most ${Math.ceil(pullRequests / perRequest)}) to ${pullRequests}`,
-      },
-      {
-        what: `fetches of a comparison with nothing missed, of ${of} that webhooks brought`,
-        against: `the ${Math.ceil(pullRequests / perRequest)} requests that fetch them`,
-        ratio: unchanged / Math.ceil(pullRequests / perRequest),
-        target: 0,
-        comparison: 'at most',
-        detail: `${unchanged} requests`,
-      },
-      {
-        what: `fetches of a comparison with ${missed} missed`,
-        against: 'one each',
-        ratio: healed / missed,
-        target: rounded(maxHealed / missed),
-        comparison: 'at most',
-        detail: `${healed} (at most ${maxHealed}) to ${missed}`,
-      },
-      {
-        what: `GitHub requests for ${syncs} PUT syncs at once`,
-        against: 'one each',
-        ratio: refreshed / syncs,
-        target: rounded(maxRefreshed / syncs),
-        comparison: 'at most',
-        detail: `${refreshed} (at most ${maxRefreshed}) to ${syncs}`,
-      },
-    ];
-  } finally {
-    await server.leave();
-    await github.close();
-  }
+  const refreshed = await requestsOf(() => syncAtOnce(world));
+
+  const unchanged = await fetchesOf(() => compare(world));
+  edit(all.slice(0, missed), () => 'Changed without a webhook');
+  const healed = await fetchesOf(() => compare(world));
+  await requireStored('Changed without%', missed);
+
+  const fetches = Math.ceil(pullRequests / perRequest);
+  const of = `${pullRequests.toLocaleString('en')} pull requests`;
+  compareRequests(
+    `GitHub's points to import ${of} of ${repositories} repositories`,
+    'requests for pages of 100 and one each, by REST',
+    { sent: imported, max: 3 * fetches + Math.ceil(pullRequests / 100) + repositories, theirs: requestsByRest },
+  );
+  compareRequests(`GitHub requests for ${of} that wait to be fetched`, 'one each, by REST', {
+    sent: synced.length,
+    max: fetches,
+    theirs: pullRequests,
+  });
+  compareRequests(
+    `fetches of a comparison with nothing missed, of ${of} that webhooks brought`,
+    `the ${fetches} requests that fetch them`,
+    { sent: unchanged, max: 0, theirs: fetches },
+  );
+  // Fetching begins while the rest is listed.
+  const maxHealed = Math.ceil(missed / perRequest) + repositories;
+  compareRequests(`fetches of a comparison with ${missed} missed`, 'one each', {
+    sent: healed,
+    max: maxHealed,
+    theirs: missed,
+  });
+  compareRequests(`GitHub requests for ${syncs} PUT syncs at once`, 'one each', {
+    sent: refreshed.length,
+    max: Math.ceil(syncs / perRequest) + 1,
+    theirs: syncs,
+  });
 }
 
-/** Up, to be read. */
-const rounded = (value: number) => Math.ceil(value * 10_000) / 10_000;
+function compareRequests(
+  what: string,
+  against: string,
+  { sent, max, theirs }: { sent: number; max: number; theirs: number },
+): void {
+  // Up, to be read.
+  const target = Math.ceil((max / theirs) * 10_000) / 10_000;
+  atMost(target, what, against, { ratio: sent / theirs, detail: `${sent} (at most ${max}) to ${theirs}` });
+}
 
 /** Repositories of uneven sizes: the last page of most is not full. */
-function fillOrganisation(github: GithubStandIn): Organisation {
-  const organisation = github.organisation('bench');
-  const author = organisation.member('ada');
-  for (let index = 0; index < pullRequests; index += 1) {
+const addPullRequests = ({ github }: GithubWorld): PullRequest[] =>
+  Array.from({ length: pullRequests }, (_, index) => {
     // Of ten, the first gets one in 55, the last ten.
     const place = Math.floor((Math.sqrt(1 + 8 * (index % 55)) - 1) / 2);
-    organisation.repository(`repository-${place % repositories}`).addPullRequest({ author });
-  }
-  return organisation;
+    return github
+      .organisation('bench')
+      .repository(`repository-${place % repositories}`)
+      .addPullRequest();
+  });
+
+const edit = (changed: readonly PullRequest[], title: (pullRequest: PullRequest) => string) =>
+  changed.map(pullRequest => pullRequest.edit({ title: title(pullRequest) }));
+
+/** To a service that takes webhooks and does nothing about them. */
+async function deliverIdly(world: GithubWorld, events: ReturnType<typeof edit>): Promise<void> {
+  await using service = await world.startIdle();
+  await world.deliver(service, events);
 }
 
-/** Requests for pull requests by their ids; lists are others. */
-async function countFetches(github: GithubStandIn, work: () => Promise<void>): Promise<number> {
-  const before = github.requests.length;
-  await work();
-  return github.requests.slice(before).filter(({ variables }) => Array.isArray(variables.ids)).length;
+const isFetched = 'not exists (select from sync_requests)';
+
+/** A worker does what there is to do. */
+async function workOff({ start, until }: GithubWorld, isDone = isFetched): Promise<void> {
+  await using _ = await start('worker');
+  await until(isDone);
 }
 
 /** A comparison, and the fetches that it asks for. */
-async function compare(environment: Environment, url: string): Promise<void> {
-  await withClient(url, client =>
-    client.query('update organisations set comparison_due_at = now(), comparison_requested = true, compared_at = null'),
+async function compare(world: GithubWorld): Promise<void> {
+  await world.query(
+    'update organisations set comparison_due_at = now(), comparison_requested = true, compared_at = null',
   );
-  const worker = await startProcess(['dist/main.js', 'worker'], environment);
-  try {
-    await withClient(url, async client => {
-      for (;;) {
-        const { rows } = await client.query<{ left: boolean }>(
-          `select exists (select from organisations where compared_at is null)
-            or exists (select from sync_requests) as left`,
-        );
-        if (!rows[0]?.left) return;
-        await delay(50);
-      }
-    });
-  } finally {
-    await worker.stop();
-  }
-}
-
-async function requireStored(url: string, title: string, expected = pullRequests): Promise<void> {
-  const { rows } = await withClient(url, client =>
-    client.query<{ count: number }>('select count(*)::int from pull_requests where title like $1', [title]),
-  );
-  if (rows[0]?.count !== expected) throw new Error(`${rows[0]?.count} of ${expected} are stored: ${title}`);
-}
-
-type Environment = Record<string, string>;
-
-/** A webhook of each pull request, taken by a service that only answers. */
-async function deliverChanges(environment: Environment, github: GithubStandIn, { repositories }: Organisation) {
-  const service = await startProcess(['dist/main.js', 'serve'], { ...environment, WORKER: 'false' });
-  const url = `http://127.0.0.1:${service.port}/webhooks/github`;
-  const all = repositories.flatMap(repository => repository.pullRequests);
-  try {
-    while (all.length > 0) {
-      const events = all.splice(0, 50).map(pullRequest => pullRequest.edit({ title: `Changed ${pullRequest.number}` }));
-      const deliveries = await Promise.all(events.map(event => github.deliver(url, secret, event)));
-      const refused = deliveries.find(({ status }) => status !== 202);
-      if (refused !== undefined) throw new Error(`a webhook was not taken: ${refused.status} ${refused.answer}`);
-    }
-  } finally {
-    await service.stop();
-  }
-}
-
-async function workOff(environment: Environment, url: string): Promise<void> {
-  const worker = await startProcess(['dist/main.js', 'worker'], environment);
-  try {
-    await withClient(url, async client => {
-      for (;;) {
-        const { rows } = await client.query<{ count: number }>('select count(*)::int from sync_requests');
-        if (rows[0]?.count === 0) return;
-        await delay(100);
-      }
-    });
-  } finally {
-    await worker.stop();
-  }
+  await workOff(world, `not exists (select from organisations where compared_at is null) and ${isFetched}`);
 }
 
 /** PUT syncs of different pull requests, all sent before the first is answered. */
-async function syncAtOnce(environment: Environment, { url, token }: { url: string; token: string }): Promise<void> {
-  const ids = await withClient(url, async client => {
-    const { rows } = await client.query<{ id: string }>('select id from pull_requests limit $1', [syncs]);
-    return rows.map(({ id }) => formatId('pr', id));
+async function syncAtOnce({ value, startIdle, token }: GithubWorld): Promise<void> {
+  const ids = await value<string[]>('(select array_agg(id) from (select id from pull_requests limit $1) as chosen)', [
+    syncs,
+  ]);
+  await using service = await startIdle();
+  if (ids.length !== syncs) throw new Error(`only ${ids.length} pull requests are stored`);
+  await Promise.all(
+    ids.map(async id => {
+      const address = `${service.origin}/2025-04/pull-requests/${formatId('pr', id)}/sync`;
+      const reply = await fetch(address, { method: 'PUT', headers: bearer(token) });
+      await reply.body?.cancel();
+      if (!reply.ok) throw new Error(`a sync was answered with ${reply.status}`);
+    }),
+  );
+}
+
+/** Resolves when so many have the title. @returns milliseconds */
+const untilStored = async ({ until }: GithubWorld, title: string, count: number): Promise<number> =>
+  1_000 * (await timed(() => until('(select count(*) from pull_requests where title = $1) = $2', [title, count])));
+
+/** What GitHub costs others while it fails for one pull request. */
+async function measurePoison(world: GithubWorld): Promise<void> {
+  const { github } = world;
+  const large = github.organisation('large').repository('web');
+  const all = Array.from({ length: burst }, () => large.addPullRequest());
+  const when = naming(all[burst / 2] as PullRequest);
+  await deliverIdly(
+    world,
+    edit(all, () => 'Beside a failing one'),
+  );
+  const heal = github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when });
+  const before = github.requests.length;
+  await using _ = await world.start('worker');
+  await untilStored(world, 'Beside a failing one', burst - 1);
+  const sent = github.requests.length - before;
+  heal();
+  const expected = Math.ceil(burst / perRequest);
+  compareRequests(`GitHub requests for ${burst} pull requests, on one of which GitHub fails`, 'without it', {
+    sent,
+    max: expected + 8,
+    theirs: expected,
   });
-  const service = await startProcess(['dist/main.js', 'serve'], { ...environment, WORKER: 'false' });
-  try {
-    const statuses = await Promise.all(
-      ids.map(async id => {
-        const address = `http://127.0.0.1:${service.port}/2025-04/pull-requests/${id}/sync`;
-        const reply = await fetch(address, { method: 'PUT', headers: { authorization: `Bearer ${token}` } });
-        await reply.body?.cancel();
-        return reply.status;
-      }),
+}
+
+/** What an organisation costs others while GitHub takes its time. */
+async function measureWait(world: GithubWorld): Promise<void> {
+  const { github, deliver, start, startIdle } = world;
+  const large = github.organisation('large').repository('web');
+  const small = github.organisation('small').repository('web');
+  await using service = await startIdle();
+  const all = Array.from({ length: pending }, () => large.addPullRequest());
+  await deliver(
+    service,
+    edit(all, () => 'One of many'),
+  );
+  const stopDelaying = github.fault({ kind: 'delay', milliseconds: responseMs }, { times: Number.POSITIVE_INFINITY });
+  await using _ = await start('worker');
+  const waits: number[] = [];
+  // While about twelve of the large organisation's sixteen requests are answered.
+  for (let turn = 0; turn < 6; turn += 1) {
+    await deliver(
+      service,
+      edit([small.addPullRequest()], () => `Small ${turn}`),
     );
-    const failed = statuses.find(status => status !== 200);
-    if (failed !== undefined || statuses.length !== syncs) throw new Error(`a sync was answered with ${failed}`);
-  } finally {
-    await service.stop();
+    waits.push(await untilStored(world, `Small ${turn}`, 1));
+    await delay(responseMs * Math.random());
   }
+  await untilStored(world, 'One of many', pending);
+  stopDelaying();
+  const what = `the longest wait of a small organisation beside one with ${pending} pending pull requests`;
+  atMost(3, what, "GitHub's response time", {
+    ratio: Math.max(...waits) / responseMs,
+    detail: `${waits.map(Math.round).join(', ')} ms to ${responseMs} ms`,
+  });
 }

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import autocannon from 'autocannon';
+import type autocannon from 'autocannon';
 import { startGithub } from '../test/support/github/server.ts';
 import { signature } from '../test/support/github/webhooks.ts';
-import { joinEmptied, withClient } from './database.ts';
-import { type Running, secret, startProcess } from './processes.ts';
-import { median, type Row } from './report.ts';
+import { joinEmptied } from './database.ts';
+import { load } from './load.ts';
+import { secret, startProcess, startService } from './processes.ts';
+import { atLeast, median, takeTurns } from './report.ts';
 
 const rounds = 5;
 const seconds = 5;
-const connections = 32;
 
 const payloadBytes = 25_000;
 /** Each delivery has a GUID of its own; the pull requests come again after so many. */
@@ -18,115 +18,72 @@ const pullRequests = 4_000;
  * Webhooks accepted a second, each durable before its answer, against the same application with nothing to store in.
  * The loops are off: what deliveries bring about later is not part of accepting them.
  */
-export async function measureIngest(): Promise<Row[]> {
-  const { organisation, deliveries } = await makeDeliveries(pullRequests);
-  const server = await joinEmptied('ingest', organisation);
-  const processes: Running[] = [];
-  try {
-    const start = async (...command: string[]) => {
-      const running = await startProcess(command, {
-        DATABASE_URL: server.url,
-        GITHUB_WEBHOOK_SECRET: secret,
-        PORT: '0',
-        WORKER: 'false',
-        LOG_LEVEL: 'warn',
-      });
-      processes.push(running);
-      return `http://127.0.0.1:${running.port}/webhooks/github`;
-    };
-    const targets = {
-      own: await start('dist/main.js', 'serve'),
-      bare: await start('--import', 'tsx', 'bench/webhook-server.ts'),
-    };
+export async function measure(): Promise<void> {
+  const { organisation, request } = await makeDeliveries(pullRequests);
+  await using server = await joinEmptied('ingest', [organisation]);
+  const environment = { DATABASE_URL: server.url, GITHUB_WEBHOOK_SECRET: secret, WORKER: 'false', LOG_LEVEL: 'warn' };
+  await using own = await startService('serve', environment);
+  await using bare = await startProcess(['--import', 'tsx', 'bench/webhook-server.ts'], environment);
+  const accept = (origin: string, duration: number) =>
+    load({ url: `${origin}/webhooks/github`, connections: 32, requests: [request()], duration });
 
-    const measured = { own: [] as autocannon.Result[], bare: [] as autocannon.Result[] };
-    const warm = [await load(targets.own, deliveries, 2)];
-    await load(targets.bare, deliveries, 2);
-    for (let round = 0; round < rounds; round += 1) {
-      for (const name of ['own', 'bare'] as const) measured[name].push(await load(targets[name], deliveries, seconds));
-    }
-    await requireStored(server.url, [...warm, ...measured.own]);
-    const middle = (name: 'own' | 'bare', pick: (result: autocannon.Result) => number) =>
-      median(measured[name].map(pick));
-    const show = (name: 'own' | 'bare') =>
-      `${Math.round(middle(name, result => result.requests.average))}/s, p50 ${middle(name, result => result.latency.p50)} ms, p99 ${middle(name, result => result.latency.p99)} ms`;
-    return [
-      {
-        what: `accepting webhooks of ${payloadBytes / 1000} KB, durable before the answer, WORKER=false`,
-        against: 'the same application without a database',
-        ratio: middle('own', result => result.requests.average) / middle('bare', result => result.requests.average),
-        target: 0.8,
-        comparison: 'at least',
-        detail: `${show('own')} to ${show('bare')}`,
-      },
-    ];
-  } finally {
-    for (const running of processes) await running.stop();
-    await server.leave();
-  }
+  const warm = await accept(own.origin, 2);
+  await accept(bare.origin, 2);
+  const origins = { own: own.origin, bare: bare.origin };
+  const measured = await takeTurns(rounds, origins, origin => accept(origin, seconds));
+  const answered = [warm, ...measured.own].reduce((sum, result) => sum + result['2xx'], 0);
+  const stored = await server.count('webhook_deliveries');
+  if (stored < answered) throw new Error(`of ${answered} acknowledged only ${stored} are stored`);
+  const middle = (name: keyof typeof origins, pick: (result: autocannon.Result) => number) =>
+    median(measured[name].map(pick));
+  const rate = (name: keyof typeof origins) => middle(name, ({ requests }) => requests.average);
+  const show = (name: keyof typeof origins) =>
+    `${Math.round(rate(name))}/s, p50 ${middle(name, ({ latency }) => latency.p50)} ms, p99 ${middle(name, ({ latency }) => latency.p99)} ms`;
+  const what = `accepting webhooks of ${payloadBytes / 1000} KB, durable before the answer, WORKER=false`;
+  atLeast(0.8, what, 'the same application without a database', {
+    ratio: rate('own') / rate('bare'),
+    detail: `${show('own')} to ${show('bare')}`,
+  });
 }
 
-interface SignedDelivery {
-  body: Buffer;
-  signature: string;
-}
-
-/** Payloads as GitHub's, each of another pull request. */
+/**
+ * Payloads as GitHub's, each of another pull request.
+ *
+ * @returns with what makes a request that sends them one after the other, each time as a delivery of its own
+ */
 export async function makeDeliveries(count: number) {
   const github = await startGithub();
   const organisation = github.organisation('bench');
   organisation.member('ada');
   const repository = organisation.repository('web');
-  const deliveries: SignedDelivery[] = [];
-  for (let index = 0; index < count; index += 1) {
+  const deliveries = Array.from({ length: count }, () => {
     const { payload } = repository.addPullRequest().open();
     const missing = payloadBytes - Buffer.byteLength(JSON.stringify(payload));
-    const pullRequest = {
-      ...payload.pull_request,
-      body: `## Why\n"${'because '.repeat(missing)}`.slice(0, missing - 4),
-    };
-    const body = Buffer.from(JSON.stringify({ ...payload, pull_request: pullRequest }));
-    deliveries.push({ body, signature: signature(secret, body) });
-  }
+    const text = `## Why\n"${'because '.repeat(missing)}`.slice(0, missing - 4);
+    const body = Buffer.from(JSON.stringify({ ...payload, pull_request: { ...payload.pull_request, body: text } }));
+    return { body, signature: signature(secret, body) };
+  });
   await github.close();
-  return { organisation, deliveries };
-}
-
-async function load(url: string, deliveries: readonly SignedDelivery[], duration: number): Promise<autocannon.Result> {
-  const result = await autocannon({ url, duration, connections, requests: [deliveryRequest(deliveries)] });
-  if (result.non2xx + result.errors > 0) throw new Error(`${url} failed ${result.non2xx + result.errors} times`);
-  return result;
-}
-
-/** One after the other, each time as a delivery of its own. */
-export function deliveryRequest(deliveries: readonly SignedDelivery[]): autocannon.Request {
-  let next = 0;
-  return {
-    method: 'POST',
-    setupRequest: request => {
-      const delivery = deliveries[next % deliveries.length];
-      next += 1;
-      return {
-        ...request,
-        headers: {
-          'content-type': 'application/json',
-          'user-agent': 'GitHub-Hookshot/044aadd',
-          'x-github-event': 'pull_request',
-          'x-github-delivery': randomUUID(),
-          'x-hub-signature-256': delivery?.signature ?? '',
-        },
-        body: delivery?.body ?? '',
-      };
-    },
+  const request = (): autocannon.Request => {
+    let next = 0;
+    return {
+      method: 'POST',
+      setupRequest: request => {
+        const delivery = deliveries[next % deliveries.length];
+        next += 1;
+        return {
+          ...request,
+          headers: {
+            'content-type': 'application/json',
+            'user-agent': 'GitHub-Hookshot/044aadd',
+            'x-github-event': 'pull_request',
+            'x-github-delivery': randomUUID(),
+            'x-hub-signature-256': delivery?.signature ?? '',
+          },
+          body: delivery?.body ?? '',
+        };
+      },
+    };
   };
-}
-
-/** Durable, not only answered. */
-async function requireStored(url: string, results: readonly autocannon.Result[]): Promise<void> {
-  const answered = results.reduce((sum, result) => sum + result['2xx'], 0);
-  const { rows } = await withClient(url, client =>
-    client.query<{ count: number }>('select count(*)::int from webhook_deliveries'),
-  );
-  if ((rows[0]?.count ?? 0) < answered)
-    throw new Error(`of ${answered} acknowledged only ${rows[0]?.count} are stored`);
+  return { organisation, request };
 }

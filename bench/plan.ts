@@ -1,167 +1,101 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import autocannon from 'autocannon';
-import { pino } from 'pino';
-import { connectDatabase } from '../src/database/client.ts';
 import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
 import type { FactName } from '../src/scoring/facts.ts';
-import { withClient } from './database.ts';
-import { startReader } from './processes.ts';
-import { median, type Row } from './report.ts';
-import { joinStored, pullRequests } from './stored.ts';
+import type { RuleDefinition } from '../src/scoring/rule.ts';
+import { createHome, removeHome } from '../test/support/home.ts';
+import { bearer } from './database.ts';
+import { load, loadBeside, steadily, unseenPages } from './load.ts';
+import { runCommand, startReader } from './processes.ts';
+import { atMost, takeTurns, timeAgainst, timed } from './report.ts';
+import { rule } from './rule.ts';
+import { allPullRequests, joinStored, pullRequests, type Stored } from './stored.ts';
 
 const rounds = 3;
+
+const size = rule('Size', 'additions > 0', 'per(additions, 20)');
+
+/** As the text of a rules file: JSON is YAML, too. */
+const fileOf = (...rules: RuleDefinition[]) =>
+  JSON.stringify({ rules: rules.map(({ name, logic }) => ({ name, logic })) });
+
+const withBodies = fileOf(
+  size,
+  rule('Described', 'length(body) > 100 && contains(body, "tests")', '5'),
+  rule('Sources', 'any_file("src/**")', '5'),
+);
 
 const variants: { what: string; facts: FactName[]; rules: string }[] = [
   {
     what: 'numbers and states',
     facts: ['additions', 'number', 'state'],
-    rules: `rules:
-  - name: Size
-    logic: [{ expression: additions > 0, effect: { action: ADD, value: 'per(additions, 20)' } }]
-  - name: Merged
-    logic: [{ expression: state == "merged", effect: { action: ADD, value: 10 } }]
-  - name: Share
-    logic: [{ expression: number % 5 == 0, effect: { action: ADD, value: 5 } }]
-`,
+    rules: fileOf(size, rule('Merged', 'state == "merged"', '10'), rule('Share', 'number % 5 == 0', '5')),
   },
-  {
-    what: 'bodies and files too',
-    facts: ['additions', 'body', 'files'],
-    rules: `rules:
-  - name: Size
-    logic: [{ expression: additions > 0, effect: { action: ADD, value: 'per(additions, 20)' } }]
-  - name: Described
-    logic: [{ expression: 'length(body) > 100 && contains(body, "tests")', effect: { action: ADD, value: 5 } }]
-  - name: Sources
-    logic: [{ expression: 'any_file("src/**")', effect: { action: ADD, value: 5 } }]
-`,
-  },
+  { what: 'bodies and files too', facts: ['additions', 'body', 'files'], rules: withBodies },
 ];
 
 /** `rules plan` from the command line to its answer, against the mere reading that a re-scoring does for the same. */
-export async function measurePlan(): Promise<Row[]> {
-  const server = await joinStored();
-  const database = connectDatabase(server.url, pino({ level: 'silent' }));
-  const folder = await mkdtemp(join(tmpdir(), 'pullscore-bench-'));
-  const file = join(folder, 'rules.yaml');
-  const plan = () =>
-    promisify(execFile)(process.execPath, ['dist/main.js', 'rules', 'plan', file, '--organisation', 'bench'], {
-      env: { PATH: process.env.PATH, DATABASE_URL: server.url, LOG_LEVEL: 'warn' },
-      maxBuffer: 16 * 1024 * 1024,
-    });
+export async function measure(): Promise<void> {
+  await using server = await joinStored();
+  const home = createHome('bench');
   try {
-    const rows: Row[] = [];
-    const ranges = await cutRanges(server.url, server.organisationId);
+    const file = join(home, 'rules.yaml');
+    const ranges = await cutRanges(server);
     for (const { what, facts, rules } of variants) {
-      await writeFile(file, rules);
-      const own: number[] = [];
-      const reading: number[] = [];
-      for (let round = 1; round <= rounds; round += 1) {
+      writeFileSync(file, rules);
+      const read = async () => {
         const reader = createFactsReader(facts);
-        reading.push(
-          await timed(async () => {
-            for (const range of ranges) {
-              for await (const step of readRange(database.executor, server.organisationId, range, reader)) {
-                // They are made as they are gone through.
-                for (const _ of step);
-              }
-            }
-          }),
-        );
-        own.push(await timed(plan));
-      }
-      rows.push({
-        what: `rules plan over ${pullRequests.toLocaleString('en')} pull requests, ${what}`,
-        against: 'the reading of a re-scoring, in time',
-        ratio: median(own) / median(reading),
-        target: 1,
-        comparison: 'at most',
-        detail: `${median(own).toFixed(1)} s to ${median(reading).toFixed(1)} s`,
-      });
+        for (const range of ranges) {
+          for await (const step of readRange(server.database.executor, server.organisationId, range, reader)) {
+            // They are made as they are gone through.
+            for (const _ of step);
+          }
+        }
+      };
+      const environment = { DATABASE_URL: server.url, LOG_LEVEL: 'warn' };
+      const plan = () => runCommand(['rules', 'plan', file, '--organisation', 'bench'], environment);
+      const measured = await takeTurns(rounds, { read, plan }, timed);
+      const against = 'the reading of a re-scoring, in time';
+      atMost(1, `rules plan over ${allPullRequests}, ${what}`, against, timeAgainst(measured.plan, measured.read));
     }
-    return [...rows, await measurePagesBeside(server, variants.at(-1)?.rules ?? '')];
   } finally {
-    await rm(folder, { recursive: true });
-    await database.close();
-    await server.leave();
+    removeHome(home);
   }
+  await measurePagesBeside(server, withBodies);
 }
 
 /** Of a page in milliseconds. */
 const maxP99 = 50;
 
 /** Pages at a steady rate while the same service makes plans over HTTP, one after another. */
-async function measurePagesBeside({ url, token }: { url: string; token: string }, rules: string): Promise<Row> {
-  const service = await startReader(url);
-  const address = `http://127.0.0.1:${service.port}`;
-  const headers = { authorization: `Bearer ${token}` };
-  const pages = (seconds: number) =>
-    autocannon({
-      // Each address is new, so that no page comes from memory.
-      url: `${address}/2025-04/pull-requests?unseen=[<id>]`,
-      idReplacement: true,
-      headers,
-      connections: 4,
-      overallRate: 50,
-      duration: seconds,
+async function measurePagesBeside({ url, token }: Stored, body: string): Promise<void> {
+  await using service = await startReader(url);
+  const pages = unseenPages(service, token);
+  await load({ ...pages, ...steadily, duration: 2 });
+  const atRest = await load({ ...pages, ...steadily, duration: 10 });
+  const { p99, ended } = await loadBeside({ ...pages, duration: 20 }, 1, async () => {
+    const reply = await fetch(`${service.origin}/2026-12/rules/plan`, {
+      method: 'POST',
+      headers: { ...bearer(token), 'content-type': 'application/yaml' },
+      body,
     });
-  try {
-    await pages(2);
-    const atRest = await pages(10);
-    const ended = new AbortController();
-    let plans = 0;
-    const planning = (async () => {
-      while (!ended.signal.aborted) {
-        const reply = await fetch(`${address}/2026-12/rules/plan`, {
-          method: 'POST',
-          headers: { ...headers, 'content-type': 'application/yaml' },
-          body: rules,
-          signal: ended.signal,
-        });
-        if (!reply.ok) throw new Error(`a plan got ${reply.status}: ${await reply.text()}`);
-        await reply.text();
-        plans += 1;
-      }
-    })().catch((error: unknown) => {
-      if (!ended.signal.aborted) throw error;
-    });
-    const meanwhile = await pages(20);
-    ended.abort();
-    await planning;
-    const failed = meanwhile.non2xx + meanwhile.errors;
-    if (failed > 0) throw new Error(`${failed} pages failed beside a plan`);
-    return {
-      what: `p99 of a page, not seen before, beside a plan of ${pullRequests.toLocaleString('en')} over HTTP`,
-      against: `${maxP99} ms`,
-      ratio: meanwhile.latency.p99 / maxP99,
-      target: 1,
-      comparison: 'at most',
-      detail: `${meanwhile.latency.p99} ms, ${atRest.latency.p99} ms at rest; ${plans} plans ended meanwhile`,
-    };
-  } finally {
-    await service.stop();
-  }
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return (performance.now() - begin) / 1000;
+    const answer = await reply.text();
+    if (!reply.ok) throw new Error(`a plan got ${reply.status}: ${answer}`);
+  });
+  const planned = pullRequests.toLocaleString('en');
+  atMost(1, `p99 of a page, not seen before, beside a plan of ${planned} over HTTP`, `${maxP99} ms`, {
+    ratio: p99 / maxP99,
+    detail: `${p99} ms, ${atRest.latency.p99} ms at rest; ${ended} plans ended meanwhile`,
+  });
 }
 
 /** The batches in which a re-scoring reads. */
-async function cutRanges(url: string, organisationId: string): Promise<Pick<RescoreRange, 'fromId' | 'untilId'>[]> {
-  const { rows } = await withClient(url, client =>
-    client.query<{ id: string }>(
-      `select id from (select id, row_number() over (order by id) as number from pull_requests
-        where organisation_id = $1) as numbered where number % 1000 = 1 order by id`,
-      [organisationId],
-    ),
+async function cutRanges({ query, organisationId }: Stored): Promise<Pick<RescoreRange, 'fromId' | 'untilId'>[]> {
+  const rows = await query<{ id: string }>(
+    `select id from (select id, row_number() over (order by id) as number from pull_requests
+      where organisation_id = $1) as numbered where number % 1000 = 1 order by id`,
+    [organisationId],
   );
   return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null }));
 }

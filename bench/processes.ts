@@ -1,26 +1,20 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 
 export const secret = 'a secret of the benchmark';
 
-/** What a process needs that asks this stand-in for GitHub. It compares nothing by itself. */
-export const environmentOf = (databaseUrl: string, { apiUrl, token }: { apiUrl: string; token: string }) => ({
-  DATABASE_URL: databaseUrl,
-  GITHUB_API_URL: apiUrl,
-  GITHUB_TOKEN: token,
-  GITHUB_WEBHOOK_SECRET: secret,
-  RECONCILE_INTERVAL: '0',
-  PORT: '0',
-  LOG_LEVEL: 'error',
-});
+type Environment = Record<string, string>;
 
-/** A Node process that has said that it is ready. */
-export interface Running {
-  readonly id: number | undefined;
-  /** Where it listens on loopback, by the first line that it printed. */
-  readonly port: string;
-  stop(): Promise<void>;
+/** A Node process that has said that it is ready. It stops when it is disposed of. */
+export interface Running extends AsyncDisposable {
+  readonly id: number;
+  /** By the port at the end of the first line that it printed. */
+  readonly origin: string;
+  /** Resident now (VmRSS), or at most so far (VmHWM), without processes that it has started. */
+  megabytes(field: 'VmRSS' | 'VmHWM'): number;
 }
 
 /**
@@ -29,10 +23,7 @@ export interface Running {
  * @param environment all that it gets, but for the path
  * @throws where it ends before
  */
-export async function startProcess(
-  operands: readonly string[],
-  environment: Record<string, string> = {},
-): Promise<Running> {
+export async function startProcess(operands: readonly string[], environment: Environment = {}): Promise<Running> {
   // As `npm start` has it, for the service and for what it is measured against.
   const child = spawn(process.execPath, ['--max-semi-space-size=32', ...operands], {
     env: { PATH: process.env.PATH, ...environment },
@@ -45,22 +36,30 @@ export async function startProcess(
   failed.catch(() => undefined);
   const ready = once(createInterface(child.stdout), 'line') as Promise<[string]>;
   const [line] = await Promise.race([ready, failed]);
+  const { pid: id = 0 } = child;
   return {
-    id: child.pid,
-    port: /(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0] ?? '',
-    async stop() {
+    id,
+    origin: `http://127.0.0.1:${/(\d+)(?=\D*$)/.exec(line.split(' (')[0] ?? '')?.[0] ?? ''}`,
+    megabytes: field =>
+      Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]) / 1024,
+    async [Symbol.asyncDispose]() {
       child.kill('SIGINT');
       await ended;
     },
   };
 }
 
+/** Starts the service, or only its worker. */
+export const startService = (command: 'serve' | 'worker', environment: Environment): Promise<Running> =>
+  startProcess(['dist/main.js', command], { PORT: '0', LOG_LEVEL: 'warn', ...environment });
+
 /** Starts a service without background work. */
 export const startReader = (databaseUrl: string): Promise<Running> =>
-  startProcess(['dist/main.js', 'serve'], {
-    DATABASE_URL: databaseUrl,
-    PORT: '0',
-    WORKER: 'false',
-    RATE_LIMIT: '0',
-    LOG_LEVEL: 'warn',
+  startService('serve', { DATABASE_URL: databaseUrl, WORKER: 'false', RATE_LIMIT: '0' });
+
+/** Runs a command from its beginning to its end. */
+export const runCommand = (operands: readonly string[], environment: Environment) =>
+  promisify(execFile)(process.execPath, ['dist/main.js', ...operands], {
+    env: { PATH: process.env.PATH, ...environment },
+    maxBuffer: 16 * 1024 * 1024,
   });

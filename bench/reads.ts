@@ -1,160 +1,89 @@
-import autocannon from 'autocannon';
+import type autocannon from 'autocannon';
 import { formatId } from '../src/ids.ts';
-import { withClient } from './database.ts';
-import { type Running, startProcess, startReader } from './processes.ts';
-import { median, type Row } from './report.ts';
-import { joinStored, pullRequests } from './stored.ts';
+import { bearer } from './database.ts';
+import { load, neverTheSame, unseenPages } from './load.ts';
+import { startProcess, startReader } from './processes.ts';
+import { atLeast, atMost, median, takeTurns } from './report.ts';
+import { allPullRequests, joinStored, pullRequests, type Stored } from './stored.ts';
 
 const rounds = 5;
 const seconds = 5;
+const connections = 32;
 const list = '/2025-04/pull-requests';
 
 /** A page of pull requests over HTTP, against a hand-written route and one that answers from memory. */
-export async function measureReads(): Promise<Row[]> {
-  const server = await joinStored();
-  const { organisationId, token } = server;
-  const processes: Running[] = [];
-  try {
-    const portOf = async (starting: Promise<Running>) => {
-      const running = await starting;
-      processes.push(running);
-      return running.port;
-    };
-    const startPeer = (name: string) =>
-      portOf(startProcess(['--import', 'tsx', 'bench/servers.ts', name, server.url, organisationId]));
-    const own = await portOf(startReader(server.url));
-    const bare = await startPeer('bare');
-    const fixed = await startPeer('static');
-    const unmodified = await startPeer('304');
-    const address = (port: string) => `http://127.0.0.1:${port}${list}`;
-    const passed = Math.min(750_000, pullRequests - 100);
-    const deep = `?cursor=${await cursorOf(server.url, organisationId, passed)}`;
-
-    const [{ id }] = (
-      await withClient(server.url, client =>
-        client.query<{ id: string }>('select id from pull_requests where organisation_id = $1 limit 1', [
-          organisationId,
-        ]),
-      )
-    ).rows as [{ id: string }];
-    const addressOfOne = (port: string, id: string) => `http://127.0.0.1:${port}/2026-12/pull-requests/${id}`;
-    const authorization = { authorization: `Bearer ${token}` };
-    const etag = (await fetch(address(own), { headers: authorization })).headers.get('etag') ?? '';
-    const targets: Record<string, Partial<autocannon.Options> & { url: string }> = {
-      own: { url: address(own), setupClient: neverTheSame(`${list}?`) },
-      bare: { url: address(bare), setupClient: neverTheSame(`${list}?`) },
-      fixed: { url: address(fixed) },
-      deep: { url: address(own), setupClient: neverTheSame(`${list}${deep}&`) },
-      repeated: { url: address(own) },
-      unchanged: { url: address(own), headers: { ...authorization, 'if-none-match': etag } },
-      unmodified: { url: address(unmodified), headers: { ...authorization, 'if-none-match': etag } },
-      one: { url: addressOfOne(own, formatId('pr', id)) },
-      bareOne: { url: addressOfOne(bare, id) },
-    };
-    const measured: Record<string, autocannon.Result[]> = {};
-    for (const options of Object.values(targets)) await load({ headers: authorization, ...options }, 2);
-    for (let round = 0; round < rounds; round += 1) {
-      for (const [name, options] of Object.entries(targets)) {
-        measured[name] ??= [];
-        measured[name].push(await load({ headers: authorization, ...options }, seconds));
-      }
-    }
-    const rate = (name: string) => median((measured[name] ?? []).map(result => result.requests.average));
-    const p99 = (name: string) => median((measured[name] ?? []).map(result => result.latency.p99));
-    const show = (name: string) => `${Math.round(rate(name))} requests/s, p99 ${p99(name)} ms`;
-    const rows = `of ${pullRequests.toLocaleString('en')} pull requests, authenticated`;
-    const page = `a page of 15 ${rows}, not seen before`;
-    return [
-      {
-        what: page,
-        against: 'a bare Fastify route with a named statement, not authenticated',
-        ratio: rate('own') / rate('bare'),
-        target: 1.4,
-        comparison: 'at least',
-        detail: `${show('own')} to ${show('bare')}`,
-      },
-      {
-        what: `the p99 of ${page}`,
-        against: 'that of the same route',
-        ratio: p99('own') / p99('bare'),
-        target: 1,
-        comparison: 'at most',
-        detail: `${p99('own')} ms to ${p99('bare')} ms`,
-      },
-      {
-        what: `a page of 15 ${rows}, again`,
-        against: 'a bare Fastify route that sends the same bytes from memory after one query for the token',
-        ratio: rate('repeated') / rate('fixed'),
-        target: 1.5,
-        comparison: 'at least',
-        detail: `${show('repeated')} to ${show('fixed')}; not seen before ${(rate('own') / rate('fixed')).toFixed(2)}`,
-      },
-      {
-        what: `304 for a page of 15 ${rows}`,
-        against: 'a bare Fastify route that answers 304 after one query for the token',
-        ratio: rate('unchanged') / rate('unmodified'),
-        target: 1.5,
-        comparison: 'at least',
-        detail: `${show('unchanged')} to ${show('unmodified')}`,
-      },
-      {
-        what: `one by its id ${rows}`,
-        against: 'a bare Fastify route with a named statement, not authenticated',
-        ratio: rate('one') / rate('bareOne'),
-        target: 1.2,
-        comparison: 'at least',
-        detail: `${show('one')} to ${show('bareOne')}`,
-      },
-      {
-        what: `the page after ${passed.toLocaleString('en')} pull requests`,
-        against: 'page 1, in time',
-        ratio: rate('own') / rate('deep'),
-        target: 1.2,
-        comparison: 'at most',
-        detail: `${show('deep')} to ${show('own')}`,
-      },
-    ];
-  } finally {
-    for (const running of processes) await running.stop();
-    await server.leave();
-  }
-}
-
-let made = 0;
-
-/** Gives every request an address of its own, made before the measurement: no page was seen before. */
-function neverTheSame(path: string): NonNullable<autocannon.Options['setupClient']> {
-  return client => {
-    const requests = Array.from({ length: 200 * seconds }, (): autocannon.Request => {
-      made += 1;
-      return { method: 'GET', path: `${path}unseen=${made}` };
-    });
-    client.setRequests(requests);
+export async function measure(): Promise<void> {
+  await using server = await joinStored();
+  const startPeer = (name: string) =>
+    startProcess(['--import', 'tsx', 'bench/servers.ts', name, server.url, server.organisationId]);
+  await using own = await startReader(server.url);
+  await using bare = await startPeer('bare');
+  await using fixed = await startPeer('static');
+  await using unmodified = await startPeer('304');
+  const passed = Math.min(750_000, pullRequests - 100);
+  const deep = `${list}?cursor=${await cursorOf(server, passed)}`;
+  const id = await server.value<string>('(select id from pull_requests limit 1)');
+  const headers = bearer(server.token);
+  const etag = (await fetch(own.origin + list, { headers })).headers.get('etag') ?? '';
+  const asked = { ...headers, 'if-none-match': etag };
+  const targets = {
+    own: unseenPages(own, server.token),
+    bare: unseenPages(bare, server.token),
+    fixed: { url: fixed.origin + list, headers },
+    deep: { url: own.origin, headers, ...neverTheSame(deep) },
+    repeated: { url: own.origin + list, headers },
+    unchanged: { url: own.origin + list, headers: asked },
+    unmodified: { url: unmodified.origin + list, headers: asked },
+    one: { url: `${own.origin}/2026-12/pull-requests/${formatId('pr', id)}`, headers },
+    bareOne: { url: `${bare.origin}/2026-12/pull-requests/${id}`, headers },
   };
-}
-
-/** @throws Error if a request fails */
-export async function load(
-  options: autocannon.Options,
-  duration: number,
-  connections = 32,
-): Promise<autocannon.Result> {
-  const result = await autocannon({ ...options, duration, connections });
-  const failed = result.non2xx - (result.statusCodeStats?.['304']?.count ?? 0) + result.errors;
-  if (failed > 0) throw new Error(`${options.url} failed ${failed} times`);
-  return result;
-}
-
-async function cursorOf(url: string, organisationId: string, offset: number): Promise<string> {
-  const { rows } = await withClient(url, client =>
-    client.query<{ id: string; created_at: number }>(
-      `select id, extract(epoch from created_at)::int as created_at from pull_requests where organisation_id = $1
-        order by created_at desc, id desc offset $2 limit 1`,
-      [organisationId, offset],
-    ),
+  for (const options of Object.values(targets)) await load({ ...options, connections, duration: 2 });
+  const measured = await takeTurns(rounds, targets, (options: autocannon.Options) =>
+    load({ ...options, connections, duration: seconds }),
   );
-  const row = rows[0];
-  return Buffer.from(
-    JSON.stringify({ created_at: row?.created_at, id: formatId('pr', row?.id ?? ''), _pointsToNextItems: true }),
-  ).toString('base64url');
+
+  type Name = keyof typeof targets;
+  const rate = (name: Name) => median(measured[name].map(({ requests }) => requests.average));
+  const p99 = (name: Name) => median(measured[name].map(({ latency }) => latency.p99));
+  const show = (name: Name) => `${Math.round(rate(name))} requests/s, p99 ${p99(name)} ms`;
+  const moreThan = (target: number, name: Name, peer: Name, what: string, against: string, more = '') =>
+    atLeast(target, what, against, { ratio: rate(name) / rate(peer), detail: `${show(name)} to ${show(peer)}${more}` });
+  const rows = `of ${allPullRequests}, authenticated`;
+  const page = `a page of 15 ${rows}, not seen before`;
+  const byHand = 'a bare Fastify route with a named statement, not authenticated';
+  moreThan(1.4, 'own', 'bare', page, byHand);
+  atMost(1, `the p99 of ${page}`, 'that of the same route', {
+    ratio: p99('own') / p99('bare'),
+    detail: `${p99('own')} ms to ${p99('bare')} ms`,
+  });
+  moreThan(
+    1.5,
+    'repeated',
+    'fixed',
+    `a page of 15 ${rows}, again`,
+    'a bare Fastify route that sends the same bytes from memory after one query for the token',
+    `; not seen before ${(rate('own') / rate('fixed')).toFixed(2)}`,
+  );
+  moreThan(
+    1.5,
+    'unchanged',
+    'unmodified',
+    `304 for a page of 15 ${rows}`,
+    'a bare Fastify route that answers 304 after one query for the token',
+  );
+  moreThan(1.2, 'one', 'bareOne', `one by its id ${rows}`, byHand);
+  atMost(1.2, `the page after ${passed.toLocaleString('en')} pull requests`, 'page 1, in time', {
+    ratio: rate('own') / rate('deep'),
+    detail: `${show('deep')} to ${show('own')}`,
+  });
+}
+
+async function cursorOf({ query, organisationId }: Stored, offset: number): Promise<string> {
+  const [row] = await query<{ id: string; created_at: number }>(
+    `select id, extract(epoch from created_at)::int as created_at from pull_requests where organisation_id = $1
+      order by created_at desc, id desc offset $2 limit 1`,
+    [organisationId, offset],
+  );
+  const place = { created_at: row?.created_at, id: formatId('pr', row?.id ?? ''), _pointsToNextItems: true };
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
 }

@@ -1,13 +1,21 @@
-export interface Row {
-  what: string;
-  against: string;
-  /** Ours to theirs, so that the target is reached as `comparison` says. */
+/** Ours to theirs, and the absolute figures behind it. */
+interface Figures {
   ratio: number;
-  target: number;
-  comparison: 'at least' | 'at most';
-  /** The absolute figures behind it. */
   detail: string;
 }
+
+type Row = [target: number, what: string, against: string, figures: Figures];
+
+export const atLeast = (...row: Row) => printRow('at least', row[3].ratio >= row[0], row);
+
+export const atMost = (...row: Row) => printRow('at most', row[3].ratio <= row[0], row);
+
+function printRow(comparison: string, isReached: boolean, [target, what, against, { ratio, detail }]: Row): void {
+  const shownRatio = `${ratio.toFixed(2)} (${comparison} ${Number(target.toFixed(4))})`;
+  print(`${isReached ? 'reached' : 'MISSED '}  ${shownRatio}  ${what}, against ${against}: ${detail}`);
+}
+
+export const print = (line: string) => void process.stdout.write(`  ${line}\n`);
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -16,11 +24,47 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 }
 
-export function printRows(rows: readonly Row[]): void {
-  for (const { what, against, ratio, target, comparison, detail } of rows) {
-    const reached = comparison === 'at least' ? ratio >= target : ratio <= target;
-    process.stdout.write(
-      `  ${reached ? 'reached' : 'MISSED '}  ${ratio.toFixed(2)} (${comparison} ${Number(target.toFixed(4))})  ${what}, against ${against}: ${detail}\n`,
-    );
+/** The least value that so large a share of them does not exceed. */
+export const percentile = (values: readonly number[], share: number): number =>
+  [...values].sort((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? Number.NaN;
+
+/** @returns seconds */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  await work();
+  return (performance.now() - begin) / 1000;
+}
+
+export const showSeconds = (own: number, theirs: number) => `${own.toFixed(1)} s to ${theirs.toFixed(1)} s`;
+
+/** How much longer ours take, by the medians of seconds. */
+export function timeAgainst(own: readonly number[], theirs: readonly number[]): Figures {
+  const medians = [median(own), median(theirs)] as const;
+  return { ratio: medians[0] / medians[1], detail: showSeconds(...medians) };
+}
+
+/** How much faster ours are, by the medians of seconds. */
+export function speedAgainst(own: readonly number[], theirs: readonly number[]): Figures {
+  const { ratio, detail } = timeAgainst(own, theirs);
+  return { ratio: 1 / ratio, detail };
+}
+
+/**
+ * Measures all in each round, so that the drift of the machine's speed is everyone's.
+ *
+ * @param endRound gets what the round has measured
+ */
+export async function takeTurns<Name extends string, Item, Result>(
+  rounds: number,
+  items: Record<Name, Item>,
+  measure: (item: Item, round: number) => Promise<Result>,
+  endRound: (results: Record<Name, Result>, round: number) => void = () => undefined,
+): Promise<Record<Name, Result[]>> {
+  const names = Object.keys(items) as Name[];
+  const results = Object.fromEntries(names.map(name => [name, [] as Result[]])) as Record<Name, Result[]>;
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const name of names) results[name].push(await measure(items[name], round));
+    endRound(Object.fromEntries(names.map(name => [name, results[name].at(-1)])) as Record<Name, Result>, round);
   }
+  return results;
 }

@@ -1,96 +1,92 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { pino } from 'pino';
-import { connectDatabase, type Database } from '../src/database/client.ts';
-import { applyRuleset } from '../src/database/rules.ts';
-import { rescoreRanges } from '../src/database/schema.ts';
-import type { RuleDefinition } from '../src/scoring/rule.ts';
+import autocannon from 'autocannon';
+import type { Ruleset } from '../src/scoring/ruleset.ts';
 import { memoryOf } from '../test/support/scorer.ts';
-import { withClient } from './database.ts';
-import { startProcess } from './processes.ts';
-import { median, type Row } from './report.ts';
-import { measureLatency } from './rescore-latency.ts';
-import { joinStored, manyFilesEvery, pullRequests } from './stored.ts';
+import { applyRules } from '../test/support/tenants.ts';
+import { makeDeliveries } from './ingest.ts';
+import { steadily, unseenPages } from './load.ts';
+import { secret, startService } from './processes.ts';
+import { atLeast, atMost, print, showSeconds, speedAgainst, takeTurns, timeAgainst, timed } from './report.ts';
+import { rule } from './rule.ts';
+import { allPullRequests, joinStored, manyFilesEvery, type Stored } from './stored.ts';
 
 const rounds = 2;
 
 const maxPeakMegabytes = 200;
 
-/** What `worker` makes of new rules, against one UPDATE that computes and records the same. */
-export async function measureRescoring(): Promise<Row[]> {
-  const server = await joinStored();
-  const database = connectDatabase(server.url, pino({ level: 'silent' }));
-  const { organisationId } = server;
-  try {
-    const rows: Row[] = [];
-    for (const { what, share, size = bySize.additions, target } of [
-      { what: 'all changing', share: 'number > 0', target: 3 },
-      { what: 'a fifth changing', share: 'number % 5 == 0', target: 2 },
-      { what: 'by lines of files, all changing', share: 'number > 0', size: bySize.lines, target: 1 },
-    ]) {
-      const own: Measured[] = [];
-      const plain: number[] = [];
-      // What both begin with: the state that the other has left.
-      await updateBySql(server.url, organisationId, share, 0, size);
-      for (let round = 1; round <= rounds; round += 1) {
-        await settle(server.url);
-        own.push(await rescore(database, server.url, organisationId, worth(share, size, 2 * round)));
-        await requireScores(server.url, organisationId, scoreBySql(share, 2 * round, size));
-        await settle(server.url);
-        plain.push(await updateBySql(server.url, organisationId, share, 2 * round + 1, size));
-        const [ours, theirs] = [own.at(-1)?.seconds ?? 0, plain.at(-1) ?? 0];
-        process.stdout.write(
-          `  ${what}, round ${round} of ${rounds}: ${ours.toFixed(1)} s to ${theirs.toFixed(1)} s\n`,
-        );
-      }
-      const seconds = median(own.map(one => one.seconds));
-      const peak = Math.max(...own.map(one => one.peakMegabytes));
-      rows.push({
-        what: `re-scoring ${pullRequests.toLocaleString('en')} pull requests, ${what}`,
-        against: `one UPDATE${share === 'number > 0' ? '' : ' of what is distinct'}, history included`,
-        ratio: median(plain) / seconds,
-        target,
-        comparison: 'at least',
-        detail: `${seconds.toFixed(1)} s to ${median(plain).toFixed(1)} s`,
-      });
-      rows.push({
-        what: `memory of the worker and its processes meanwhile, ${what}`,
-        against: `${maxPeakMegabytes} MB`,
-        ratio: peak / maxPeakMegabytes,
-        target: 1,
-        comparison: 'at most',
-        detail: `${peak} MB at most`,
-      });
-    }
-    rows.push(await measureReviews(database, server));
-    await settle(server.url);
-    const begin = () =>
-      database.transaction(executor =>
-        applyRuleset(executor, organisationId, {
-          definitions: [],
-          reviews: [],
-          rules: [rule('Meanwhile', 'true', '1')],
-          source: '',
-        }),
-      );
-    for (const line of await measureLatency(server, begin)) process.stdout.write(`  ${line}\n`);
-    if (await isRescored(database)) process.stdout.write('  The re-scoring was over before the measurement was.\n');
-    return rows;
-  } finally {
-    await database.close();
-    await server.leave();
-  }
+/** What a rule reads of a size, and the same in SQL. By path, it does not read the files: the best that a query could do. */
+const bySize = {
+  additions: { expression: 'additions > 0', value: 'additions', sql: 'additions' },
+  lines: {
+    expression: 'lines_except("**/*.lock", "dist/**") > 0',
+    value: 'lines("src/**")',
+    sql: `case when number % ${manyFilesEvery} = 0 then 1000 else additions + deletions end`,
+  },
+};
+
+interface Variant {
+  what: string;
+  /** The condition of a bonus. */
+  share: string;
+  size: (typeof bySize)['lines'];
+  target: number;
 }
 
-const rule = (name: string, expression: string, value: string): RuleDefinition => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic: [{ expression, effect: { action: 'ADD', value } }],
-});
+const allChanging: Variant = { what: 'all changing', share: 'number > 0', size: bySize.additions, target: 3 };
+
+const variants: Variant[] = [
+  allChanging,
+  { what: 'a fifth changing', share: 'number % 5 == 0', size: bySize.additions, target: 2 },
+  { what: 'by lines of files, all changing', share: 'number > 0', size: bySize.lines, target: 1 },
+];
+
+/** What `worker` makes of new rules, against one UPDATE that computes and records the same. */
+export async function measure(): Promise<void> {
+  await using server = await joinStored();
+  for (const variant of variants) await measureRules(server, variant);
+  await measureReviews(server);
+  await settle(server);
+  await measureLatency(server);
+}
+
+async function measureRules(server: Stored, variant: Variant): Promise<void> {
+  const { what, share, target } = variant;
+  const peaks: number[] = [];
+  // What both begin with: the state that the other has left.
+  await server.query(updateBySql(server, variant, 0));
+  const measures = {
+    async own(round: number) {
+      const { seconds, peakMegabytes } = await rescore(server, { rules: rulesOf(variant, 2 * round) });
+      peaks.push(peakMegabytes);
+      const score = scoreBySql(variant, 2 * round);
+      const others = await server.count(`pull_requests where organisation_id = $1 and score <> ${score}`, [
+        server.organisationId,
+      ]);
+      if (others > 0) throw new Error(`${others} pull requests have another score than by SQL`);
+      return seconds;
+    },
+    plain: (round: number) => timed(() => server.query(updateBySql(server, variant, 2 * round + 1))),
+  };
+  const measured = await takeTurns(
+    rounds,
+    measures,
+    async (secondsOf, round) => {
+      await settle(server);
+      return secondsOf(round);
+    },
+    ({ own, plain }, round) => print(`${what}, round ${round} of ${rounds}: ${showSeconds(own, plain)}`),
+  );
+  const against = `one UPDATE${share === allChanging.share ? '' : ' of what is distinct'}, history included`;
+  atLeast(target, `re-scoring ${allPullRequests}, ${what}`, against, speedAgainst(measured.own, measured.plain));
+  const peak = Math.max(...peaks);
+  atMost(1, `memory of the worker and its processes meanwhile, ${what}`, `${maxPeakMegabytes} MB`, {
+    ratio: peak / maxPeakMegabytes,
+    detail: `${peak} MB at most`,
+  });
+}
 
 /** A bonus that is new each time changes score and breakdown in the rows of the share. */
-const worth = (share: string, { expression, value }: Pick<Size, 'expression' | 'value'>, bonus: number) => [
-  rule('Size', expression, `per(${value}, 20)`),
+const rulesOf = ({ share, size }: Variant, bonus: number) => [
+  rule('Size', size.expression, `per(${size.value}, 20)`),
   rule('Merged', 'merged', '10'),
   rule('Share', share, String(bonus)),
 ];
@@ -103,140 +99,96 @@ const reviewRules = [
 ];
 
 /** All change, with and without points for reviews. */
-async function measureReviews(
-  database: Database,
-  { url, organisationId }: { url: string; organisationId: string },
-): Promise<Row> {
-  const measured = { plain: [] as number[], reviewed: [] as number[] };
-  for (let round = 1; round <= rounds; round += 1) {
-    for (const [kind, reviews] of [
-      ['plain', []],
-      ['reviewed', reviewRules],
-    ] as const) {
-      await settle(url);
-      const rules = worth('number > 0', bySize.additions, 100 + 2 * round + reviews.length);
-      measured[kind].push((await rescore(database, url, organisationId, rules, [...reviews])).seconds);
-    }
-    process.stdout.write(
-      `  with reviews, round ${round} of ${rounds}: ${measured.reviewed.at(-1)?.toFixed(1)} s to ${measured.plain.at(-1)?.toFixed(1)} s\n`,
-    );
-  }
-  const { rows } = await withClient(url, client =>
-    client.query<{ count: number }>(
-      `select count(*)::int from pull_requests
-        where organisation_id = $1 and json_array_length(reviewers) <> coalesce(json_array_length(review_scores), 0)`,
-      [organisationId],
-    ),
+async function measureReviews(server: Stored): Promise<void> {
+  const measured = await takeTurns(
+    rounds,
+    { plain: [], reviewed: reviewRules },
+    async (reviews, round) => {
+      await settle(server);
+      const rules = rulesOf(allChanging, 100 + 2 * round + reviews.length);
+      return (await rescore(server, { rules, reviews })).seconds;
+    },
+    ({ reviewed, plain }, round) => print(`with reviews, round ${round} of ${rounds}: ${showSeconds(reviewed, plain)}`),
   );
-  if (rows[0]?.count !== 0) throw new Error(`${rows[0]?.count} pull requests lack points for reviews`);
-  const [plain, reviewed] = [median(measured.plain), median(measured.reviewed)];
-  return {
-    what: `re-scoring ${pullRequests.toLocaleString('en')} pull requests, all changing, with \`reviews:\` in force`,
-    against: 'without it',
-    ratio: reviewed / plain,
-    target: 1.5,
-    comparison: 'at most',
-    detail: `${reviewed.toFixed(1)} s to ${plain.toFixed(1)} s`,
-  };
-}
-
-const isRescored = async (database: Database) => (await database.executor.$count(rescoreRanges)) === 0;
-
-interface Measured {
-  seconds: number;
-  peakMegabytes: number;
+  const lacking = await server.count(
+    `pull_requests where organisation_id = $1
+      and json_array_length(reviewers) <> coalesce(json_array_length(review_scores), 0)`,
+    [server.organisationId],
+  );
+  if (lacking > 0) throw new Error(`${lacking} pull requests lack points for reviews`);
+  const what = `re-scoring ${allPullRequests}, all changing, with \`reviews:\` in force`;
+  atMost(1.5, what, 'without it', timeAgainst(measured.reviewed, measured.plain));
 }
 
 /** From the moment that the rules are applied to the last score, by a worker that has started before. */
-async function rescore(
-  database: Database,
-  url: string,
-  organisationId: string,
-  rules: RuleDefinition[],
-  reviews: RuleDefinition[] = [],
-): Promise<Measured> {
-  const worker = await startProcess(['dist/main.js', 'worker'], { DATABASE_URL: url, LOG_LEVEL: 'warn' });
-  try {
-    const begin = performance.now();
-    await database.transaction(executor =>
-      applyRuleset(executor, organisationId, { definitions: [], reviews, rules, source: '' }),
-    );
-    while (!(await isRescored(database))) await delay(20);
-    const seconds = (performance.now() - begin) / 1000;
-    return { seconds, peakMegabytes: Math.round(memoryOf(worker.id ?? 0, 'VmHWM')) };
-  } finally {
-    await worker.stop();
-  }
+async function rescore(server: Stored, ruleset: Partial<Ruleset>) {
+  await using worker = await startService('worker', { DATABASE_URL: server.url });
+  const seconds = await timed(async () => {
+    await applyRules(server, server.organisationId, ruleset);
+    await server.until('not exists (select from rescore_ranges)');
+  });
+  return { seconds, peakMegabytes: Math.round(memoryOf(worker.id, 'VmHWM')) };
 }
 
-/** What a rule reads of a size, and the same in SQL. By path, it does not read the files: the best that a query could do. */
-const bySize = {
-  additions: { expression: 'additions > 0', value: 'additions', sql: 'additions' },
-  lines: {
-    expression: 'lines_except("**/*.lock", "dist/**") > 0',
-    value: 'lines("src/**")',
-    sql: `case when number % ${manyFilesEvery} = 0 then 1000 else additions + deletions end`,
-  },
-};
-type Size = (typeof bySize)['lines'];
+const inSql = (condition: string) => condition.replace('==', '=');
 
 /** What the three rules come to. */
-const scoreBySql = (share: string, bonus: number, { sql }: Size) =>
-  `(${sql}) / 20 + case when state = 'merged' then 10 else 0 end
-    + case when ${share.replace('==', '=')} then ${bonus} else 0 end`;
+const scoreBySql = ({ share, size }: Variant, bonus: number) =>
+  `(${size.sql}) / 20 + case when state = 'merged' then 10 else 0 end
+    + case when ${inSql(share)} then ${bonus} else 0 end`;
 
-async function requireScores(url: string, organisationId: string, score: string): Promise<void> {
-  const { rows } = await withClient(url, client =>
-    client.query<{ count: number }>(
-      `select count(*)::int from pull_requests where organisation_id = $1 and score <> ${score}`,
-      [organisationId],
-    ),
-  );
-  if (rows[0]?.count !== 0) throw new Error(`${rows[0]?.count} pull requests have another score than by SQL`);
-}
-
-async function updateBySql(
-  url: string,
-  organisationId: string,
-  share: string,
-  bonus: number,
-  size: Size,
-): Promise<number> {
-  const condition = share.replace('==', '=');
+/** One UPDATE that does what the three rules do. */
+function updateBySql({ organisationId }: Stored, variant: Variant, bonus: number): string {
+  const { share, size } = variant;
   const entry = (name: string, effect: string, expression: string) =>
     `'{"name":"${name}","action":"ADD","effect":' || ${effect} || ',"expression":${JSON.stringify(expression)}}'`;
-  const statement = `with scores as materialized (
-        select id, score as before, ${scoreBySql(share, bonus, size)} as score,
-          '[' || concat_ws(',',
-            case when (${size.sql}) >= 20 then ${entry('Size', `((${size.sql}) / 20)`, size.expression)} end,
-            case when state = 'merged' then ${entry('Merged', '10', 'merged')} end,
-            case when ${condition} then ${entry('Share', String(bonus), share)} end) || ']' as breakdown
-        from pull_requests where organisation_id = $1
-      ), saved as (
-        update pull_requests set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = 0
-        from scores where organisation_id = $1 and pull_requests.id = scores.id
-          and (pull_requests.score, pull_requests.score_breakdown::text)
-            is distinct from (scores.score, scores.breakdown)
-        returning pull_requests.id, scores.before, scores.score
-      )
-      insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
-      select $1, id, before, score, 'ruleset', 0 from saved where before <> score`.replace(
-    /\$1/g,
-    `'${organisationId}'`,
-  );
-  return withClient(url, async client => {
-    const begin = performance.now();
-    await client.query(statement);
-    return (performance.now() - begin) / 1000;
-  });
+  return `with scores as materialized (
+      select id, score as before, ${scoreBySql(variant, bonus)} as score,
+        '[' || concat_ws(',',
+          case when (${size.sql}) >= 20 then ${entry('Size', `((${size.sql}) / 20)`, size.expression)} end,
+          case when state = 'merged' then ${entry('Merged', '10', 'merged')} end,
+          case when ${inSql(share)} then ${entry('Share', String(bonus), share)} end) || ']' as breakdown
+      from pull_requests where organisation_id = '${organisationId}'
+    ), saved as (
+      update pull_requests set score = scores.score, score_breakdown = scores.breakdown::json, ruleset_version = 0
+      from scores where organisation_id = '${organisationId}' and pull_requests.id = scores.id
+        and (pull_requests.score, pull_requests.score_breakdown::text)
+          is distinct from (scores.score, scores.breakdown)
+      returning pull_requests.id, scores.before, scores.score
+    )
+    insert into score_changes (organisation_id, pull_request_id, from_score, to_score, cause, ruleset_version)
+    select '${organisationId}', id, before, score, 'ruleset', 0 from saved where before <> score`;
 }
 
 /** Each measurement begins on a table of the same state. */
-async function settle(url: string): Promise<void> {
-  await withClient(url, async client => {
-    await client.query('truncate score_changes, sync_requests, webhook_deliveries');
-    // No vacuum: a table that is in use has dead rows, too.
-    await client.query('analyze pull_requests');
-    await client.query('checkpoint');
-  });
+async function settle({ query }: Stored): Promise<void> {
+  await query('truncate score_changes, sync_requests, webhook_deliveries');
+  // No vacuum: a table that is in use has dead rows, too.
+  await query('analyze pull_requests');
+  await query('checkpoint');
+}
+
+/** What callers notice of a re-scoring by the very process that answers them: pages and webhooks at a steady rate. */
+async function measureLatency(server: Stored): Promise<void> {
+  const { request } = await makeDeliveries(500);
+  const environment = { DATABASE_URL: server.url, GITHUB_WEBHOOK_SECRET: secret, RATE_LIMIT: '0', LOG_LEVEL: 'error' };
+  await using service = await startService('serve', environment);
+  const loadBoth = async (duration: number) => {
+    const [pages, webhooks] = await Promise.all([
+      autocannon({ ...unseenPages(service, server.token), ...steadily, duration }),
+      autocannon({ url: `${service.origin}/webhooks/github`, requests: [request()], ...steadily, duration }),
+    ]);
+    return { pages, webhooks };
+  };
+  await loadBoth(2);
+  const atRest = await loadBoth(10);
+  await applyRules(server, server.organisationId, { rules: [rule('Meanwhile', 'true', '1')] });
+  const meanwhile = await loadBoth(10);
+  const show = ({ latency, non2xx, errors }: autocannon.Result) =>
+    `p50 ${latency.p50} ms, p99 ${latency.p99} ms, ${non2xx + errors} failed`;
+  for (const what of ['pages', 'webhooks'] as const) {
+    const shown = `${show(atRest[what])} at rest; ${show(meanwhile[what])} while the same process re-scores`;
+    print(`${what} at ${steadily.overallRate}/s: ${shown}`);
+  }
+  if ((await server.count('rescore_ranges')) === 0) print('The re-scoring was over before the measurement was.');
 }

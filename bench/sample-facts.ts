@@ -1,14 +1,19 @@
 import type { PullRequestState } from '../src/pull-request.ts';
 import { type Facts, factsOf } from '../src/scoring/facts.ts';
 
+/** The same numbers from 0 to 1 in each run (Lehmer's generator). */
+export function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
+  };
+}
+
 /** The same pull requests in each run, with texts as a database gives them: flat, and each its own. */
 export function sampleFacts(count: number): Facts[] {
-  let state = 1;
-  // Lehmer's generator.
-  const upTo = (limit: number) => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state % limit;
-  };
+  const random = createRandom(1);
+  const upTo = (limit: number) => Math.floor(limit * random());
   const text = (value: string) => Buffer.from(value).toString();
   const pick = (values: readonly string[]) => text(values[upTo(values.length)] ?? '');
   return Array.from({ length: count }, (_, index) => {

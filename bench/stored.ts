@@ -1,48 +1,43 @@
 /** A database with a million pull requests, or as many as ROWS says, kept for the next run. */
-import type pg from 'pg';
-import { pino } from 'pino';
-import { connectDatabase, type Database } from '../src/database/client.ts';
 import { renewContentVersion } from '../src/database/content-versions.ts';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
-import { migrateDatabase } from '../src/database/migrations.ts';
-import { applyRuleset } from '../src/database/rules.ts';
 import { users } from '../src/database/schema.ts';
+import type { User } from '../src/database/users.ts';
 import { formatId } from '../src/ids.ts';
-import { createTenant, createToken } from '../test/support/tenants.ts';
-import { withClient } from './database.ts';
+import { applyRules, createTenant, createToken } from '../test/support/tenants.ts';
+import { joinDatabase } from './database.ts';
+import { print } from './report.ts';
 
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
+export const allPullRequests = `${pullRequests.toLocaleString('en')} pull requests`;
+
+const members = 500;
+
+export type Stored = Awaited<ReturnType<typeof joinStored>>;
+
 export async function joinStored() {
-  const server = await joinEmbeddedDatabase({ home: `bench/.data/${pullRequests}-with-reviewers` });
-  const { url } = server;
-  await migrateDatabase(url);
-  const database = connectDatabase(url, pino({ level: 'silent' }));
-  const [user] = await database.executor.select().from(users);
+  const joined = await joinDatabase(`${pullRequests}-with-reviewers`);
+  const [known] = await joined.database.executor.select().from(users);
+  const user = known ?? (await fill(joined));
+  const { organisationId } = user;
   // A token is made anew for each run.
-  const scopes = ['read', 'rules:read'];
-  const token = user ? await createToken({ database }, user, scopes) : await fill(database, scopes);
-  const organisationId = (user ?? (await database.executor.select().from(users))[0])?.organisationId ?? '';
-  // A run that was broken off leaves its rules and its work.
-  await database.transaction(async executor => {
-    await applyRuleset(executor, organisationId, { definitions: [], reviews: [], rules: [], source: '' });
-    await renewContentVersion(executor, organisationId);
-  });
-  await database.close();
-  await withClient(url, client => client.query('delete from rescore_ranges'));
-  return { url, leave: () => server.leave(), organisationId, token };
+  const token = await createToken(joined, user, ['read', 'rules:read']);
+  // Other benchmarks, and a run that was broken off, leave their members, their rules and their work.
+  await joined.query('delete from members where github_id > $1', [members]);
+  await applyRules(joined, organisationId, {});
+  await renewContentVersion(joined.database.executor, organisationId);
+  await joined.query('delete from rescore_ranges');
+  return { ...joined, organisationId, token };
 }
 
-async function fill(database: Database, scopes: readonly string[]): Promise<string> {
-  process.stdout.write(`  filling a database with ${pullRequests} pull requests…\n`);
-  const { organisation, token } = await createTenant({ database }, { login: 'bench', scopes });
-  await withClient(database.url, async client => {
-    await client.query('begin');
-    await insertPullRequests(client, organisation.id, pullRequests);
-    await client.query('commit');
-    await client.query('vacuum analyze');
-  });
-  return token;
+type Joined = Awaited<ReturnType<typeof joinDatabase>>;
+
+async function fill(joined: Joined): Promise<User> {
+  print(`filling a database with ${pullRequests} pull requests…`);
+  const { organisation, user } = await createTenant(joined, { login: 'bench' });
+  await insertPullRequests(joined, organisation.id);
+  await joined.query('vacuum analyze');
+  return user;
 }
 
 /** One in so many has a thousand files; the others have one. */
@@ -56,22 +51,19 @@ const share = (seed: number) => `(n::bigint * ${seed} % 1000003 / 1000003.0)`;
  * quarter in the first one, and few of many. Most are merged, few are drafts, and only the first of those is in one of
  * the last ten repositories. Seven of eight were reviewed, by one to three members.
  */
-async function insertPullRequests(client: pg.Client, organisationId: string, count: number): Promise<void> {
-  await client.query(
+async function insertPullRequests({ query, value }: Joined, organisationId: string): Promise<void> {
+  await query(
     `insert into members (organisation_id, id, github_id, login, name, photo_url)
-      select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, 500) n`,
-    [organisationId],
+      select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, '' from generate_series(1, $2::int) n`,
+    [organisationId, members],
   );
-  const { rows: members } = await client.query<{ id: string }>(
-    'select id from members where organisation_id = $1 order by github_id',
-    [organisationId],
-  );
-  await client.query(
+  const memberIds = await value<string[]>('(select array_agg(id order by github_id) from members)');
+  await query(
     `insert into repositories (organisation_id, id, github_id, node_id, name)
       select $1, uuidv7(), n, 'R_' || n, 'bench/repository-' || n from generate_series(1, 50) n`,
     [organisationId],
   );
-  await client.query(
+  await query(
     `insert into pull_requests (organisation_id, id, repository_id, member_id, github_id, node_id, url, head_sha, number,
         title, body, state, draft, author, author_association, author_is_bot, base, head, from_fork, additions,
         deletions, changed_files, commits, comments, reviews, approvals, changes_requested,
@@ -114,6 +106,6 @@ async function insertPullRequests(client: pg.Client, organisationId: string, cou
             (select json_agg(1 - v % 2) from generate_series(0, 1999) v) as file_changes
           from generate_series(1, 1000) f
         ) many`,
-    [organisationId, count, manyFilesEvery, members.map(({ id }) => formatId('mem', id))],
+    [organisationId, pullRequests, manyFilesEvery, memberIds.map(id => formatId('mem', id))],
   );
 }
