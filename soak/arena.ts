@@ -6,6 +6,7 @@ import { loadConfig } from '../src/config.ts';
 import { connectDatabase } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/failures.ts';
 import { connectDeps } from '../src/deps.ts';
+import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
@@ -28,6 +29,14 @@ export interface Tally {
 }
 
 const places = 3;
+
+/** The errors that GitHub's faults cause. */
+const githubFailures: readonly ErrorCode[] = [
+  'github_failed',
+  'github_timeout',
+  'github_rate_limited',
+  'github_credentials',
+];
 
 const forgetAfterMs = 2_000;
 
@@ -54,14 +63,12 @@ export async function openArena(databaseUrl: string, tally: Tally) {
     ending.add(kept);
   };
 
-  /** A living replica, chosen by `choice`. */
-  async function replica(choice: number): Promise<Replica> {
-    for (;;) {
-      for (let step = 0; step < places; step += 1) {
-        const found = replicas[(choice + step) % places];
-        if (found !== undefined) return found;
-      }
-      await delay(5);
+  /** A living replica, chosen by `via`. */
+  async function replica(via: number): Promise<Replica> {
+    for (; ; await delay(5)) {
+      const first = via % places;
+      const found = [...replicas.slice(first), ...replicas.slice(0, first)].find(each => each !== undefined);
+      if (found !== undefined) return found;
     }
   }
 
@@ -71,9 +78,31 @@ export async function openArena(databaseUrl: string, tally: Tally) {
     tally,
     count,
     replica,
+    /** Tries once. @returns false if GitHub or the replica failed @throws what neither explains */
+    async attempt(via: number, work: (replica: Replica) => Promise<unknown>): Promise<boolean> {
+      try {
+        await work(await replica(via));
+        return true;
+      } catch (error) {
+        const isGithubs = error instanceof ServiceError && githubFailures.includes(error.code);
+        if (!isGithubs && !isDatabaseUnavailable(error) && (error as Error).name !== 'AbortError') throw error;
+        return false;
+      }
+    },
+    /** Retries, as an operator or a client would, if a replica was killed. @throws what no outage explains */
+    async insist<Result>(via: number, work: (replica: Replica) => Promise<Result>): Promise<Result> {
+      for (let tried = 0; ; tried += 1) {
+        try {
+          return await work(await replica(via + tried));
+        } catch (error) {
+          if (!isDatabaseUnavailable(error) || tried === 50) throw error;
+          await delay(20);
+        }
+      }
+    },
     /** Kills the replica in the middle of its work; another takes its place. */
-    kill(choice: number): void {
-      const place = choice % places;
+    kill(via: number): void {
+      const place = via % places;
       const killed = replicas[place];
       if (killed === undefined || closed) return;
       count('replicas killed');
@@ -87,9 +116,9 @@ export async function openArena(databaseUrl: string, tally: Tally) {
         }),
       );
     },
-    /** POSTs a webhook as GitHub does, to the replica chosen by `choice`. */
-    async deliver(choice: number, { event, payload }: WebhookEvent, guid: string) {
-      const { app } = await replica(choice);
+    /** POSTs a webhook as GitHub does, to the replica chosen by `via`. */
+    async deliver(via: number, { event, payload }: WebhookEvent, guid: string) {
+      const { app } = await replica(via);
       const body = JSON.stringify(payload);
       const reply = await app.inject({
         method: 'POST',

@@ -16,7 +16,15 @@ import {
 import { formatId } from '../src/ids.ts';
 import type { Reviewer } from '../src/pull-request.ts';
 import { formatInteger } from '../src/text/number-formats.ts';
-import { isAskedFor, isHere, type Model, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
+import {
+  isAskedFor,
+  isHere,
+  type ModelOrganisation,
+  type ModelPullRequest,
+  type Subject,
+  standingOf,
+} from './model.ts';
+import type { Scene } from './play.ts';
 import { createScoring, rulesetOf } from './rules.ts';
 import { type Columns, isMember } from './versions.ts';
 
@@ -66,86 +74,70 @@ async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organi
 
 interface Comparison {
   stored: Stored;
-  model: Model;
   organisation: ModelOrganisation;
   stage: Stage;
-  /** Pull requests that GitHub fails on: acknowledged changes of these may be missing. */
-  poisoned: ReadonlySet<ModelPullRequest>;
+  scene: Scene;
   scoreOf: ReturnType<typeof createScoring>;
+  /** Reports a difference, in plain words. */
+  differ(text: string): void;
 }
 
-/** @returns the differences, in plain words */
-export async function compare(
-  database: Database,
-  model: Model,
-  organisation: ModelOrganisation,
-  stage: Stage,
-  poisoned: ReadonlySet<ModelPullRequest>,
-): Promise<string[]> {
-  const stored = await readStored(database, organisation.id);
+/** Adds how what is stored of the organisation differs from the model. */
+export async function compare(scene: Scene, organisation: ModelOrganisation, stage: Stage): Promise<void> {
+  const { arena, differences, model } = scene;
+  const stored = await readStored(arena.database, organisation.id);
   for (const { githubId } of stored.members) {
     if (!organisation.knownSince.has(githubId)) organisation.knownSince.set(githubId, stored.ticket);
   }
+  const differ = (text: string) => void differences.push(`${organisation.github.login} (${stage}): ${text}`);
   const scoreOf = createScoring(rulesetOf(organisation.rules));
-  const comparison = { stored, model, organisation, stage, poisoned, scoreOf };
+  const comparison = { stored, organisation, stage, scene, scoreOf, differ };
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
-  const known = new Set(model.pullRequests.map(({ source }) => source.id));
-  return [
-    ...model.pullRequests.flatMap(pullRequest => {
-      const row = rows.get(pullRequest.source.id);
-      const differences =
-        row === undefined ? compareAbsent(comparison, pullRequest) : comparePresent(comparison, pullRequest, row);
-      return differences.map(text => `${pullRequest.name}: ${text}`);
-    }),
-    ...stored.rows.filter(row => !known.has(row.githubId)).map(row => `${row.url} was never on GitHub`),
-    ...compareScoreChanges(stored),
-    ...compareMembers(comparison),
-    ...compareRepositories(comparison),
-    ...compareDeliveries(comparison),
-    ...compareLogin(comparison),
-    ...(stored.organisation?.rulesetVersion === organisation.rulesetVersion
-      ? []
-      : [`ruleset ${stored.organisation?.rulesetVersion} is in force, not ${organisation.rulesetVersion}`]),
-  ].map(text => `${organisation.github.login} (${stage}): ${text}`);
+  for (const pullRequest of model.pullRequests) {
+    const row = rows.get(pullRequest.source.id);
+    rows.delete(pullRequest.source.id);
+    const ofThis = (text: string) => differ(`${pullRequest.name}: ${text}`);
+    if (row !== undefined) comparePresent({ ...comparison, differ: ofThis }, pullRequest, row);
+    else compareAbsent(comparison, pullRequest).forEach(ofThis);
+  }
+  for (const { url } of rows.values()) differ(`${url} was never on GitHub`);
+  compareScoreChanges(comparison);
+  compareMembers(comparison);
+  compareRepositories(comparison);
+  compareDeliveries(comparison);
+  compareLogin(comparison);
+  const version = stored.organisation?.rulesetVersion;
+  if (version !== organisation.rulesetVersion) {
+    differ(`ruleset ${version} is in force, not ${organisation.rulesetVersion}`);
+  }
 }
 
 /** GitHub shows the stored score of each open pull request, on the commit that was scored. */
-export async function compareCheckRuns(
-  { executor }: Database,
-  model: Model,
-  { id, github }: ModelOrganisation,
-): Promise<string[]> {
-  const rows = await executor
+export async function compareCheckRuns({ arena, model, differences }: Scene, { id, github }: ModelOrganisation) {
+  const isOpen = inArray(pullRequests.state, ['draft', 'open']);
+  const rows = await arena.database.executor
     .select({ row: pullRequests, failure: checkRuns.lastError })
     .from(pullRequests)
     .leftJoin(checkRuns, and(eq(checkRuns.organisationId, id), eq(checkRuns.pullRequestId, pullRequests.id)))
-    .where(
-      and(
-        eq(pullRequests.organisationId, id),
-        inArray(pullRequests.state, ['draft', 'open']),
-        isInPresentRepository(id),
-      ),
-    );
-  return rows.flatMap(({ row, failure }) => {
+    .where(and(eq(pullRequests.organisationId, id), isOpen, isInPresentRepository(id)));
+  for (const { row, failure } of rows) {
     const source = model.pullRequests.find(each => each.source.id === row.githubId)?.source;
     // One that was removed from GitHub stays stored as it was.
-    if (source === undefined || !source.repository.pullRequests.includes(source)) return [];
+    if (source === undefined || !source.repository.pullRequests.includes(source)) continue;
     const shown = source.repository.checkRunOn(row.headSha)?.title;
     const score = `Score ${formatInteger(row.score)}`;
-    const isRight = shown === score || shown?.startsWith(`${score} (`);
-    return isRight ? [] : [`${github.login}: ${row.url} shows ${shown} on GitHub, not ${score}: ${failure}`];
-  });
+    if (shown === score || shown?.startsWith(`${score} (`)) continue;
+    differences.push(`${github.login}: ${row.url} shows ${shown} on GitHub, not ${score}: ${failure}`);
+  }
 }
 
-function compareAbsent(
-  { stored: { tombstones }, organisation, stage, poisoned }: Comparison,
-  pullRequest: ModelPullRequest,
-): string[] {
+function compareAbsent(comparison: Comparison, pullRequest: ModelPullRequest): string[] {
+  const { stored, organisation, stage, scene } = comparison;
   const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { deleted } = standing;
-  const tombstone = tombstones.find(({ githubId }) => githubId === source.id);
-  const acknowledged = poisoned.has(pullRequest) ? undefined : standing.acknowledged;
+  const tombstone = stored.tombstones.find(({ githubId }) => githubId === source.id);
+  const acknowledged = scene.troubles.poisoned.has(pullRequest) ? undefined : standing.acknowledged;
   const announced = versions[acknowledged ?? -1]?.columns.sourceUpdatedAt;
   let isAnnounced = announced !== undefined;
   if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
@@ -171,86 +163,71 @@ function compareAbsent(
   return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];
 }
 
-function comparePresent(
-  { stored, organisation, stage, poisoned, scoreOf }: Comparison,
-  pullRequest: ModelPullRequest,
-  row: Row,
-): string[] {
+function comparePresent(comparison: Comparison, pullRequest: ModelPullRequest, row: Row): void {
+  const { stored, organisation, stage, scene, differ } = comparison;
   const { source, versions } = pullRequest;
   const standing = standingOf(pullRequest, organisation);
   const { seen, deleted } = standing;
-  const differences: string[] = [];
   const last = versions.length - 1;
-  const reviewers = (columns: Columns) => reviewersIn(columns, row, organisation, stored.members);
+  const differing = (columns: Columns | undefined) => differingColumns(comparison, row, columns);
 
   const matching = versions.flatMap((version, index) =>
-    version.owner === organisation.github && differing(row, version.columns, reviewers) === '' ? [index] : [],
+    version.owner === organisation.github && differing(version.columns) === '' ? [index] : [],
   );
   const version = matching.at(-1) ?? -1;
   const wasNew = seen?.id !== row.id;
   const oldest = Math.max(
     wasNew ? 0 : (seen?.version ?? 0),
-    poisoned.has(pullRequest) ? 0 : (standing.acknowledged ?? 0),
+    scene.troubles.poisoned.has(pullRequest) ? 0 : (standing.acknowledged ?? 0),
     stage !== 'settled' && isHere(pullRequest, organisation) ? last : 0,
   );
   if (matching.length === 0) {
-    differences.push(`is stored as GitHub never showed it: ${differing(row, versions[last]?.columns, reviewers)}`);
+    differ(`is stored as GitHub never showed it: ${differing(versions[last]?.columns)}`);
   } else if (version < oldest || row.sourceUpdatedAt < (versions[oldest]?.columns.sourceUpdatedAt ?? 0)) {
-    differences.push(
-      `is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest]?.columns, reviewers)}`,
-    );
+    differ(`is stored as version ${version}, not ${oldest} or later: ${differing(versions[oldest]?.columns)}`);
   }
 
-  if (standing.formerIds.has(row.id)) differences.push('was deleted, and is back under the same id');
-  if (seen !== undefined && wasNew) differences.push('has a new id without having been deleted');
+  if (standing.formerIds.has(row.id)) differ('was deleted, and is back under the same id');
+  if (seen !== undefined && wasNew) differ('has a new id without having been deleted');
   if (deleted !== undefined && row.sourceUpdatedAt <= deleted.from) {
-    differences.push(`was deleted, and is back without a change: of ${row.sourceUpdatedAt}`);
+    differ(`was deleted, and is back without a change: of ${row.sourceUpdatedAt}`);
   }
   if (deleted !== undefined && row.fetchTicket < deleted.ticket) {
-    differences.push('was deleted, and is back by a fetch that began before');
+    differ('was deleted, and is back by a fetch that began before');
   }
-  if (stored.tombstones.some(({ githubId }) => githubId === source.id))
-    differences.push('is stored, and has a tombstone');
-  if (source.author === null || row.memberGithubId !== source.author.id) differences.push("is stored as another's");
+  if (stored.tombstones.some(({ githubId }) => githubId === source.id)) differ('is stored, and has a tombstone');
+  if (source.author === null || row.memberGithubId !== source.author.id) differ("is stored as another's");
   if (stage === 'imported' && seen === undefined && !(isHere(pullRequest, organisation) && isMember(source))) {
-    differences.push("was imported, and is not a member's here");
+    differ("was imported, and is not a member's here");
   }
-  if (row.repositoryGithubId !== source.repository.id) differences.push('is stored in another repository');
+  if (row.repositoryGithubId !== source.repository.id) differ('is stored in another repository');
   const url = `https://github.com/${row.repository}/pull/${row.number}`;
-  if (row.url !== url) differences.push(`has the address ${row.url}, not ${url}`);
+  if (row.url !== url) differ(`has the address ${row.url}, not ${url}`);
 
-  const { score, breakdown, reviewScores } = scoreOf(row);
+  const { score, breakdown, reviewScores = null } = comparison.scoreOf(row);
   if (row.score !== score || row.scoreBreakdown !== breakdown) {
-    differences.push(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`);
+    differ(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`);
   }
-  if (row.reviewScores !== (reviewScores ?? null)) {
-    differences.push(`its reviews score ${row.reviewScores}, not ${reviewScores}`);
-  }
+  if (row.reviewScores !== reviewScores) differ(`its reviews score ${row.reviewScores}, not ${reviewScores}`);
   if (row.rulesetVersion > organisation.rulesetVersion) {
-    differences.push(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
+    differ(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
   }
 
   const seenVersion = Math.max(oldest, matching.find(index => index >= oldest) ?? 0);
   standing.seen = { id: row.id, version: seenVersion };
-  return differences;
 }
 
 /** As they must be stored in the row: without those who were erased, and members by their id. */
-function reviewersIn(
-  { reviewers }: Columns,
-  row: Row,
-  { members: everybody, knownSince, erased }: ModelOrganisation,
-  people: Stored['members'],
-): Reviewer[] {
+function reviewersIn({ organisation, stored }: Comparison, row: Row, { reviewers }: Columns): Reviewer[] {
+  const { members: everybody, knownSince, erased } = organisation;
   return reviewers
     .filter(({ githubId }) => {
-      const erasedAt = erased.get(githubId ?? 0) ?? Number.POSITIVE_INFINITY;
+      const erasedAt = erased.get(githubId ?? 0);
       // Somebody who was nobody when it was fetched was not erased from it.
-      const wasNobody = row.fetchTicket < erasedAt && row.reviewers?.length === reviewers.length;
-      return !erased.has(githubId ?? 0) || wasNobody;
+      return erasedAt === undefined || (row.fetchTicket < erasedAt && row.reviewers?.length === reviewers.length);
     })
     .map(({ githubId, login, ...facts }, index) => {
-      const person = people.find(each => each.githubId === githubId);
+      const person = stored.members.find(each => each.githubId === githubId);
       const wasKnown = (knownSince.get(githubId ?? 0) ?? Number.POSITIVE_INFINITY) < row.fetchTicket;
       // Who became a member at about the time of the fetch may be nobody until the next one.
       const isNamed = wasKnown || (row.reviewers?.[index]?.member != null && everybody.has(githubId ?? 0));
@@ -260,90 +237,84 @@ function reviewersIn(
 }
 
 /** Empty if the row has these columns. */
-const differing = (row: Row, columns: Columns | undefined, reviewers: (columns: Columns) => Reviewer[]): string =>
-  Object.entries(columns === undefined ? {} : { ...columns, reviewers: reviewers(columns) })
+const differingColumns = (comparison: Comparison, row: Row, columns: Columns | undefined): string =>
+  Object.entries(columns === undefined ? {} : { ...columns, reviewers: reviewersIn(comparison, row, columns) })
     .filter(([name, value]) => !isDeepStrictEqual(row[name as keyof Row], value))
     .map(([name, value]) => `${name} ${JSON.stringify(row[name as keyof Row])}, on GitHub ${JSON.stringify(value)}`)
     .join('; ');
 
-function compareScoreChanges({ rows, changes }: Stored): string[] {
+function compareScoreChanges({ stored, differ }: Comparison): void {
   const latest = new Map<string, number>();
-  const differences: string[] = [];
-  for (const { pullRequestId, fromScore, toScore } of changes) {
+  for (const { pullRequestId, fromScore, toScore } of stored.changes) {
     const before = latest.get(pullRequestId) ?? null;
-    if (before !== fromScore)
-      differences.push(`a score change goes from ${fromScore}, and the one before to ${before}`);
-    if (before === toScore) differences.push(`a score change goes from ${before} to the same`);
+    if (before !== fromScore) differ(`a score change goes from ${fromScore}, and the one before to ${before}`);
+    if (before === toScore) differ(`a score change goes from ${before} to the same`);
     latest.set(pullRequestId, toScore);
   }
-  for (const { id, score, url } of rows) {
-    if (latest.get(id) !== score) differences.push(`${url} scores ${score}, by its changes ${latest.get(id)}`);
+  for (const { id, score, url } of stored.rows) {
+    if (latest.get(id) !== score) differ(`${url} scores ${score}, by its changes ${latest.get(id)}`);
     latest.delete(id);
   }
-  if (latest.size > 0) differences.push(`score changes are left of ${latest.size} pull requests that are not stored`);
-  return differences;
+  if (latest.size > 0) differ(`score changes are left of ${latest.size} pull requests that are not stored`);
 }
 
-function compareMembers({ stored, organisation, stage }: Comparison): string[] {
+/** Whether what is stored of it must be what GitHub shows. */
+const isKnown = ({ stage, organisation }: Comparison, subject: Subject) =>
+  stage !== 'settled' || isAskedFor(organisation, subject);
+
+function compareMembers(comparison: Comparison): void {
+  const { stored, organisation, stage, differ } = comparison;
   const { github, members: everybody, erased } = organisation;
-  const differences = stored.members
-    .filter(({ githubId }) => !everybody.has(githubId) || erased.has(githubId))
-    .map(({ login }) => `${login} is stored as a member, and never was one, or was erased`);
-  const now = stored.members.filter(({ leftAt }) => leftAt === null);
-  for (const { id, login } of everybody.values()) {
+  for (const { githubId, login } of stored.members) {
+    if (everybody.has(githubId) && !erased.has(githubId)) continue;
+    differ(`${login} is stored as a member, and never was one, or was erased`);
+  }
+  for (const { id, login, name, avatarUrl } of everybody.values()) {
     if (erased.has(id)) continue;
-    const isMemberHere = now.some(({ githubId }) => githubId === id);
-    if ((stage !== 'settled' || isAskedFor(organisation, `member ${id}`)) && isMemberHere !== github.members.has(id)) {
-      differences.push(`${login} is ${isMemberHere ? 'a member' : 'not a member'} here, and on GitHub the opposite`);
+    const member = stored.members.find(({ githubId, leftAt }) => githubId === id && leftAt === null);
+    const isOnGithub = github.members.has(id);
+    if (isKnown(comparison, `member ${id}`) && (member !== undefined) !== isOnGithub) {
+      differ(`${login} is ${member ? 'a member' : 'not a member'} here, and on GitHub the opposite`);
+    }
+    const isSame = member?.login === login && member.name === (name ?? login) && member.photoUrl === avatarUrl;
+    if (stage !== 'settled' && isOnGithub && !isSame) {
+      differ(`the member ${login} is stored as ${JSON.stringify(member ?? null)}`);
     }
   }
-  if (stage === 'settled') return differences;
-  for (const { id, login, name, avatarUrl } of github.members.values()) {
-    if (erased.has(id)) continue;
-    const member = now.find(({ githubId }) => githubId === id);
-    if (member?.login !== login || member.name !== (name ?? login) || member.photoUrl !== avatarUrl) {
-      differences.push(`the member ${login} is stored as ${JSON.stringify(member ?? null)}`);
-    }
-  }
-  return differences;
 }
 
-function compareLogin({ stored, organisation, stage }: Comparison): string[] {
-  const { github, logins } = organisation;
-  const isKnown = stage !== 'settled' || isAskedFor(organisation, 'login');
-  const login = stored.organisation?.login ?? '';
-  if (!isKnown && login !== `renamed_${github.id}` && !logins.has(login)) return [`it never had the login ${login}`];
-  return isKnown && login !== github.login ? [`it is stored as ${login}`] : [];
+function compareLogin(comparison: Comparison): void {
+  const { github, logins } = comparison.organisation;
+  const login = comparison.stored.organisation?.login ?? '';
+  const isRight = isKnown(comparison, 'login')
+    ? login === github.login
+    : login === `renamed_${github.id}` || logins.has(login);
+  if (!isRight) comparison.differ(`it is stored as ${login}, and on GitHub as ${github.login}`);
 }
 
-function compareRepositories({ stored, model: { repositoryNames }, organisation, stage }: Comparison): string[] {
-  const differences = stored.repositories
-    .filter(({ githubId, name }) => !repositoryNames.get(githubId)?.has(name))
-    .map(({ name }) => `there never was a repository ${name}`);
+function compareRepositories(comparison: Comparison): void {
+  const { stored, organisation, scene, differ } = comparison;
   // A comparison only adds repositories with pull requests that it reads.
   for (const { githubId, name, leftAt } of stored.repositories) {
-    if (stage === 'settled' && !isAskedFor(organisation, `repository ${githubId}`)) continue;
+    if (!scene.model.repositoryNames.get(githubId)?.has(name)) differ(`there never was a repository ${name}`);
+    if (!isKnown(comparison, `repository ${githubId}`)) continue;
     const repository = organisation.github.repositories.find(({ id }) => id === githubId);
     if (repository !== undefined && repository.fullName !== name) {
-      differences.push(`the repository ${repository.fullName} is stored as ${name}`);
+      differ(`the repository ${repository.fullName} is stored as ${name}`);
     }
     if ((repository === undefined) !== (leftAt !== null)) {
-      differences.push(`the repository ${name} is ${leftAt === null ? 'here' : 'marked'}, and on GitHub the opposite`);
+      differ(`the repository ${name} is ${leftAt === null ? 'here' : 'marked'}, and on GitHub the opposite`);
     }
   }
-  return differences;
 }
 
-function compareDeliveries({ stored: { deliveries }, organisation, poisoned }: Comparison): string[] {
-  const spared = new Set([...poisoned].map(({ source }) => source.id));
-  const pending = deliveries.filter(
-    ({ state, pullRequestGithubId: id }) => state === 'pending' && !(id !== null && spared.has(id)),
-  );
-  const recorded = new Set(deliveries.map(({ guid }) => guid));
-  return [
-    ...pending.map(({ guid, event }) => `the delivery ${guid} of ${event} is pending for good`),
-    ...[...organisation.acknowledged]
-      .filter(guid => !recorded.has(guid))
-      .map(guid => `the delivery ${guid} was acknowledged and lost`),
-  ];
+function compareDeliveries({ stored, organisation, scene, differ }: Comparison): void {
+  const spared = new Set([...scene.troubles.poisoned.keys()].map(({ source }) => source.id));
+  const lost = new Set(organisation.acknowledged);
+  for (const { guid, event, state, pullRequestGithubId: id } of stored.deliveries) {
+    lost.delete(guid);
+    const isSpared = id !== null && spared.has(id);
+    if (state === 'pending' && !isSpared) differ(`the delivery ${guid} of ${event} is pending for good`);
+  }
+  for (const guid of lost) differ(`the delivery ${guid} was acknowledged and lost`);
 }

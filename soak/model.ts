@@ -50,50 +50,35 @@ export interface ModelPullRequest {
 /** What only a comparison shows: whether somebody is a member, a repository's name, the organisation's login. */
 export type Subject = `member ${number}` | `repository ${number}` | 'login';
 
-export interface ModelOrganisation {
-  readonly github: GithubOrganisation;
-  /** Our id. */
-  readonly id: string;
-  readonly token: string;
-  webhooksEnabled: boolean;
-  /** The state of each on GitHub, and since which moment of the model. */
-  readonly subjects: Map<Subject, { state: unknown; since: number }>;
-  /** When an acknowledged webhook last asked for a comparison, and for one that includes the members. */
-  comparisonAskedAt: number;
-  membersAskedAt: number;
-  /** The rules in force. */
-  rules: Choice;
-  rulesetVersion: number;
-  /** Every login that it has had. */
-  readonly logins: Set<string>;
-  /** Everybody who has ever been a member, by GitHub id. */
-  readonly members: Map<number, Account>;
-  /** GitHub ids of those who are known as members whenever a fetch with a higher ticket is saved. */
-  readonly knownSince: Map<number, number>;
-  /** GitHub ids of those who were erased, and the last ticket until then. */
-  readonly erased: Map<number, number>;
-  /** GUIDs that were answered with 202. */
-  readonly acknowledged: Set<string>;
-}
+export type ModelOrganisation = ReturnType<typeof organisationOf>;
 
-export type Model = ReturnType<typeof createModel>;
-
-export const organisationOf = (github: GithubOrganisation, id: string, token: string): ModelOrganisation => ({
+/** @param id ours */
+export const organisationOf = (github: GithubOrganisation, id: string, token: string) => ({
   github,
   id,
   token,
   webhooksEnabled: true,
-  subjects: new Map(),
+  /** The state of each on GitHub, and since which moment of the model. */
+  subjects: new Map<Subject, { state: unknown; since: number }>(),
+  /** When an acknowledged webhook last asked for a comparison, and for one that includes the members. */
   comparisonAskedAt: 0,
   membersAskedAt: 0,
-  rules: [],
+  /** The rules in force. */
+  rules: [] as Choice,
   rulesetVersion: 0,
-  logins: new Set(),
-  members: new Map(),
-  knownSince: new Map(),
-  erased: new Map(),
-  acknowledged: new Set(),
+  /** Every login that it has had. */
+  logins: new Set<string>(),
+  /** Everybody who has ever been a member, by GitHub id. */
+  members: new Map<number, Account>(),
+  /** GitHub ids of those who are known as members whenever a fetch with a higher ticket is saved. */
+  knownSince: new Map<number, number>(),
+  /** GitHub ids of those who were erased, and the last ticket until then. */
+  erased: new Map<number, number>(),
+  /** GUIDs that were answered with 202. */
+  acknowledged: new Set<string>(),
 });
+
+export type Model = ReturnType<typeof createModel>;
 
 /** Whether it is unchanged on GitHub since an acknowledged webhook asked for a comparison. */
 export function isAskedFor(organisation: ModelOrganisation, subject: Subject): boolean {

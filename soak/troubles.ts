@@ -11,8 +11,6 @@ import type { Repository } from '../test/support/github/repository.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import type { Model, ModelPullRequest } from './model.ts';
 
-type Condition = (request: GithubStandInRequest) => boolean;
-
 /** How GitHub fails on one pull request, whoever asks for it. */
 const poisons = {
   '502': () => htmlError(502),
@@ -41,40 +39,39 @@ export const faultNames = Object.keys(faults) as FaultName[];
 /** How GitHub fails in one history. */
 export function createTroubles(github: GithubStandIn, model: Model, repositories: readonly Repository[]) {
   const { organisations, pullRequests } = model;
-  const isOwn: Condition = ({ variables: { id, repository, ids } }) =>
-    organisations.some(({ github: { nodeId } }) => nodeId === id) ||
-    repositories.some(({ nodeId }) => nodeId === repository) ||
-    (Array.isArray(ids) &&
-      (pullRequests.some(({ source }) => ids.includes(source.nodeId)) ||
-        repositories.some(({ nodeId }) => ids.includes(nodeId))));
-  const poisoned = new Map<ModelPullRequest, { isHit: Condition; end(): void }>();
-  let broken: (() => void)[] = [];
+  /** Pull requests on which GitHub fails until they are healed. */
+  const poisoned = new Map<ModelPullRequest, () => void>();
+  const broken: (() => void)[] = [];
   const others: (() => void)[] = [];
-  const always = Number.POSITIVE_INFINITY;
-  const isPoisoned: Condition = request => [...poisoned.values()].some(({ isHit }) => isHit(request));
+
+  const isOwn = ({ variables: { id, repository, ids } }: GithubStandInRequest) => {
+    const asked = new Set([id, repository, ...(Array.isArray(ids) ? ids : [])]);
+    const sources = pullRequests.map(({ source }) => source);
+    return [...organisations.map(each => each.github), ...repositories, ...sources].some(each =>
+      asked.has(each.nodeId),
+    );
+  };
+  const isPoisoned = (request: GithubStandInRequest) => [...poisoned.keys()].some(each => naming(each.source)(request));
+  const always = (fault: Fault, when: (request: GithubStandInRequest) => boolean) =>
+    github.fault(fault, { times: Number.POSITIVE_INFINITY, when });
 
   // Overtaken answers: some come late, and show an older state.
   for (const milliseconds of [10, 40, 120]) {
-    const when: Condition = request => Math.random() < 0.13 && isOwn(request) && !isPoisoned(request);
-    others.push(github.fault({ kind: 'late', milliseconds }, { times: always, when }));
+    const isLate = (request: GithubStandInRequest) => Math.random() < 0.13 && isOwn(request) && !isPoisoned(request);
+    others.push(always({ kind: 'late', milliseconds }, isLate));
   }
 
   const troubles = {
-    /** Pull requests on which GitHub fails until they are healed. */
-    get poisoned(): ReadonlySet<ModelPullRequest> {
-      return new Set(poisoned.keys());
-    },
+    poisoned: poisoned as ReadonlyMap<ModelPullRequest, unknown>,
     poison(pullRequest: ModelPullRequest, poison: Poison): void {
       if (poisoned.has(pullRequest)) return;
       const { source } = pullRequest;
       if (poison === 'forbidden') model.forbid(pullRequest);
-      const isHit = naming(source);
-      const end = github.fault(poisons[poison]([source.nodeId]), { times: always, when: isHit });
-      poisoned.set(pullRequest, { isHit, end });
+      poisoned.set(pullRequest, always(poisons[poison]([source.nodeId]), naming(source)));
     },
     /** GitHub no longer fails on any pull request. */
     heal(): void {
-      for (const [pullRequest, { end }] of poisoned) {
+      for (const [pullRequest, end] of poisoned) {
         end();
         pullRequest.isForbidden = false;
       }
@@ -83,7 +80,7 @@ export function createTroubles(github: GithubStandIn, model: Model, repositories
     /** GitHub fails on all pages of the pull request's repository. */
     breakRepository({ source }: ModelPullRequest): void {
       model.distrust();
-      broken.push(github.fault(htmlError(502), { times: always, when: ofRepository(source.repository) }));
+      broken.push(always(htmlError(502), ofRepository(source.repository)));
     },
     /** Fails the next `times` requests. */
     fail(name: FaultName, times: number): void {
@@ -98,8 +95,7 @@ export function createTroubles(github: GithubStandIn, model: Model, repositories
     /** Starts an hour with all points, and repairs repositories. */
     settle(): void {
       if (github.limit) github.limit.remaining = github.limit.limit;
-      for (const end of broken) end();
-      broken = [];
+      for (const end of broken.splice(0)) end();
     },
     /** Ends all troubles, late answers included. */
     end(): void {
