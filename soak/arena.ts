@@ -10,8 +10,9 @@ import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
-import { signature } from '../test/support/github/webhooks.ts';
+import { signedRequest } from '../test/support/github/webhooks.ts';
 import { startProxy } from '../test/support/proxy.ts';
+import { createBackground } from './background.ts';
 
 const webhookSecret = 'a secret of the soak';
 
@@ -49,19 +50,13 @@ export async function openArena(databaseUrl: string, tally: Tally) {
   const replicas: (Replica | undefined)[] = await Promise.all(
     Array.from({ length: places }, () => startReplica(databaseUrl, github)),
   );
-  const ending = new Set<Promise<void>>();
+  const background = createBackground();
   const defects: string[] = [];
   const over: { organisationIds: readonly string[]; at: number }[] = [];
   let closed = false;
 
   const count = (what: string, by = 1) => void tally.counts.set(what, (tally.counts.get(what) ?? 0) + by);
   const collect = (replica: Replica) => defects.push(...replica.defects.splice(0));
-
-  /** Tracks work that need not be awaited now. */
-  const inBackground = (work: Promise<void>) => {
-    const kept = work.finally(() => ending.delete(kept));
-    ending.add(kept);
-  };
 
   /** A living replica, chosen by `via`. */
   async function replica(via: number): Promise<Replica> {
@@ -109,28 +104,17 @@ export async function openArena(databaseUrl: string, tally: Tally) {
       replicas[place] = undefined;
       collect(killed);
       killed.kill();
-      inBackground(killed.close());
-      inBackground(
+      background.add(killed.close());
+      background.add(
         startReplica(databaseUrl, github).then(started => {
           replicas[place] = started;
         }),
       );
     },
     /** POSTs a webhook as GitHub does, to the replica chosen by `via`. */
-    async deliver(via: number, { event, payload }: WebhookEvent, guid: string) {
+    async deliver(via: number, event: WebhookEvent, guid: string) {
       const { app } = await replica(via);
-      const body = JSON.stringify(payload);
-      const reply = await app.inject({
-        method: 'POST',
-        url: '/webhooks/github',
-        headers: {
-          'content-type': 'application/json',
-          'x-github-event': event,
-          'x-github-delivery': guid,
-          'x-hub-signature-256': signature(webhookSecret, body),
-        },
-        payload: body,
-      });
+      const reply = await app.inject({ url: '/webhooks/github', ...signedRequest(webhookSecret, event, { guid }) });
       return { status: reply.statusCode, body: reply.body };
     },
     /** Deletes organisations whose history is over, after a delay: a loop may be working on one of them. */
@@ -151,7 +135,7 @@ export async function openArena(databaseUrl: string, tally: Tally) {
     },
     async close(): Promise<void> {
       closed = true;
-      while (ending.size > 0) await Promise.all(ending);
+      await background.join();
       await Promise.all(replicas.map(each => each?.close()));
       await database.close();
       await github.close();

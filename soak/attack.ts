@@ -1,5 +1,4 @@
 import { sql } from 'drizzle-orm';
-import type { Database } from '../src/database/client.ts';
 import { entry, rule } from '../test/scoring/support.ts';
 import { applyRules, insertMembers, insertPullRequests } from '../test/support/tenants.ts';
 import { type Attack, inProcesses, stress } from './stress.ts';
@@ -45,17 +44,12 @@ export const soakAttacks = (options: { seconds: number; only: string | undefined
     limits: { slowdown: 3 },
     attacks,
     ...options,
-    async fill(installation, database) {
-      await insertRows(database, installation);
+    async fill(installation) {
+      const times = Array.from({ length: pullRequests }, (_, index) => 1_700_000_000 + index);
+      await insertPullRequests(installation, installation, times);
+      await installation.database.executor.execute(sql`update pull_requests set body = repeat('ab ', 1000)`);
+      await insertMembers(installation, installation, members);
       const tenant = { ...installation, pullRequests: [] };
       return { attacker: tenant, victim: tenant };
     },
   });
-
-async function insertRows(database: Database, tenant: Parameters<typeof insertMembers>[1]): Promise<void> {
-  const times = Array.from({ length: pullRequests }, (_, index) => 1_700_000_000 + index);
-  await insertPullRequests({ database }, tenant, times);
-  await database.executor.execute(sql`
-    update pull_requests set body = repeat('ab ', 1000) where organisation_id = ${tenant.organisation.id}`);
-  await insertMembers({ database }, tenant, members);
-}

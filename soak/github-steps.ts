@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { Organisation } from '../test/support/github/organisation.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
-import type { Repository } from '../test/support/github/repository.ts';
 import type { Account } from '../test/support/github/world.ts';
 import { type GithubSide, people } from './github-side.ts';
 import { type Arbitraries, at, favourite, kind, place } from './kinds.ts';
@@ -23,10 +22,10 @@ type Event = WebhookEvent | false | undefined;
 
 interface Change {
   event: Event;
-  /** The one that the event is about, if any. */
-  pullRequest?: ModelPullRequest;
-  /** Whether the change set the pull request's time, even to the same. */
-  isDated?: boolean;
+  /** The one that the event is about. */
+  about?: ModelPullRequest | undefined;
+  /** The one whose time on GitHub was set, even to the same. */
+  dated?: ModelPullRequest | undefined;
 }
 
 const onGithub = <Parts extends object>(
@@ -36,9 +35,9 @@ const onGithub = <Parts extends object>(
 ) =>
   kind(weight, { ...parts, fate: fc.constantFrom(...fates) }, (scene, step) => {
     scene.side.turn += 1;
-    const { event, pullRequest, isDated } = change(scene, step as unknown as Parts) ?? {};
-    scene.model.record(pullRequest && isDated ? [pullRequest] : [], scene.side.repositories);
-    return event && announce(scene, event, pullRequest, step);
+    const { event, about, dated } = change(scene, step as unknown as Parts) ?? {};
+    scene.model.record(dated ? [dated] : [], scene.side.repositories);
+    return event && announce(scene, event, about, step);
   });
 
 /** Accounts, organisations and repositories. */
@@ -48,16 +47,6 @@ const elsewhere = <Parts extends object>(
   change: (side: GithubSide, step: Parts) => Event,
 ) => onGithub(weight, parts, ({ side }, step) => ({ event: change(side, step) }));
 
-const ofRepository = <Parts extends object>(
-  weight: number,
-  parts: Arbitraries<Parts>,
-  change: (repository: Repository, side: GithubSide, step: Parts) => Event,
-) =>
-  elsewhere(weight, { ...parts, repository: place }, (side, step) => {
-    const repository = side.repositoryAt(step.repository);
-    return repository && change(repository, side, step as unknown as Parts);
-  });
-
 const ofMembership = (weight: number, change: (organisation: Organisation, account: Account) => Event) =>
   elsewhere(weight, { person, organisation: favourite }, ({ accounts, tracked }, { person: name, organisation }) => {
     const [account, where] = [accounts[name], at(tracked, organisation)];
@@ -66,38 +55,28 @@ const ofMembership = (weight: number, change: (organisation: Organisation, accou
 
 const canBeMember = ({ deleted, type }: Account) => !deleted && type !== 'Bot';
 
-const shownAt = ({ model }: Scene, index: number) =>
-  at(
-    model.pullRequests.filter(({ source }) => isShown(source)),
-    index,
-  );
-
-/** What changes no pull request's time, such as its first label, or its milestone, in the whole repository. */
-const undated = (weight: number, change: (source: PullRequest, name: string) => Event) =>
-  onGithub(weight, { pullRequest: favourite }, (scene, { pullRequest }) => {
-    const found = shownAt(scene, pullRequest);
-    return found && { event: change(found.source, `renamed ${scene.side.turn}`) };
-  });
-
-const dated = <Parts extends object>(
+/** One that GitHub shows. */
+const ofShown = <Parts extends object>(
   weight: number,
   parts: Arbitraries<Parts>,
   change: (source: PullRequest, side: GithubSide, step: Parts) => Event,
 ) =>
-  onGithub(weight, { ...parts, pullRequest: favourite }, (scene, step) => {
-    const { side } = scene;
-    const pullRequest = shownAt(scene, step.pullRequest);
+  onGithub(weight, { ...parts, pullRequest: favourite }, ({ side, model }, step) => {
+    const there = model.pullRequests.filter(({ source }) => isShown(source));
+    const pullRequest = at(there, step.pullRequest);
     if (pullRequest === undefined) return undefined;
     const { source } = pullRequest;
     // A webhook's floor has no more than the second to tell new states from old ones.
     if (isLagging(source)) side.tick(1);
     const { version } = source.repository;
     const event = change(source, side, step as unknown as Parts);
-    // A pending review changes nothing that others see; a deleted comment may leave the time as it is.
-    return { event, pullRequest, isDated: source.repository.version > version };
+    const isAbout = event && !['label', 'milestone'].includes(event.event);
+    // A pending review changes nothing that others see; a deleted comment, or label, may leave the time as it is.
+    const isDated = source.repository.version > version;
+    return { event, about: isAbout ? pullRequest : undefined, dated: isDated ? pullRequest : undefined };
   });
 
-export const opening = onGithub(
+const opening = onGithub(
   56,
   { repository: favourite, author, draft: fc.boolean(), fromFork: fc.boolean() },
   ({ side, model }, { repository: index, author: name, draft, fromFork }) => {
@@ -106,13 +85,13 @@ export const opening = onGithub(
     if (repository === undefined || account.deleted) return undefined;
     const title = `fix ${side.turn}`;
     const pullRequest = model.add(repository.openPullRequest({ author: account, draft, fromFork, title }));
-    return { event: pullRequest.source.opened, pullRequest, isDated: true };
+    return { event: pullRequest.source.opened, about: pullRequest, dated: pullRequest };
   },
 );
 
 export const githubSteps = {
   open: opening,
-  push: dated(56, {}, (source, { turn }) =>
+  push: ofShown(56, {}, (source, { turn }) =>
     source.push({
       commits: 1 + (turn % 3),
       // Now and then more than GitHub has on a page.
@@ -123,59 +102,62 @@ export const githubSteps = {
       })),
     }),
   ),
-  edit: dated(56, { part: fc.constantFrom('title', 'body', 'base'), text: texts }, (source, { turn }, { part, text }) =>
-    source.edit({ [part]: part === 'base' ? `base-${turn % 3}` : `${text} ${turn % 4}` }),
+  edit: ofShown(
+    56,
+    { part: fc.constantFrom('title', 'body', 'base'), text: texts },
+    (source, { turn }, { part, text }) =>
+      source.edit({ [part]: part === 'base' ? `base-${turn % 3}` : `${text} ${turn % 4}` }),
   ),
-  review: dated(
+  review: ofShown(
     45,
     { by: person, verdict: fc.constantFrom('APPROVED', 'CHANGES_REQUESTED', 'COMMENTED', 'PENDING') },
     (source, { accounts, turn }, { by, verdict }) => source.review(accounts[by], verdict, { comments: turn % 4 }),
   ),
-  dismiss: dated(11, { by: person }, (source, { accounts }, { by }) => {
+  dismiss: ofShown(11, { by: person }, (source, { accounts }, { by }) => {
     const hasReviewed = source.reviews.some(({ author, state }) => author === accounts[by] && state !== 'PENDING');
     return hasReviewed && source.dismissReview(accounts[by]);
   }),
-  'request review': dated(11, { by: person }, (source, { accounts, turn }, { by }) =>
+  'request review': ofShown(11, { by: person }, (source, { accounts, turn }, { by }) =>
     source.requestReview(turn % 3 === 0 ? null : accounts[by]),
   ),
-  assign: dated(11, { by: author }, (source, { accounts }, { by }) => source.assign(accounts[by])),
-  label: dated(15, { text: labels }, (source, _, { text }) => source.label(text)),
-  unlabel: dated(15, { text: labels }, (source, _, { text }) => source.unlabel(text)),
-  milestone: dated(15, { text: labels }, (source, _, { text }) => source.setMilestone(text === '' ? null : text)),
-  comment: dated(13, {}, (source, { accounts }) => source.comment(accounts.ada)),
-  merge: dated(13, {}, (source, { accounts }) => source.state === 'OPEN' && source.merge(accounts.ada)),
-  close: dated(13, {}, source => source.state === 'OPEN' && source.close()),
-  reopen: dated(13, {}, source => source.state === 'CLOSED' && source.reopen()),
-  draft: dated(13, {}, source => !source.draft && source.state === 'OPEN' && source.convertToDraft()),
-  ready: dated(13, {}, source => source.draft && source.state === 'OPEN' && source.markReady()),
+  assign: ofShown(11, { by: author }, (source, { accounts }, { by }) => source.assign(accounts[by])),
+  label: ofShown(15, { text: labels }, (source, _, { text }) => source.label(text)),
+  unlabel: ofShown(15, { text: labels }, (source, _, { text }) => source.unlabel(text)),
+  milestone: ofShown(15, { text: labels }, (source, _, { text }) => source.setMilestone(text === '' ? null : text)),
+  comment: ofShown(13, {}, (source, { accounts }) => source.comment(accounts.ada)),
+  merge: ofShown(13, {}, (source, { accounts }) => source.state === 'OPEN' && source.merge(accounts.ada)),
+  close: ofShown(13, {}, source => source.state === 'OPEN' && source.close()),
+  reopen: ofShown(13, {}, source => source.state === 'CLOSED' && source.reopen()),
+  draft: ofShown(13, {}, source => !source.draft && source.state === 'OPEN' && source.convertToDraft()),
+  ready: ofShown(13, {}, source => source.draft && source.state === 'OPEN' && source.markReady()),
   // GitHub sends no webhook.
-  'link issues': dated(13, {}, (source, { turn }) => void source.linkIssues(turn % 4)),
-  'delete comment': dated(7, {}, (source, { accounts }) => source.comments > 0 && source.deleteComment(accounts.ada)),
-  'rename label': undated(
-    7,
-    ({ repository, labels: [label] }, name) => label !== undefined && repository.renameLabel(label, name),
+  'link issues': ofShown(13, {}, (source, { turn }) => void source.linkIssues(turn % 4)),
+  'delete comment': ofShown(7, {}, (source, { accounts }) => source.comments > 0 && source.deleteComment(accounts.ada)),
+  // The pull request's first label, or its milestone, in the whole repository.
+  'rename label': ofShown(7, {}, ({ repository, labels: [label] }, { turn }) =>
+    label === undefined ? undefined : repository.renameLabel(label, `renamed ${turn}`),
   ),
-  'delete label': undated(7, ({ repository, labels: [label] }) => label !== undefined && repository.deleteLabel(label)),
-  'rename milestone': undated(
-    7,
-    ({ repository, milestone }, name) => milestone !== null && repository.renameMilestone(milestone, name),
+  'delete label': ofShown(7, {}, ({ repository, labels: [label] }) =>
+    label === undefined ? undefined : repository.deleteLabel(label),
   ),
-  'delete milestone': undated(
-    7,
-    ({ repository, milestone }) => milestone !== null && repository.deleteMilestone(milestone),
+  'rename milestone': ofShown(7, {}, ({ repository, milestone }, { turn }) =>
+    milestone === null ? undefined : repository.renameMilestone(milestone, `renamed ${turn}`),
   ),
-  remove: undated(11, source => void source.remove()),
-  'rename repository': ofRepository(22, {}, (repository, { turn }) =>
-    repository.rename(`${repository.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`),
+  'delete milestone': ofShown(7, {}, ({ repository, milestone }) =>
+    milestone === null ? undefined : repository.deleteMilestone(milestone),
   ),
-  transfer: ofRepository(22, { to: place }, (repository, { owners }, { to }) => {
-    const owner = at(
-      owners.filter(each => each !== repository.organisation),
-      to,
-    );
+  remove: ofShown(11, {}, source => void source.remove()),
+  'rename repository': elsewhere(22, { repository: place }, ({ repositoryAt, turn }, { repository }) => {
+    const found = repositoryAt(repository);
+    return found?.rename(`${found.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`);
+  }),
+  transfer: elsewhere(22, { repository: place, to: place }, ({ repositoryAt, owners }, { repository, to }) => {
+    const found = repositoryAt(repository);
+    const others = owners.filter(each => each !== found?.organisation);
+    const owner = at(others, to);
     // A repository of the same name is in the way.
-    const isTaken = owner?.repositories.some(({ name }) => name === repository.name);
-    return owner && !isTaken && repository.transfer(owner);
+    const isTaken = owner?.repositories.some(({ name }) => name === found?.name);
+    return owner && !isTaken && found?.transfer(owner);
   }),
   // To the one free login: later renamings swap logins, and a stranger takes them over.
   'rename organisation': elsewhere(34, { organisation: place }, ({ owners, logins }, { organisation }) => {
@@ -193,7 +175,9 @@ export const githubSteps = {
   join: ofMembership(17, (organisation, account) => organisation.join(account)),
   leave: ofMembership(17, (organisation, account) => organisation.leave(account)),
   // Rare, because little can happen after these.
-  'remove repository': ofRepository(5, {}, repository => repository.remove()),
+  'remove repository': elsewhere(5, { repository: place }, (side, step) =>
+    side.repositoryAt(step.repository)?.remove(),
+  ),
   'delete account': elsewhere(5, { person }, ({ accounts, owners }, { person: who }) => {
     const account = accounts[who];
     if (!canBeMember(account)) return;

@@ -3,8 +3,6 @@ import { startServer } from './database.ts';
 import { print } from './installation.ts';
 import { describeCounterexample, playHistories } from './lanes.ts';
 
-const progressIntervalMs = 10_000;
-
 /**
  * Plays random histories against the service and a model. One that ends differently from the model is shortened as far
  * as possible and printed.
@@ -20,25 +18,12 @@ export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', numb
   process.once('SIGINT', onInterrupt);
 
   const begin = performance.now();
-  let printedAt = begin;
-  const onProgress = ({ histories, pullRequests }: Tally) => {
-    const now = performance.now();
-    if (now - printedAt < progressIntervalMs) return;
-    printedAt = now;
-    print(`  ${histories} of ${runs} histories, ${pullRequests} pull requests, ${Math.round((now - begin) / 1000)} s`);
-  };
-
   print(`Playing ${runs} histories, seed ${seed}.`);
-  const server = await startServer();
+  const { createDatabase, close } = await startServer();
   try {
     const { tally, counterexample } = await playHistories({
-      runs,
-      seed,
-      createDatabase: server.createDatabase,
+      ...{ runs, seed, createDatabase, print },
       signal: interrupt.signal,
-      onProgress,
-      onFailure: ({ differences }, histories) =>
-        print(`\nHistory ${histories} ends differently from the model; shortening it.\n${differences.join('\n')}`),
     });
     print(`\n${report(tally, (performance.now() - begin) / 1000)}`);
     print(
@@ -47,7 +32,7 @@ export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', numb
     return counterexample === undefined && !interrupt.signal.aborted;
   } finally {
     process.off('SIGINT', onInterrupt);
-    await server.close();
+    await close();
   }
 }
 

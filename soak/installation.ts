@@ -1,9 +1,10 @@
 /** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
-import { connectDatabase } from '../src/database/client.ts';
+import { connectDatabase, type Database } from '../src/database/client.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { entry, rule } from '../test/scoring/support.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
@@ -27,6 +28,7 @@ export const githubDelayMs = 150;
 /** Its organisation's token has every scope. */
 export interface Installation extends Pick<Tenant, 'organisation' | 'token'> {
   readonly server: KilledServer;
+  readonly database: Database;
   readonly github: GithubStandIn;
   readonly replicas: readonly KilledReplica[];
 }
@@ -45,6 +47,7 @@ export async function withInstallation(
 ): Promise<boolean> {
   const home = createHome(name);
   const server = await startKilledServer(home);
+  const database = connectDatabase(server.url, pino({ level: 'silent' }));
   const github = await startGithub();
   // As many points as GraphQL can represent, also after an hour.
   if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
@@ -56,7 +59,9 @@ export async function withInstallation(
   const replicas: KilledReplica[] = [];
   let isClean = false;
   try {
-    const tenant = await prepare(server.url, github.organisation(login).id);
+    await migrateDatabase(server.url);
+    const tenant = await createTenant({ database }, { login, githubId: github.organisation(login).id, scopes });
+    await applyRules({ database }, tenant.organisation.id, { rules: scoringRules });
     for (const port of await Promise.all(Array.from({ length: replicaCount }, freePort))) {
       const own = {
         DATABASE_URL: server.url,
@@ -70,10 +75,11 @@ export async function withInstallation(
       replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), own));
     }
     await Promise.all(replicas.map(replica => replica.ready()));
-    isClean = await work({ server, github, ...tenant, replicas });
+    isClean = await work({ server, database, github, ...tenant, replicas });
     return isClean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));
+    await database.close();
     await server.stop();
     await github.close();
     if (isClean) removeHome(home);
@@ -81,22 +87,12 @@ export async function withInstallation(
   }
 }
 
-async function prepare(url: string, githubId: number): Promise<Tenant> {
-  await migrateDatabase(url);
-  const database = connectDatabase(url, pino({ level: 'silent' }));
-  const tenant = await createTenant({ database }, { login, githubId, scopes });
-  await applyRules({ database }, tenant.organisation.id, { rules: scoringRules });
-  await database.close();
-  return tenant;
-}
-
 export const print = (text: string) => void process.stdout.write(`${text}\n`);
 
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port is free');
-  return address.port;
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return port;
 }

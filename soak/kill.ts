@@ -1,11 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../test/support/random.ts';
+import { createBackground } from './background.ts';
 import { type Installation, print, withInstallation } from './installation.ts';
 import { listCounted, reportOutcome } from './outcome.ts';
+import { count } from './reads.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 
-const victims = ['replica 1', 'replica 2', 'both replicas', 'PostgreSQL', 'a PostgreSQL process'] as const;
-type Victim = (typeof victims)[number];
+/** Each resolves when it is started again, or will be by itself. */
+const victims: Record<string, (installation: Installation, random: () => number) => Promise<void> | void> = {
+  'replica 1': ({ replicas }, random) => replicas[0]?.kill(random() * 500),
+  'replica 2': ({ replicas }, random) => replicas[1]?.kill(random() * 500),
+  'both replicas': ({ replicas }, random) => {
+    for (const replica of replicas) replica.kill(random() * 500);
+  },
+  PostgreSQL: ({ server }, random) => server.killAll(random() * 1_500),
+  'a PostgreSQL process': ({ server }, random) => server.killOne(ids => ids[Math.floor(random() * ids.length)]),
+};
 
 /**
  * Kills two replicas of the service and PostgreSQL at random with SIGKILL while webhooks arrive: nothing acknowledged
@@ -31,31 +41,21 @@ export async function soakKills({ kills, rate, seed }: Record<'kills' | 'rate' |
 }
 
 async function killAtRandom(installation: Installation, traffic: Traffic, random: () => number, kills: number) {
-  const { server } = installation;
-  const killed = new Map<Victim, number>();
-  const recoveries: Promise<void>[] = [];
+  const killed = new Map<string, number>();
+  const recoveries = createBackground();
   const failures: unknown[] = [];
   for (let done = 1; done <= kills && failures.length === 0; done += 1) {
     // Sometimes the next kill hits the recovery from the last.
     await delay(300 + random() * 4_500);
-    const possible = server.isUp ? victims : victims.slice(0, 3);
-    const victim = possible[Math.floor(random() * possible.length)] ?? 'replica 1';
-    killed.set(victim, (killed.get(victim) ?? 0) + 1);
-    recoveries.push(kill(installation, random, victim).catch(error => void failures.push(error)));
+    const possible = Object.entries(victims).filter(([name]) => installation.server.isUp || !name.includes('SQL'));
+    const [name, kill] = possible[Math.floor(random() * possible.length)] ?? [];
+    count(killed, name ?? '');
+    recoveries.add(Promise.resolve(kill?.(installation, random)).catch(error => void failures.push(error)));
     if (done % 10 === 0) {
       print(`  ${done} kills, ${traffic.sent} webhooks sent, ${traffic.acknowledged.size} acknowledged`);
     }
   }
-  await Promise.all(recoveries);
+  await recoveries.join();
   if (failures.length > 0) throw failures[0];
   return killed;
-}
-
-/** Resolves when what was killed is started again. */
-async function kill({ server, replicas }: Installation, random: () => number, victim: Victim): Promise<void> {
-  if (victim === 'PostgreSQL') return server.killAll(random() * 1_500);
-  if (victim === 'a PostgreSQL process') return server.killOne(ids => ids[Math.floor(random() * ids.length)]);
-  const [first, second] = replicas;
-  const chosen = victim === 'both replicas' ? replicas : [victim === 'replica 1' ? first : second];
-  for (const replica of chosen) replica?.kill(random() * 500);
 }

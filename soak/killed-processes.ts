@@ -100,35 +100,41 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
   const ends: string[] = [];
   let child: ChildProcess;
   let isReady = false;
-  let killed = false;
+  /** Whether its end is meant. */
+  let isEnding = false;
   let stopped = false;
-  let pause = 0;
+  let pauseMs = 0;
 
-  const run = () => {
-    // As `npm start` has it.
-    const own = spawn(process.execPath, ['--max-semi-space-size=32', 'dist/main.js', 'serve'], {
-      env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    child = own;
-    killed = false;
-    pause = 200;
-    own.stderr.pipe(log, { end: false });
-    createInterface(own.stdout).once('line', () => {
-      // Its output may arrive only after its end.
-      if (killed || own.exitCode !== null || own.signalCode !== null) return;
-      isReady = true;
-    });
-    own.once('exit', (code, signal) => {
+  const supervise = async () => {
+    for (; !stopped; await delay(pauseMs)) {
+      isEnding = false;
+      pauseMs = 200;
+      // As `npm start` has it.
+      const own = spawn(process.execPath, ['--max-semi-space-size=32', 'dist/main.js', 'serve'], {
+        env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      child = own;
+      own.stderr.pipe(log, { end: false });
+      createInterface(own.stdout).once('line', () => {
+        // Its output may arrive only after its end.
+        isReady = !isEnding && own.exitCode === null && own.signalCode === null;
+      });
+      const [code, signal] = await once(own, 'exit');
       // It can't start without PostgreSQL.
-      if (!killed && !stopped && isReady)
-        ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
+      if (!isEnding && isReady) ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
       isReady = false;
-      if (!stopped) setTimeout(run, pause);
-    });
+    }
   };
-  run();
+  const supervised = supervise();
   process.once('exit', () => child.kill('SIGKILL'));
+
+  const end = (signal: 'SIGKILL' | 'SIGTERM', milliseconds: number) => {
+    isEnding = true;
+    isReady = false;
+    pauseMs = milliseconds;
+    child.kill(signal);
+  };
 
   /** @throws if it does not start within a minute */
   async function ready(): Promise<void> {
@@ -145,30 +151,19 @@ export function superviseReplica(port: number, logFile: string, environment: Rec
     ends,
     ready,
     /** Kills it with SIGKILL, and starts it again after `milliseconds`. */
-    kill(milliseconds: number): void {
-      killed = true;
-      isReady = false;
-      pause = milliseconds;
-      child.kill('SIGKILL');
-    },
+    kill: (milliseconds: number) => end('SIGKILL', milliseconds),
     /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
     async restart(): Promise<void> {
-      const own = child;
-      killed = true;
-      pause = 0;
-      const exited = once(own, 'exit');
-      own.kill('SIGTERM');
+      const exited = once(child, 'exit');
+      end('SIGTERM', 0);
       const [code, signal] = await exited;
       if (code !== 0) ends.push(`the replica on port ${port} did not stop cleanly (${signal ?? code})`);
       await ready();
     },
     async stop(): Promise<void> {
       stopped = true;
-      if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, 'exit');
-        child.kill('SIGKILL');
-        await exited;
-      }
+      end('SIGKILL', 0);
+      await supervised;
       log.end();
     },
   };

@@ -11,9 +11,8 @@ interface HistoriesOptions {
   createDatabase(): Promise<{ url: string; drop(): Promise<void> }>;
   /** Ends after the current histories. */
   signal?: AbortSignal;
-  onProgress?: (tally: Tally) => void;
-  /** Called with the first history that fails, before it is shortened, and the number played until then. */
-  onFailure?: (found: Counterexample, histories: number) => void;
+  /** Says now and then how far it is, and which history fails before it is shortened. */
+  print?(text: string): void;
 }
 
 export interface Counterexample {
@@ -30,85 +29,86 @@ const lanes = 16;
 /** Histories per arena: the stand-in for GitHub keeps everything, and grows. */
 const lotSize = 600;
 
+const progressIntervalMs = 10_000;
+
 const shrinkingTimeoutMs = 45_000;
 
 /** Concurrent steps differ from try to try: a shorter history must succeed this often to count as harmless. */
 const shrinkingTries = 4;
 
+const defectsOf = (arena: Arena) => arena.takeDefects().map(text => `a replica logged: ${text}`);
+
+async function playOne(arena: Arena, one: History): Promise<string[]> {
+  try {
+    const differences = await play(arena, one);
+    return [...differences, ...defectsOf(arena)];
+  } catch (error) {
+    return [`the history could not be played: ${inspect(error).slice(0, 2_000)}`];
+  }
+}
+
 /** Plays random histories, many at once, until one ends differently from the model. */
-export async function playHistories(
-  options: HistoriesOptions,
-): Promise<{ tally: Tally; counterexample: Counterexample | undefined }> {
-  const { runs, createDatabase, signal, onProgress, onFailure } = options;
+export async function playHistories({ runs, seed, createDatabase, signal, print }: HistoriesOptions) {
   const tally: Tally = { histories: 0, pullRequests: 0, counts: new Map() };
-  for (let done = 0, { seed } = options; done < runs && signal?.aborted !== true; done += lotSize, seed += lanes) {
+  const begin = performance.now();
+  let printedAt = begin;
+  let counterexample: Counterexample | undefined;
+
+  function printProgress(): void {
+    const now = performance.now();
+    if (now - printedAt < progressIntervalMs) return;
+    printedAt = now;
+    const { histories, pullRequests } = tally;
+    print?.(
+      `  ${histories} of ${runs} histories, ${pullRequests} pull requests, ${Math.round((now - begin) / 1000)} s`,
+    );
+  }
+
+  /** Of the lane that fails first, the history is shortened; the others stop. */
+  async function playLot(arena: Arena, lotRuns: number, lotSeed: number): Promise<void> {
+    let failed: { lane: number; shrinkUntil: number } | undefined;
+
+    async function playLane(lane: number): Promise<void> {
+      const property = fc.asyncProperty(history, async one => {
+        if (signal?.aborted || (failed !== undefined && failed.lane !== lane)) return;
+        for (let tries = failed === undefined ? 1 : shrinkingTries; tries > 0; tries -= 1) {
+          if (failed !== undefined && performance.now() > failed.shrinkUntil) return;
+          const differences = await playOne(arena, one);
+          if (differences.length === 0) continue;
+          // Another lane's history is being shortened.
+          if (failed !== undefined && failed.lane !== lane) return;
+          if (failed === undefined) {
+            print?.(`\nHistory ${tally.histories} ends differently from the model; shortening it.`);
+            print?.(differences.join('\n'));
+          }
+          failed ??= { lane, shrinkUntil: performance.now() + shrinkingTimeoutMs };
+          counterexample = { seed: lotSeed, steps: describeHistory(one), differences };
+          throw new Error('the end differs from the model');
+        }
+        printProgress();
+      });
+      const numRuns = Math.floor(lotRuns / lanes) + (lane < lotRuns % lanes ? 1 : 0);
+      await fc.check(property, { seed: lotSeed + lane, numRuns });
+    }
+
+    await Promise.all(Array.from({ length: Math.min(lanes, lotRuns) }, (_, lane) => playLane(lane)));
+  }
+
+  for (let done = 0, lotSeed = seed; done < runs && !signal?.aborted; done += lotSize, lotSeed += lanes) {
     const database = await createDatabase();
     try {
       const arena = await openArena(database.url, tally);
-      let counterexample: Counterexample | undefined;
-      try {
-        counterexample = await playLot(arena, Math.min(lotSize, runs - done), seed);
-      } finally {
-        await arena.close();
-      }
+      await playLot(arena, Math.min(lotSize, runs - done), lotSeed).finally(arena.close);
       const differences = defectsOf(arena);
-      if (differences.length > 0) counterexample ??= { seed, steps: '  after the last of its histories', differences };
-      if (counterexample !== undefined) return { tally, counterexample };
+      if (differences.length > 0) {
+        counterexample ??= { seed: lotSeed, steps: '  after the last of its histories', differences };
+      }
+      if (counterexample !== undefined) break;
     } finally {
       await database.drop();
     }
   }
-  return { tally, counterexample: undefined };
-
-  async function playLot(arena: Arena, lotRuns: number, seed: number): Promise<Counterexample | undefined> {
-    let failed: Failure | undefined;
-    await Promise.all(
-      Array.from({ length: Math.min(lanes, lotRuns) }, (_, lane) => {
-        const numRuns = Math.floor(lotRuns / lanes) + (lane < lotRuns % lanes ? 1 : 0);
-        return playLane(arena, { seed: seed + lane, numRuns });
-      }),
-    );
-    return failed?.shortest;
-
-    async function playLane(its: Arena, parameters: { seed: number; numRuns: number }): Promise<void> {
-      const { seed: laneSeed } = parameters;
-      const property = fc.asyncProperty(history, async one => {
-        const shrinking = failed?.seed === laneSeed;
-        if (signal?.aborted || (failed !== undefined && !shrinking)) return;
-        for (let tries = shrinking ? shrinkingTries : 1; tries > 0; tries -= 1) {
-          if (failed !== undefined && performance.now() > failed.shrinkUntil) return;
-          const differences = await playOne(its, one);
-          if (differences.length === 0) continue;
-          // Another lane's history is being shortened.
-          if (failed !== undefined && failed.seed !== laneSeed) return;
-          const shortest = { seed, steps: describeHistory(one), differences };
-          if (failed === undefined) onFailure?.(shortest, tally.histories);
-          failed = { shrinkUntil: performance.now() + shrinkingTimeoutMs, ...failed, seed: laneSeed, shortest };
-          throw new Error('the end differs from the model');
-        }
-        onProgress?.(tally);
-      });
-      await fc.check(property, parameters);
-    }
-
-    async function playOne(its: Arena, one: History): Promise<string[]> {
-      try {
-        const differences = await play(its, one);
-        return [...differences, ...defectsOf(its)];
-      } catch (error) {
-        return [`the history could not be played: ${inspect(error).slice(0, 2_000)}`];
-      }
-    }
-  }
-}
-
-const defectsOf = (arena: Arena) => arena.takeDefects().map(text => `a replica logged: ${text}`);
-
-interface Failure {
-  /** The seed of the lane that found it. */
-  seed: number;
-  shrinkUntil: number;
-  shortest: Counterexample;
+  return { tally, counterexample };
 }
 
 /** Explains the difference and how to reproduce it. */

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { eq, sql } from 'drizzle-orm';
 import { scopes } from '../src/access-token.ts';
 import { listAuditEvents } from '../src/database/audit-log.ts';
-import type { Database } from '../src/database/client.ts';
 import { pullRequests } from '../src/database/schema.ts';
 import { formatId } from '../src/ids.ts';
 import { createTenant, insertPullRequests } from '../test/support/tenants.ts';
@@ -73,17 +72,16 @@ export const soakNeighbours = (options: { seconds: number; only: string | undefi
     limits: { slowdown: 3, service: { megabytes: 300, healthMs: 500, secondsUntilStored: 5 } },
     attacks,
     ...options,
-    fill: async (installation, database) => ({
+    fill: async installation => ({
       // As large as GitHub allows: 65,536 characters, each of three bytes here.
-      attacker: await addTenant(installation, database, login, 65_536, 3_000, installation),
-      victim: await addTenant(installation, database, 'neighbour', 1_000),
+      attacker: await addTenant(installation, login, 65_536, 3_000, installation),
+      victim: await addTenant(installation, 'neighbour', 1_000),
     }),
   });
 
 /** @param fileCount of its first pull request on GitHub */
 async function addTenant(
-  { github }: Installation,
-  database: Database,
+  { database, github }: Installation,
   name: string,
   bodyCharacters: number,
   fileCount = 1,
@@ -158,7 +156,7 @@ async function editLargePullRequest(target: Target, signal: AbortSignal) {
 }
 
 /** In a new hour with few points for all. @returns ends it */
-async function limitPoints({ installation: { github }, database }: Target): Promise<() => Promise<void>> {
+async function limitPoints({ github, database }: Target): Promise<() => Promise<void>> {
   const before = github.limit && { ...github.limit };
   if (github.limit) Object.assign(github.limit, { limit: 200, remaining: 200 });
   await database.executor.execute(sql`update organisations set points_used = 0`);
@@ -187,8 +185,8 @@ async function readServerFiles({ origin, attacker }: Target, signal: AbortSignal
 
 /** Meanwhile the other one plans once. */
 async function planAllTheTime(target: Target, signal: AbortSignal) {
-  const { installation, database, origin, victim } = target;
-  const accomplice = await addTenant(installation, database, 'accomplice', 1_000);
+  const { origin, victim } = target;
+  const accomplice = await addTenant(target, 'accomplice', 1_000);
   const planning = [target, { ...target, attacker: accomplice }].map(each => inProcesses('plans')(each, signal));
   const finishes = await Promise.all(planning);
   const file = rulesFile(1, () => ({ expression: 'merged', value: 1 }));
@@ -204,7 +202,7 @@ async function eraseMember(target: Target, signal: AbortSignal) {
   const finish = await floodWithWebhooks(target, signal);
   const operands = ['dist/main.js', 'member', 'erase', 'grace', '--organisation', login, '--yes'];
   const child = spawn(process.execPath, operands, {
-    env: { PATH: process.env.PATH, DATABASE_URL: target.installation.server.url },
+    env: { PATH: process.env.PATH, DATABASE_URL: target.server.url },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const exited = once(child, 'exit');

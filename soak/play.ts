@@ -7,6 +7,7 @@ import { organisations as organisationTable } from '../src/database/schema.ts';
 import type { Organisation as GithubOrganisation } from '../test/support/github/organisation.ts';
 import { createTenant } from '../test/support/tenants.ts';
 import type { Arena } from './arena.ts';
+import { createBackground } from './background.ts';
 import { compare, compareCheckRuns, type Stage } from './compare.ts';
 import { createGithubSide } from './github-side.ts';
 import { createMirror } from './mirror.ts';
@@ -36,7 +37,7 @@ async function createScene(arena: Arena, clockAhead: number) {
   const troubles = createTroubles(github, model, side.repositories);
   // On a cluster, the feed of changes may leave some out.
   const mirrors = process.env.TEST_CITUS_WORKERS ? [] : organisations.map(each => createMirror(arena, each));
-  const background = new Set<Promise<void>>();
+  const background = createBackground();
 
   const scene = {
     arena,
@@ -54,15 +55,8 @@ async function createScene(arena: Arena, clockAhead: number) {
     /** An interrupted import continues where it was: only the next one reads what it had passed. */
     interrupted: new Set<ModelOrganisation>(),
     background,
-    inBackground(work: Promise<unknown>): void {
-      const done = work
-        .catch(error => void differences.push(`a step in the background failed: ${error}`))
-        .then(() => void background.delete(done));
-      background.add(done);
-    },
-    async joinBackground(): Promise<void> {
-      while (background.size > 0) await Promise.all(background);
-    },
+    inBackground: (work: Promise<unknown>) =>
+      background.add(work.catch(error => void differences.push(`a step in the background failed: ${error}`))),
     /** Waits for the work if the step says so; otherwise, it goes on in the background. */
     async run({ awaited }: { awaited: boolean }, work: Promise<unknown>): Promise<void> {
       if (awaited) await work;
@@ -91,7 +85,7 @@ async function createScene(arena: Arena, clockAhead: number) {
     async settle(stage: Stage): Promise<void> {
       side.catchUp();
       troubles.settle();
-      await scene.joinBackground();
+      await scene.background.join();
       await settling.settle([...troubles.poisoned.keys()]);
       for (const organisation of organisations) await compare(scene, organisation, stage);
       for (const mirror of mirrors) differences.push(...(await mirror.compare()));
@@ -114,7 +108,7 @@ async function end(scene: Scene): Promise<void> {
   scene.troubles.end();
   side.catchUp();
   for (const webhook of scene.kept.reverse()) await deliver(scene, webhook, 0);
-  await scene.joinBackground();
+  await scene.background.join();
   await scene.comparing;
   await scene.heal(0);
   await scene.settle('settled');
@@ -147,7 +141,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
     if (differences.length === 0) await end(scene);
   } finally {
     troubles.end();
-    await scene.joinBackground();
+    await scene.background.join();
     await arena.forget(organisations.map(({ id }) => id));
   }
   arena.tally.histories += 1;

@@ -1,107 +1,70 @@
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { createBackground } from './background.ts';
 
-interface ReadsOptions {
-  /** The address for the next request. */
-  nextUrl: () => string;
-  token: string;
-  /** Requests a second. */
-  rate: number;
+/** Counts what happened how often. */
+export const count = <What>(counted: Map<What, number>, what: What) => counted.set(what, (counted.get(what) ?? 0) + 1);
+
+/** Begins works at a steady rate, so many a second, whether earlier ones are over or not. */
+export function startSteadily(rate: number, work: (underWay: number) => Promise<void>) {
+  const underWay = createBackground();
+  const begin = performance.now();
+  let begun = 0;
+  const timer = setInterval(() => {
+    for (const due = ((performance.now() - begin) / 1000) * rate; begun < due; begun += 1) {
+      underWay.add(work(underWay.size));
+    }
+  }, 5);
+  /** Begins no more, and resolves when all are over. */
+  return async (): Promise<void> => {
+    clearInterval(timer);
+    await underWay.join();
+  };
 }
 
-/** Reads at a steady rate, whether the replies come or not. */
-export function startReads({ nextUrl, token, rate }: ReadsOptions) {
+/** Reads at a steady rate. @param nextUrl the address for the next request */
+export function startReads({ nextUrl, token, rate }: { nextUrl: () => string; token: string; rate: number }) {
   const headers = { authorization: `Bearer ${token}` };
   /** Milliseconds of each request, in order. */
   const latencies: number[] = [];
   /** Requests that failed, counted by status or reason. */
   const failures = new Map<string, number>();
-  const underWay = new Set<Promise<void>>();
-
-  async function read(): Promise<void> {
+  const stop = startSteadily(rate, async () => {
     const begin = performance.now();
-    let failure: string | undefined;
     try {
       const reply = await fetch(nextUrl(), { headers, signal: AbortSignal.timeout(10_000) });
       const body = await reply.text();
-      if (reply.status !== 200) failure = `${reply.status} ${body}`;
+      if (reply.status !== 200) count(failures, `${reply.status} ${body}`);
     } catch (error) {
-      failure = String(error instanceof Error ? (error.cause ?? error) : error);
+      count(failures, String(error instanceof Error ? (error.cause ?? error) : error));
     }
     latencies.push(performance.now() - begin);
-    if (failure !== undefined) failures.set(failure, (failures.get(failure) ?? 0) + 1);
-  }
-
-  const begin = performance.now();
-  let sent = 0;
-  const timer = setInterval(() => {
-    for (const due = ((performance.now() - begin) / 1000) * rate; sent < due; sent += 1) {
-      const reading = read().finally(() => underWay.delete(reading));
-      underWay.add(reading);
-    }
-  }, 5);
-
-  return {
-    latencies,
-    failures,
-    /** Stops sending, and resolves when all requests are answered. */
-    async stop(): Promise<void> {
-      clearInterval(timer);
-      await Promise.all(underWay);
-    },
-  };
+  });
+  return { latencies, failures, stop };
 }
-
-export interface MeasuredReads {
-  /** Milliseconds. */
-  p99: number;
-  failures: readonly (readonly [reason: string, count: number])[];
-}
-
-interface UnseenReads extends Omit<ReadsOptions, 'nextUrl'> {
-  /** Ends with what a number makes unique, so that no page comes from memory. */
-  url: string;
-}
-
-const warmUpMs = 1_500;
-
-const script = fileURLToPath(import.meta.url);
 
 /**
- * Reads in a process of its own: what else this one does delays no measurement.
+ * Starts what program.ts has under this name.
  *
- * @returns ends the reading, and gives what was measured
+ * @returns ends it, and gives the last line that it printed once it was at work, if any
  */
-export async function startUnseenReads(options: UnseenReads): Promise<() => Promise<MeasuredReads>> {
-  const child = fork(script, [JSON.stringify(options)]);
-  await once(child, 'message');
-  return async () => {
-    child.send('stop');
-    const [{ latencies, failures }] = await once(child, 'message');
-    return { p99: latencies.sort((a: number, b: number) => a - b)[Math.floor(latencies.length * 0.99)], failures };
-  };
-}
-
-if (process.argv[1] === script) {
-  const { url, ...options }: UnseenReads = JSON.parse(process.argv[2] ?? '');
-  // Numbers of processes before this one are lower.
-  let unseen = Date.now();
-  const begin = () => startReads({ ...options, nextUrl: () => `${url}${unseen++}` });
-  // With the process that measures, however that ends.
-  process.once('disconnect', () => process.exit());
-  // The first ones compile this program and open connections.
-  const first = begin();
-  await delay(warmUpMs);
-  await first.stop();
-  const reads = begin();
-  process.send?.('reading');
-  process.once('message', async () => {
-    await reads.stop();
-    const measured = { latencies: reads.latencies, failures: [...reads.failures] };
-    process.send?.(measured, () => process.disconnect());
+export async function startProgram(name: string, origin: string, token: string): Promise<() => Promise<string>> {
+  const command = ['--import', 'tsx', 'soak/program.ts', name, origin, token];
+  const child = spawn(process.execPath, command, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const closed = once(child, 'close');
+  const lines = createInterface(child.stdout);
+  await Promise.race([once(lines, 'line'), closed]);
+  let said = '';
+  lines.on('line', line => {
+    said = line;
   });
+  return async () => {
+    child.stdin.end();
+    await closed;
+    return said;
+  };
 }
 
 const probeIntervalMs = 200;

@@ -1,18 +1,12 @@
 /** Attacks on one replica, one after another, while a well-behaved client reads. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
-import { pino } from 'pino';
-import { connectDatabase, type Database } from '../src/database/client.ts';
 import type { Organisation } from '../src/database/organisations.ts';
 import { pullRequests } from '../src/database/schema.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { memoryOf } from '../test/support/scorer.ts';
 import { type Installation, print, webhookSecret, withInstallation } from './installation.ts';
-import { type MeasuredReads, startUnseenReads } from './reads.ts';
-
-const readsPerSecond = 50;
+import { startProgram } from './reads.ts';
 
 export interface Tenant {
   organisation: Organisation;
@@ -22,9 +16,7 @@ export interface Tenant {
 }
 
 /** What is attacked, and who is measured meanwhile. */
-export interface Target {
-  installation: Installation;
-  database: Database;
+export interface Target extends Installation {
   origin: string;
   attacker: Tenant;
   victim: Tenant;
@@ -37,7 +29,11 @@ interface Limits {
   service?: { healthMs: number; megabytes: number; secondsUntilStored: number };
 }
 
-interface Measured extends MeasuredReads {
+interface Measured {
+  /** Milliseconds. */
+  p99: number;
+  /** Reads that failed. */
+  failures: readonly (readonly [reason: string, count: number])[];
   /** The most that the service had resident, with the processes that run rules. */
   megabytes: number;
   /** The longest that `/healthz` took, in milliseconds. */
@@ -66,74 +62,67 @@ interface Stress {
   /** This attack, and no others. */
   only: string | undefined;
   /** Makes who attacks, and whom. */
-  fill(installation: Installation, database: Database): Promise<Pick<Target, 'attacker' | 'victim'>>;
+  fill(installation: Installation): Promise<Pick<Target, 'attacker' | 'victim'>>;
 }
 
 /** @returns whether no read failed, all stayed within the limits, and the replica did not end */
 export const stress = ({ name, environment, limits, attacks, seconds, only, fill }: Stress): Promise<boolean> =>
   withInstallation(name, 1, environment, async installation => {
-    const database = connectDatabase(installation.server.url, pino({ level: 'silent' }));
-    try {
-      const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
-      const target = { installation, database, origin, ...(await fill(installation, database)) };
-      // Before the first one, code is compiled and connections are opened.
-      await measure(target, limits, 3);
-      const rest = await measure(target, limits, seconds);
-      const ofService = limits.service && `, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`;
-      print(`at rest: p99 ${rest.p99.toFixed(1)} ms${ofService ?? ''}`);
-      let isClean = true;
-      for (const [attackName, attack] of Object.entries(attacks)) {
-        if (only !== undefined && only !== attackName) continue;
-        const ending = new AbortController();
-        const finish = await attack(target, ending.signal);
-        const measured = await measure(target, limits, seconds);
-        ending.abort();
-        const problem = await finish(measured);
-        isClean = judge(attackName, measured, rest, limits, problem) && isClean;
-      }
-      const ends = installation.replicas.flatMap(replica => replica.ends);
-      for (const end of ends) print(end);
-      return isClean && ends.length === 0;
-    } finally {
-      await database.close();
+    const origin = `http://127.0.0.1:${installation.replicas[0]?.port}`;
+    const target = { ...installation, origin, ...(await fill(installation)) };
+    // Before the first one, code is compiled and connections are opened.
+    await measure(target, limits, 3);
+    const rest = await measure(target, limits, seconds);
+    const ofService = limits.service && `, ${rest.megabytes.toFixed(0)} MB, stored in ${show(rest.stored)}`;
+    print(`at rest: p99 ${rest.p99.toFixed(1)} ms${ofService ?? ''}`);
+    let isClean = true;
+    for (const [attackName, attack] of Object.entries(attacks)) {
+      if (only !== undefined && only !== attackName) continue;
+      const ending = new AbortController();
+      const finish = await attack(target, ending.signal);
+      const measured = await measure(target, limits, seconds);
+      ending.abort();
+      const problem = await finish(measured);
+      isClean = judge(attackName, measured, rest, limits, problem) && isClean;
     }
+    const ends = installation.replicas.flatMap(replica => replica.ends);
+    for (const end of ends) print(end);
+    return isClean && ends.length === 0;
   });
 
 const show = (milliseconds: number) => (Number.isFinite(milliseconds) ? `${Math.round(milliseconds)} ms` : 'never');
 
-function describe({ p99, megabytes, health, stored }: Measured, rest: Measured, { slowdown, service }: Limits): string {
-  const reads = `p99 ${p99.toFixed(1)} ms, ${(p99 / rest.p99).toFixed(1)} times that at rest (at most ${slowdown})`;
-  if (service === undefined) return reads;
-  return [
-    reads,
-    `/healthz within ${show(health)} (at most ${service.healthMs})`,
-    `${(megabytes - rest.megabytes).toFixed(0)} MB more (at most ${service.megabytes})`,
-    `a webhook of the other one stored in ${show(stored)} (at most ${service.secondsUntilStored} s)`,
-  ].join('; ');
-}
-
 function judge(name: string, measured: Measured, rest: Measured, limits: Limits, problem: string | undefined): boolean {
+  const { p99, failures, health, stored } = measured;
   const { slowdown, service } = limits;
-  const isGood =
-    measured.p99 <= slowdown * rest.p99 &&
-    measured.failures.length === 0 &&
-    problem === undefined &&
-    (service === undefined ||
-      (measured.health <= service.healthMs &&
-        measured.megabytes - rest.megabytes <= service.megabytes &&
-        measured.stored <= service.secondsUntilStored * 1_000));
-  print(`${isGood ? 'ok    ' : 'MISSED'} ${name}: ${describe(measured, rest, limits)}`);
-  for (const [reason, count] of measured.failures) print(`         ${count} × ${reason}`);
+  const more = measured.megabytes - rest.megabytes;
+  const times = (p99 / rest.p99).toFixed(1);
+  const checks: [isGood: boolean, text: string][] = [
+    [p99 <= slowdown * rest.p99, `p99 ${p99.toFixed(1)} ms, ${times} times that at rest (at most ${slowdown})`],
+  ];
+  if (service !== undefined) {
+    const { healthMs, megabytes, secondsUntilStored } = service;
+    checks.push(
+      [health <= healthMs, `/healthz within ${show(health)} (at most ${healthMs})`],
+      [more <= megabytes, `${more.toFixed(0)} MB more (at most ${megabytes})`],
+      [
+        stored <= secondsUntilStored * 1_000,
+        `a webhook of the other one stored in ${show(stored)} (at most ${secondsUntilStored} s)`,
+      ],
+    );
+  }
+  const isGood = checks.every(([good]) => good) && failures.length === 0 && problem === undefined;
+  print(`${isGood ? 'ok    ' : 'MISSED'} ${name}: ${checks.map(([, text]) => text).join('; ')}`);
+  for (const [reason, count] of failures) print(`         ${count} × ${reason}`);
   if (problem !== undefined) print(`         ${problem}`);
   return isGood;
 }
 
 async function measure(target: Target, { service }: Limits, seconds: number): Promise<Measured> {
-  const { origin, installation, victim } = target;
-  const url = `${origin}/2025-04/pull-requests?unseen=`;
-  const stopReading = await startUnseenReads({ url, token: victim.token, rate: readsPerSecond });
+  const { origin, replicas, victim } = target;
+  const stopReading = await startProgram('reads', origin, victim.token);
   const end = performance.now() + seconds * 1_000;
-  const processId = installation.replicas[0]?.processId ?? 0;
+  const processId = replicas[0]?.processId ?? 0;
   const most = { megabytes: 0, health: 0, stored: 0 };
   const watch = async (what: keyof typeof most, pauseMs: number, look: () => number | Promise<number>) => {
     for (; performance.now() < end; await delay(pauseMs)) most[what] = Math.max(most[what], await look());
@@ -147,7 +136,7 @@ async function measure(target: Target, { service }: Limits, seconds: number): Pr
       watch('stored', 500, () => timeWebhook(target, maxWaitMs)),
     ]);
   }
-  return { ...(await stopReading()), ...most };
+  return { ...JSON.parse(await stopReading()), ...most };
 }
 
 async function timeHealth(origin: string): Promise<number> {
@@ -172,16 +161,11 @@ async function timeWebhook(target: Target, maxWaitMs: number): Promise<number> {
 }
 
 /** Changes one of the tenant's pull requests, and delivers the webhook. @returns what that was answered */
-export async function editOnGithub(
-  { installation, origin }: Target,
-  { pullRequests: those }: Tenant,
-  place: number,
-  title: string,
-): Promise<number> {
-  const pullRequest = those[place % those.length];
+export async function editOnGithub({ github, origin }: Target, tenant: Tenant, place: number, title: string) {
+  const pullRequest = tenant.pullRequests[place % tenant.pullRequests.length];
   if (pullRequest === undefined) throw new Error('there is no pull request');
-  const event = pullRequest.edit({ title });
-  return (await installation.github.deliver(`${origin}/webhooks/github`, webhookSecret, event)).status;
+  const { status } = await github.deliver(`${origin}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
+  return status;
 }
 
 /** Until the signal is aborted. */
@@ -192,26 +176,13 @@ export async function repeat(signal: AbortSignal, pauseMs: number, work: (times:
   }
 }
 
-/** In processes of their own, so that they delay nobody who measures: see attacker.ts. */
+/** In processes of their own: see program.ts. */
 export function inProcesses(...names: string[]): Attack {
   return async ({ origin, attacker: { token } }) => {
-    let said = '';
-    const children = names.map(name => {
-      const command = ['--import', 'tsx', 'soak/attacker.ts', name, origin, token];
-      const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
-      child.stdout.setEncoding('utf8').on('data', (text: string) => {
-        said = text.trim();
-      });
-      return child;
-    });
-    const exited = children.map(child => once(child, 'exit'));
-    process.once('exit', () => children.forEach(child => void child.kill('SIGKILL')));
-    // Until they are at work.
-    await delay(2_000);
+    const stops = await Promise.all(names.map(name => startProgram(name, origin, token)));
     return async () => {
-      for (const child of children) child.kill('SIGKILL');
-      await Promise.all(exited);
-      if (said !== '') print(`       at the end ${said}`);
+      const said = await Promise.all(stops.map(stop => stop()));
+      for (const text of said) if (text !== '') print(`       at the end ${text}`);
       return undefined;
     };
   };

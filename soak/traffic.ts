@@ -5,6 +5,7 @@ import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import { type Delivery, deliver } from '../test/support/github/webhooks.ts';
 import { login, webhookSecret } from './installation.ts';
+import { count, startSteadily } from './reads.ts';
 
 const firstPullRequests = 1_000;
 /** More would only wait for connections. */
@@ -14,7 +15,7 @@ const maxUnderWay = 500;
  * Each change of a pull request raises its version, which is in its title and is its number of added lines: so the
  * stored copy shows how new it is, and whether it mixes versions.
  */
-export interface Subject {
+interface Subject {
   pullRequest: PullRequest;
   version: number;
   /** The highest version in an acknowledged delivery; 0 before the first. */
@@ -42,7 +43,6 @@ export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
   const acknowledged = new Map<string, Subject>();
   /** Deliveries that were not acknowledged, counted by status or reason. */
   const refused = new Map<string, number>();
-  const underWay = new Set<Promise<void>>();
   let [sent, redelivered, heldBack, waiting] = [0, 0, 0, 0];
   let stopped = false;
 
@@ -93,7 +93,7 @@ export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
       subject.acknowledged = Math.max(subject.acknowledged, version);
     } else {
       const reason = delivery.status === 0 ? 'no answer' : `${delivery.status} ${delivery.answer}`;
-      refused.set(reason, (refused.get(reason) ?? 0) + 1);
+      count(refused, reason);
     }
     // GitHub never redelivers on its own: people do, some of what failed, and at times what did not.
     const again = isAcknowledged(delivery) ? 0.02 : 0.25;
@@ -106,20 +106,14 @@ export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
     await send(change, guid, true);
   }
 
-  const begin = performance.now();
-  let due = 0;
-  const timer = setInterval(() => {
-    const until = Math.floor(((performance.now() - begin) / 1000) * rate);
-    for (; due < until; due += 1) {
-      if (underWay.size - waiting >= maxUnderWay) {
-        heldBack += 1;
-        continue;
-      }
-      sent += 1;
-      const sending = send(makeChange(), randomUUID(), false).finally(() => underWay.delete(sending));
-      underWay.add(sending);
+  const stopSending = startSteadily(rate, async underWay => {
+    if (underWay - waiting >= maxUnderWay) {
+      heldBack += 1;
+      return;
     }
-  }, 5);
+    sent += 1;
+    await send(makeChange(), randomUUID(), false);
+  });
 
   return {
     subjects,
@@ -136,10 +130,9 @@ export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
       return heldBack;
     },
     /** Stops sending, and resolves when all deliveries are answered. */
-    async stop() {
-      clearInterval(timer);
+    stop(): Promise<void> {
       stopped = true;
-      while (underWay.size > 0) await Promise.all(underWay);
+      return stopSending();
     },
   };
 }

@@ -27,32 +27,37 @@ const timeoutMs = 10_000;
 export const signature = (secret: string, body: string | Buffer) =>
   `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 
+/** A webhook as GitHub sends it, for `fetch` and for `inject`. */
+export function signedRequest(
+  secret: string,
+  { event, payload }: WebhookEvent,
+  { guid = randomUUID(), headers = {}, body = JSON.stringify(payload) }: DeliveryOptions = {},
+) {
+  const own = {
+    accept: '*/*',
+    'content-type': 'application/json',
+    'user-agent': 'GitHub-Hookshot/044aadd',
+    'x-github-delivery': guid,
+    'x-github-event': event,
+    'x-github-hook-id': String(firstHookId),
+    'x-github-hook-installation-target-id': '90000001',
+    'x-github-hook-installation-target-type': 'organization',
+    'x-hub-signature-256': signature(secret, body),
+  };
+  return { method: 'POST' as const, headers: { ...own, ...headers }, body };
+}
+
 /** Signs and POSTs a webhook as GitHub does. It never throws: a failed delivery has status 0. */
 export async function deliver(
   url: string,
   secret: string,
-  { event, action, payload }: WebhookEvent,
-  { guid = randomUUID(), headers = {}, body = JSON.stringify(payload) }: DeliveryOptions = {},
+  event: WebhookEvent,
+  { guid = randomUUID(), ...options }: DeliveryOptions = {},
 ): Promise<Delivery> {
-  const delivery = { guid, event, action };
+  const delivery = { guid, event: event.event, action: event.action };
   try {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        accept: '*/*',
-        'content-type': 'application/json',
-        'user-agent': 'GitHub-Hookshot/044aadd',
-        'x-github-delivery': guid,
-        'x-github-event': event,
-        'x-github-hook-id': String(firstHookId),
-        'x-github-hook-installation-target-id': '90000001',
-        'x-github-hook-installation-target-type': 'organization',
-        'x-hub-signature-256': signature(secret, body),
-        ...headers,
-      },
-      body,
-      signal: AbortSignal.timeout(timeoutMs),
-    });
+    const request = signedRequest(secret, event, { guid, ...options });
+    const response = await fetch(url, { ...request, signal: AbortSignal.timeout(timeoutMs) });
     return { ...delivery, status: response.status, answer: await response.text() };
   } catch (error) {
     return { ...delivery, status: 0, answer: String(error instanceof Error ? (error.cause ?? error) : error) };

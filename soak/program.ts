@@ -1,9 +1,11 @@
-/** One attack on the service, in a process of its own so that it delays nobody who measures. Ends when it is killed. */
+/** What one client does, or an attacker, in a process of its own: what others do delays no measurement. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { generateAccessToken } from '../src/access-token.ts';
+import { startReads } from './reads.ts';
 
 const [name = '', origin = '', token = ''] = process.argv.slice(2);
 const authorization = { authorization: `Bearer ${token}` };
@@ -58,7 +60,7 @@ async function floodTokens(rate: number): Promise<void> {
       }
     }).concat(
       repeat(1, 1_000, async () => {
-        process.stdout.write(`${answered} requests a second\n`);
+        print(`${answered} requests a second`);
         answered = 0;
       }),
     ),
@@ -151,6 +153,34 @@ const attacks: Record<string, () => Promise<void>> = {
   'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
 };
 
-// Others' machines attack: this one's processors are for the service.
-setPriority(19);
-await attacks[name]?.();
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+/** When its parent says so, or is dead. */
+const ended = once(process.stdin.resume(), 'end');
+
+/** Reads at a steady rate. Prints what was measured. */
+async function measureReads(): Promise<void> {
+  // Numbers of processes before this one are lower: no page comes from memory.
+  let unseen = Date.now();
+  const begin = () =>
+    startReads({ nextUrl: () => `${origin}/2025-04/pull-requests?unseen=${unseen++}`, token, rate: 50 });
+  // The first ones compile this program and open connections.
+  const first = begin();
+  await delay(1_500);
+  await first.stop();
+  const reads = begin();
+  print('at work');
+  await ended;
+  await reads.stop();
+  const latencies = reads.latencies.sort((a, b) => a - b);
+  print(JSON.stringify({ p99: latencies[Math.floor(latencies.length * 0.99)], failures: [...reads.failures] }));
+}
+
+if (name === 'reads') await measureReads();
+else {
+  // Others' machines attack: this one's processors are for the service.
+  setPriority(19);
+  void attacks[name]?.();
+  print('at work');
+  await ended;
+}
+process.exit();

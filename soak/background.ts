@@ -1,0 +1,18 @@
+/** Works that go on while others are done. */
+export function createBackground() {
+  const underWay = new Set<Promise<unknown>>();
+  return {
+    /** Number of works that are under way. */
+    get size() {
+      return underWay.size;
+    },
+    add(work: Promise<unknown>): void {
+      const kept = work.finally(() => underWay.delete(kept));
+      underWay.add(kept);
+    },
+    /** Resolves when all are over, also those that are added meanwhile. @throws if one fails */
+    async join(): Promise<void> {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
