@@ -180,6 +180,8 @@ export async function repeat(signal: AbortSignal, pauseMs: number, work: (times:
 export function inProcesses(...names: string[]): Attack {
   return async ({ origin, attacker: { token } }) => {
     const stops = await Promise.all(names.map(name => startProgram(name, origin, token)));
+    // Until they have opened their connections.
+    await delay(1_000);
     return async () => {
       const said = await Promise.all(stops.map(stop => stop()));
       for (const text of said) if (text !== '') print(`       at the end ${text}`);
