@@ -1,5 +1,5 @@
 import type { StoredPullRequest } from '../src/database/pull-requests.ts';
-import type { PullRequestRecord, Reviewer } from '../src/pull-request.ts';
+import type { Reviewer } from '../src/pull-request.ts';
 import { headShaOf } from '../test/support/github/payloads.ts';
 import type { PullRequest, Review } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
@@ -8,8 +8,23 @@ import type { Account } from '../test/support/github/world.ts';
 type ShownReviewer = Omit<Reviewer, 'member' | 'login'> & { githubId: number | null; login: string };
 
 /** The columns that come only from GitHub; the address depends on the repository's stored name. */
-export type Columns = Omit<PullRequestRecord, 'repository' | 'reviewers'> &
-  Pick<StoredPullRequest, 'githubId' | 'nodeId' | 'headSha'> & { reviewers: ShownReviewer[] };
+export type Columns = Omit<
+  StoredPullRequest,
+  | 'organisationId'
+  | 'id'
+  | 'repositoryId'
+  | 'factsVersion'
+  | 'memberId'
+  | 'url'
+  | 'score'
+  | 'scoreBreakdown'
+  | 'rulesetVersion'
+  | 'fetchTicket'
+  | 'fetchedAt'
+  | 'changedBy'
+  | 'reviewers'
+  | 'reviewScores'
+> & { reviewers: ShownReviewer[] };
 
 /** Replaces what PostgreSQL can't hold. */
 const kept = (text: string) => text.replace(/[\0\ud800-\udfff]/gu, '\uFFFD');
