@@ -93,6 +93,7 @@ export function hintOfForeignCall(source: string, before: Span): string {
   const [found] = functions.get(name ?? '') ?? [];
   const value = source.slice(before.start, before.end).replace(/^[!\s-]+/, '');
   if (found === undefined || value === '') return '';
+  if (/^math$/i.test(value)) return `${write(found.name)} without \`${value}.\``;
   const { parameters, signature, facts } = found;
   if (facts === undefined && parameters.length === 1) return write(`${name}(${value})`);
   const isWhole = facts === undefined && parameters.length === 2 && given !== '';
