@@ -93,6 +93,8 @@ function show(): void {
 }
 session.onChange = show;
 addEventListener('hashchange', ({ oldURL, newURL }) => {
+  // `token.ts` takes it when the page is loaded.
+  if (location.hash.startsWith('#token=')) return location.reload();
   show();
   // At another place, and not with other parameters of the same one.
   if (oldURL.split('?')[0] !== newURL.split('?')[0]) focusContent();

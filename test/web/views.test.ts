@@ -83,6 +83,17 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await context?.close();
   });
 
+  test('signs in by a link that is opened where the page is open already', async () => {
+    const context = await browser?.newContext();
+    const page = await context?.newPage();
+    await page?.goto(`${address}/`);
+    await page?.getByRole('button', { name: 'Sign in' }).waitFor();
+    await page?.evaluate(`location.hash = '#token=${token}'`);
+    await page?.getByText('Members by points').waitFor();
+    expect(page?.url()).not.toContain('token');
+    await context?.close();
+  });
+
   test('shows rules with what they gave, since when, and their versions', async () => {
     const { page } = await open('rules?since=all');
     const rule = page.getByRole('row', { name: /^Base .* UTC 14 100%$/ });
