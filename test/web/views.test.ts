@@ -146,6 +146,20 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(rules('9'));
   });
 
+  test('reads a chosen file that was edited when one chooses it again', async () => {
+    const { page } = await open('try-rules');
+    const input = page.getByLabel('Rules file', { exact: true });
+    const choose = async (text: string) => {
+      const [chooser] = await Promise.all([page.waitForEvent('filechooser'), input.click()]);
+      // A browser says nothing if the file is the one before.
+      expect(await input.inputValue()).toBe('');
+      await chooser.setFiles({ name: 'rules.yaml', mimeType: 'application/yaml', buffer: Buffer.from(text) });
+      await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(text);
+    };
+    await choose(rules('8'));
+    await choose(rules('9'));
+  });
+
   test('stops a plan on request', async () => {
     const { page } = await open('try-rules');
     await page.route('**/rules/plan*', () => undefined);

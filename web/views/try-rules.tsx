@@ -57,7 +57,15 @@ export function TryRulesView() {
         <div class="toolbar">
           <label>
             Rules file
-            <input type="file" accept=".yaml,.yml" onChange={({ currentTarget: { files } }) => take(files?.[0])} />
+            <input
+              type="file"
+              accept=".yaml,.yml"
+              // Otherwise nothing happens if one chooses the same file again, after a change.
+              onClick={({ currentTarget }) => {
+                currentTarget.value = '';
+              }}
+              onChange={({ currentTarget: { files } }) => take(files?.[0])}
+            />
           </label>
           <Button type="submit" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
           {attempt.isRunning && <Progress stop={attempt.stop} />}
