@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Context } from './commands/context.ts';
+import { readText } from './commands/env-file.ts';
 import { failure, runProgram } from './commands/program.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createLog } from './log.ts';
@@ -64,8 +65,7 @@ const context: Context = {
 function loadEnvFile(path: string): string | undefined {
   try {
     if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
-    // Node's own loader takes a byte order mark for a part of the first name.
-    const text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    const text = readText(path);
     if (text.includes('\0')) throw new ConfigError([`${path} is not in UTF-8: save it in this encoding`]);
     for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
   } catch (error) {

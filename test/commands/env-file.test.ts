@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { valueIn, withValues } from '../../src/commands/env-file.ts';
+import { readEnvFile, valueIn, withValues } from '../../src/commands/env-file.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { complaintOf, requireBuild, runWith } from './support.ts';
 
@@ -33,6 +33,14 @@ test('a .env as editors on Windows write it counts from its first line on, or is
   expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('LOG_LEVEL must be one of trace');
   write('utf16le');
   expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('.env is not in UTF-8');
+});
+
+test('a value on the first line of a .env from Windows is found, and replaced', () => {
+  const path = join(newFolder(), '.env');
+  writeFileSync(path, '\uFEFFGITHUB_TOKEN=old\r\nB=2\r\n');
+  const text = readEnvFile(path);
+  expect(valueIn(text, 'GITHUB_TOKEN')).toBe('old');
+  expect(parseEnv(withValues(text, { GITHUB_TOKEN: '' }))).toEqual({ GITHUB_TOKEN: '', B: '2' });
 });
 
 test('a service says in one line that it has read .env', () => {
