@@ -568,6 +568,13 @@ test('a value cut at a comma in a definition, a description or a test is told', 
   ]);
 });
 
+test('an unknown key is reported at its own line, wherever its value begins', () => {
+  expect(problems('rules: []\nrule:\n\n  # The first one.\n  - name: A\ntest:\n  - name: t\n')).toEqual([
+    '2: The file has an unknown key `rule`; did you mean `rules`?',
+    '6: The file has an unknown key `test`; did you mean `tests`?',
+  ]);
+});
+
 test('the message about a comma quotes no whole value if what follows can be no part of it', () => {
   expect(problems(withLogic('- { expression: merged, effect: { action: ADD, value: 5, by } }'))).toEqual([
     '4: Rule "R", entry 1, effect, value: inside { } a comma ends a value, so this one is only `5`; remove what follows, or put all of it in quotes',

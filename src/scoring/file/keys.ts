@@ -15,15 +15,15 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
   if (node.kind !== 'map') {
     return void report(node.line, `${place} must be a map with ${list}, not ${kindNames[node.kind]}`);
   }
-  const { entries } = node;
-  for (const [key, value] of entries) {
+  const { entries, keyLines } = node;
+  for (const key of entries.keys()) {
     if (known.includes(key)) continue;
     const unspaced = known.find(name => key.startsWith(`${name}:`));
     const hint =
       unspaced === undefined
         ? suggestion(key, known) || `; the known keys are ${list}`
         : `; write a space after \`${unspaced}:\``;
-    report(value.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
+    report(keyLines.get(key) ?? node.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
   }
   const nodeOf = (key: string) => entries.get(key);
   const lineOf = (key: string) => nodeOf(key)?.line ?? node.line;

@@ -24,7 +24,7 @@ export interface YamlText {
 export type YamlNode = { line: number } & (
   | YamlText
   | { kind: 'list'; items: readonly YamlNode[] }
-  | { kind: 'map'; entries: ReadonlyMap<string, YamlNode> }
+  | { kind: 'map'; entries: ReadonlyMap<string, YamlNode>; keyLines: ReadonlyMap<string, number> }
 );
 
 export const blank = (line: number): YamlNode => ({ kind: 'text', text: '', style: 'PLAIN', line });

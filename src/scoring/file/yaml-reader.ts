@@ -177,6 +177,7 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     return { kind: 'list', items, line };
   }
   const entries = new Map<string, YamlNode>();
+  const keyLines = new Map<string, number>();
   const items = node.items as Pair[];
   for (let index = 0; index < items.length; index++) {
     const { key = null, value = null } = items[index] ?? {};
@@ -187,13 +188,14 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     }
     const converted = convert(value, source, lines, name.line);
     entries.set(name.text, converted);
+    keyLines.set(name.text, name.line);
     if (!node.flow || value === null || converted.kind !== 'text' || converted.style !== 'PLAIN') continue;
     const rest = findRest(items, index);
     if (rest === index) continue;
     converted.truncated = { by: 'comma', whole: source.slice(value.range[0], items[rest]?.key?.range[1]) };
     index = rest;
   }
-  return { kind: 'map', entries, line };
+  return { kind: 'map', entries, keyLines, line };
 }
 
 /**
