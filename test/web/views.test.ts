@@ -142,8 +142,9 @@ describe.skipIf(!hasBrowser)('the page', async () => {
       await drop(page, name, bytes);
       await page.getByRole('alert').getByText(`${name} ${problem}`).waitFor();
     }
-    await drop(page, 'rules.yaml', Buffer.from(rules('9')));
-    await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(rules('9'));
+    const text = `# U+FFFD is \uFFFD\n${rules('9')}`;
+    await drop(page, 'rules.yaml', Buffer.from(text));
+    await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(text);
   });
 
   test('reads a chosen file that was edited when one chooses it again', async () => {

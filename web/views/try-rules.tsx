@@ -13,9 +13,13 @@ const maxFileBytes = 2_000_000;
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
   if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
-  const text = await file.text();
-  // U+FFFD stands for bytes that are not valid.
-  if (!/[\0\uFFFD]/.test(text)) return text;
+  const bytes = await file.arrayBuffer();
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    if (!text.includes('\0')) return text;
+  } catch {
+    // Said below.
+  }
   throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
 }
 
