@@ -46,7 +46,7 @@ export function hintOfOtherFact(name: string): string {
   if (other !== undefined) return write(other);
   const [, before, after] = /^(?:(?:num|number_of|count_of)_(\w+)|(\w+?)s?_(?:count|total|number))$/i.exec(name) ?? [];
   const stem = (before ?? after ?? '').toLowerCase();
-  const fact = factNames.find(each => each === stem || each === `${stem}s` || each === `changed_${stem}s`);
+  const fact = factNames.find(each => [stem, `${stem}s`, `changed_${stem}`, `changed_${stem}s`].includes(each));
   return fact === undefined || stem === '' ? '' : write(fact);
 }
 
@@ -102,6 +102,15 @@ export function hintOfForeignCall(source: string, before: Span): string {
 
 const wordOperator =
   /(is(?:\s+not)?)\s+(?:null|none|nil|undefined|empty)\b|(\w+)\s+("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')/iy;
+
+const notIn = /not\s+in\s+(\[[^\]]*\]|\w+)/iy;
+
+/** What to write for `author not in ["ada"]`. @param operand what stands before it @param start of the word */
+export function hintOfNotIn(source: string, operand: Span, start: number): string {
+  notIn.lastIndex = start;
+  const [, list] = notIn.exec(source) ?? [];
+  return list === undefined ? '' : write(`!(${source.slice(operand.start, operand.end)} in ${list})`);
+}
 
 /** What to write for an operator that is a word. @param operand what stands before it @param start of the word */
 export function hintOfWordOperator(source: string, operand: Span, start: number): string {

@@ -3,7 +3,14 @@
  * refused while it reads, and every node gets its place in the source.
  */
 import jsep from 'jsep';
-import { hintOfComma, hintOfForeignCall, hintOfNumberForm, hintOfWordOperator, messageOfDay } from './hints.ts';
+import {
+  hintOfComma,
+  hintOfForeignCall,
+  hintOfNotIn,
+  hintOfNumberForm,
+  hintOfWordOperator,
+  messageOfDay,
+} from './hints.ts';
 import {
   ExpressionError,
   expressionLimits,
@@ -273,7 +280,7 @@ class Parser extends Jsep {
     const shown = excerpt(symbol);
     const isWord = [before, shown].some(text => /^`(?:and|or|not)`$/i.test(text));
     const hint = isWord
-      ? '; and, or, not are written `&&`, `||`, `!`'
+      ? hintOfNotIn(this.expr, this.lastOperand, this.index) || '; and, or, not are written `&&`, `||`, `!`'
       : hintOfWordOperator(this.expr, this.lastOperand, this.index);
     const problem = isQuestion ? 'comes before the `:` of a `?`' : 'has no opening bracket';
     const messages = new Map([
