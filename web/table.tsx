@@ -85,16 +85,14 @@ export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' 
   );
 }
 
-/** Made anew only with other rows. */
-const Part = <Row,>({ rows, cells }: RowsProps<Row>) =>
-  useMemo(
-    () => (
-      <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-        {rows.map((row, index) => line(cells(row), index))}
-      </tbody>
-    ),
-    rows,
-  );
+/** Made anew only with other rows: Preact leaves out a component that it has made before, and no element. */
+const Part = <Row,>(props: RowsProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
+
+const Body = <Row,>({ rows, cells }: RowsProps<Row>) => (
+  <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
+    {rows.map((row, index) => line(cells(row), index))}
+  </tbody>
+);
 
 const line = (cells: Record<string, Cell>, key: number | 'head') => (
   <tr role="row" key={key}>
