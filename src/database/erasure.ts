@@ -4,7 +4,7 @@ import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
 import { addErased, finishErased, readErased } from './erased-people.ts';
-import { listMembers, type Member } from './members.ts';
+import { findMembers, listMembers, type Member } from './members.ts';
 import { lockOrganisation, updateOrganisation } from './organisations.ts';
 import { deletePullRequests, isInPresentRepository } from './pull-requests.ts';
 import { requestRescoring } from './rescore-ranges.ts';
@@ -109,11 +109,13 @@ export async function eraseMembers(
   const ids = people.map(({ id }) => id);
   const githubIds = people.map(({ githubId }) => githubId);
   const { assignees, memberId, mergedBy } = pullRequests;
-  await database.transaction(async executor => {
+  const known = await database.transaction(async executor => {
     // No save that began before this ends after it.
     await lockOrganisation(executor, organisationId, 'exclusive');
     await record?.(executor);
     await addErased(executor, organisationId, githubIds);
+    // With the logins that a save has shown meanwhile.
+    return [...(await findMembers(executor, organisationId, githubIds)).values()];
   });
   const erased = await inSteps(database, organisationId, inArray(memberId, ids), async (executor, step) => {
     const deleted = await deletePullRequests(executor, organisationId, step, await drawTicket(executor));
@@ -143,7 +145,7 @@ export async function eraseMembers(
       await requestRescoring(executor, organisationId);
     });
   let assignments = 0;
-  for (const login of new Set(people.flatMap(person => [person.login, ...person.formerLogins]))) {
+  for (const login of new Set(known.flatMap(person => [person.login, ...person.formerLogins]))) {
     // Somebody else may have it now: GitHub tells whom of the two is meant.
     const hasIt = and(
       eq(members.organisationId, organisationId),

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { eraseMembers } from '../../src/database/erasure.ts';
 import { TransactionOvertaken } from '../../src/database/failures.ts';
 import { members, untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
@@ -211,6 +212,20 @@ test('an earlier fetch in which somebody is not marked as a member does not brin
   await sync(world.service, home, pullRequest);
   await early.save();
   expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
+});
+
+test('an erasure covers the login that a fetch shows while the operator is asked', async () => {
+  const home = await world.newTenant();
+  const bert = home.acme.member(`bert-${home.acme.login}`);
+  await readList(home);
+  const asked = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
+  bert.login = `bertram-${home.acme.login}`;
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  pullRequest.assign(bert);
+  await sync(world.service, home, pullRequest);
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+  await eraseMembers(world.service.database, home.organisation.id, asked);
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [] });
 });
 
 describe('a membership webhook', () => {
