@@ -64,8 +64,8 @@ export async function findDueSyncRequests(
 }
 
 /**
- * Ends the requests that a fetch covers: they were made before it began, and its answer has reached their floor. Their
- * deliveries are applied.
+ * Ends the requests that a fetch covers: they were made before it began, its answer has reached their floor, and GitHub has
+ * had the time that they give it. Their deliveries are applied.
  *
  * @param fetchTicket drawn before the fetch
  */
@@ -79,9 +79,9 @@ export async function settleSyncRequests(
   const updatedAt = new Map(fetched.map(({ githubId, sourceUpdatedAt }) => [githubId, sourceUpdatedAt]));
   await database.transaction(async executor => {
     const locked = await lockRequests(executor, organisationId, [...updatedAt.keys()]);
-    const settled = locked.filter(({ githubId, ticket, floor }) => {
+    const settled = locked.filter(({ githubId, ticket, floor, isTooEarly }) => {
       const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
-      return isReached && ticket < fetchTicket;
+      return isReached && !isTooEarly && ticket < fetchTicket;
     });
     await endSyncRequests(executor, organisationId, githubIdsOf(settled));
   });
@@ -152,9 +152,11 @@ const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(
 
 /** Locks those of the requests that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
 function lockRequests(executor: Executor, organisationId: string, githubIds: readonly number[]) {
-  const { githubId, ticket, minSourceUpdatedAt } = syncRequests;
+  const { githubId, ticket, minSourceUpdatedAt, dueAt, behindSince, lastError } = syncRequests;
+  // What waits after an answer or a failure may be fetched earlier.
+  const isTooEarly = sql<boolean>`(${dueAt} > now() and ${behindSince} is null and ${lastError} is null) is true`;
   return executor
-    .select({ githubId, ticket, floor: minSourceUpdatedAt })
+    .select({ githubId, ticket, floor: minSourceUpdatedAt, isTooEarly })
     .from(syncRequests)
     .where(hasGithubId(syncRequests, organisationId, githubIds))
     .orderBy(githubId)

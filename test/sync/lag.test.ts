@@ -378,6 +378,19 @@ describe('a change without another `updated_at`', () => {
     expect(await stored(world.service, home, source)).toMatchObject({ title: 'After', ...expected });
     expect(await waiting()).toEqual([]);
   });
+
+  test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
+    const source = web.openPullRequest({ labels: [bug] });
+    await sync(world.service, home, source);
+    source.lag();
+    await deliver(web.renameLabel(bug, 'defect'));
+    await sync(world.service, home, source);
+    source.catchUp();
+    await pass(15);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ labels: ['defect'] });
+    expect(await waiting()).toEqual([]);
+  });
 });
 
 test('what is due comes before what waits for GitHub to catch up, in the background, too', async () => {
