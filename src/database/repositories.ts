@@ -40,20 +40,24 @@ export function savedRepository(
   return row === undefined || isRenamed(row, ticket, value) ? value : row;
 }
 
-/** Whether {@link saveRepositories} would rename one, which takes the organisation's exclusive lock. */
-export const renamesAny = (
+/** Whether a repository that had left, or was ignored, is tracked now. A row from a newer fetch stays. */
+const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
+  stored.fetchTicket <= ticket && stored.leftAt !== null;
+
+/**
+ * Whether {@link saveRepositories} takes the organisation's exclusive lock. It does to rename one: otherwise a pull request
+ * could be scored by the former name at the same time. And it does if one is tracked again: otherwise a pull request of it
+ * could be set aside at the same time, and nothing would ask for it.
+ */
+export const needsExclusiveLock = (
   stored: ReadonlyMap<number, StoredRepository>,
   ticket: number,
   values: readonly RepositoryValues[],
 ): boolean =>
   values.some(value => {
     const row = stored.get(value.githubId);
-    return row !== undefined && isRenamed(row, ticket, value);
+    return row !== undefined && (isRenamed(row, ticket, value) || hasReturned(row, ticket));
   });
-
-/** Whether a repository that had left, or was ignored, is tracked now. A row from a newer fetch stays. */
-const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
-  stored.fetchTicket <= ticket && stored.leftAt !== null;
 
 /**
  * Adds new repositories that the organisation tracks and renames known ones, whose pull requests are then scored again:
@@ -61,9 +65,8 @@ const hasReturned = (stored: StoredRepository, ticket: number): boolean =>
  * it is. Runs in a transaction.
  *
  * @param ticket drawn before GitHub was asked
- * @param lockedRows what {@link findRepositories} found under the organisation's lock, if the caller holds that. If a
- * repository is renamed, the lock must be exclusive: otherwise a pull request could be scored by the former name at the
- * same time.
+ * @param lockedRows what {@link findRepositories} found under the organisation's lock, if the caller holds that. It must be
+ * exclusive if {@link needsExclusiveLock} says so.
  * @returns by GitHub id, with the stored name, which may be from a newer fetch
  */
 export async function saveRepositories(
@@ -82,8 +85,13 @@ export async function saveRepositories(
     return row === undefined || isRenamed(row, ticket, value) || hasReturned(row, ticket);
   });
   if (changed.length === 0) return found;
-  const renames = renamesAny(stored, ticket, changed);
-  if (lockedRows === undefined && renames) await lockOrganisation(executor, organisationId, 'exclusive');
+  const renames = changed.some(value => {
+    const row = stored.get(value.githubId);
+    return row !== undefined && isRenamed(row, ticket, value);
+  });
+  if (lockedRows === undefined && needsExclusiveLock(stored, ticket, changed)) {
+    await lockOrganisation(executor, organisationId, 'exclusive');
+  }
   const rows = changed.map(value => ({ ...newRow(organisationId, value), fetchTicket: ticket }));
   const names = { nodeId: sql`excluded.node_id`, name: sql`excluded.name` };
   const saved = await upsert(executor, rows, { ...names, leftAt: null, ignoredBecause: null, fetchTicket: ticket });

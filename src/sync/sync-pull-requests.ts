@@ -13,7 +13,7 @@ import { findMembers, followLogins, type Member } from '../database/members.ts';
 import { getUsableVersion, lockOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   findRepositories,
-  renamesAny,
+  needsExclusiveLock,
   type StoredRepository,
   savedRepository,
   saveRepositories,
@@ -219,7 +219,7 @@ async function drawUp({ database: { executor }, scorer }: Deps, fetch: Fetch): P
   }
   return {
     rulesetVersion: version,
-    lock: renamesAny(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
+    lock: needsExclusiveLock(known.repositories, ticket, repositoriesOf(fetched)) ? 'exclusive' : 'shared',
     final,
     scores,
   };
@@ -286,7 +286,7 @@ async function saveDraft(
   if ((await lockOrganisation(executor, organisationId, lock)).rulesetVersion !== rulesetVersion) return undefined;
   const dependencies = await readKnown(executor, fetch);
   const stored = dependencies.repositories;
-  if (lock === 'shared' && renamesAny(stored, ticket, repositoriesOf(fetched))) return undefined;
+  if (lock === 'shared' && needsExclusiveLock(stored, ticket, repositoriesOf(fetched))) return undefined;
   if (!isDeepStrictEqual(finalise(fetch, dependencies), final)) return undefined;
   const githubIds = fetched.map(({ githubId }) => githubId);
   const known = await lockPullRequests(executor, organisationId, githubIds);

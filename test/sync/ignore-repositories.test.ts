@@ -14,7 +14,18 @@ import { createLatch, type GithubStandInRequest } from '../support/github/faults
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { compare, compareOnly, fetchedSync, stored, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import {
+  compare,
+  compareOnly,
+  fetchedSync,
+  lockWaits,
+  openSession,
+  stored,
+  storedPullRequests,
+  sync,
+  waitingSyncs,
+  waitUntil,
+} from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => world.github.clearFaults());
@@ -358,6 +369,31 @@ describe('a repository that is tracked again', () => {
     await compareOnly(world, home);
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual({});
+  });
+
+  test('no pull request is lost that is set aside just when its repository is tracked again', async () => {
+    const { home, sandbox } = await twoRepositories();
+    await settings(home, '--ignore-archived');
+    const opened = sandbox.openPullRequest();
+    expect((await post(world.service, opened.opened ?? { event: '' })).status).toBe(202);
+    world.github.clock.advance(120);
+    sandbox.archive();
+    await compareOnly(world, home);
+    const organisation = { ...home.organisation, ignoresArchived: true };
+    const early = await fetchedSync(world.service, { ...home, organisation }, opened);
+    sandbox.unarchive();
+    const lock = await openSession(world);
+    await lock.query('begin');
+    await lock.query('lock table untracked_pull_requests in share mode');
+    const saving = early.save();
+    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    const comparing = compareOnly(world, home);
+    await Promise.race([comparing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
+    await lock.query('rollback');
+    await Promise.all([saving, comparing]);
+    await workOff(home);
+    expect(await untracked(home)).toEqual({});
+    expect(await stored(world.service, home, opened)).toBeDefined();
   });
 
   test('brings them all if they are more than one statement takes', async () => {
