@@ -19,6 +19,8 @@ const of = (guarantee: string, file: string, tests: readonly string[], pairs: re
 const savedOnlyIf = `sql\`(\${pullRequests.sourceUpdatedAt}, \${pullRequests.fetchTicket})
         <= (excluded.source_updated_at, excluded.fetch_ticket)\``;
 
+const settledOnlyIf = 'return isReached && !isTooEarly && ticket < fetchTicket;';
+
 export const changes: readonly Change[] = [
   ...of('Order', 'database/fetched-pull-requests.ts', sync('order', 'races'), [
     ["\n    .for('update');", ';'],
@@ -38,9 +40,10 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Floor', 'database/sync-requests.ts', sync('lag', 'races'), [
-    ['return isReached && ticket < fetchTicket;', 'return ticket < fetchTicket;'],
+    [settledOnlyIf, 'return !isTooEarly && ticket < fetchTicket;'],
     ['floor <= (updatedAt', 'floor < (updatedAt'],
-    ['return isReached && ticket < fetchTicket;', 'return isReached;'],
+    [settledOnlyIf, 'return isReached && !isTooEarly;'],
+    [settledOnlyIf, 'return isReached && ticket < fetchTicket;'],
     ['and behind_source_updated_at is not distinct from waiting.behind then', 'then'],
     ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
     ['sql`behind_since is not null and', 'sql`false and'],
@@ -57,10 +60,15 @@ export const changes: readonly Change[] = [
         'greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at)',
         'excluded.min_source_updated_at',
       ],
-      ['when excluded.min_source_updated_at > sync_requests.min_source_updated_at then null', 'when false then null'],
+      ['when excluded.min_source_updated_at > sync_requests.min_source_updated_at', 'when false'],
+      ['or excluded.due_at > excluded.requested_at then null', 'then null'],
       ['now() + make_interval(secs => delay_seconds)', 'now()'],
     ],
   ),
+  ...of('Floor', 'database/background-requests.ts', sync('lag'), [
+    ['greatest(sync_requests.due_at, excluded.due_at), behind_since', 'sync_requests.due_at, behind_since'],
+    ['excluded.due_at), behind_since = null`', 'excluded.due_at)`'],
+  ]),
   ...of('Floor', 'sync/decide.ts', sync('decide', 'lag'), [
     ['sourceUpdatedAt >= (request.minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (request.minSourceUpdatedAt ?? 0)'],
     ['behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0', 'behindSeconds ?? 0'],
@@ -117,6 +125,7 @@ export const changes: readonly Change[] = [
     ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
   ]),
   ...of('Repositories', 'database/repositories.ts', sync('ignore-repositories'), [
+    ['row !== undefined && (isRenamed(row, ticket, value) || hasReturned(row, ticket))', 'false'],
     ['sql`${fetchTicket} <= excluded.fetch_ticket`', 'sql`true`'],
   ]),
   ...of('Repositories', 'database/background-requests.ts', sync('transfers'), [
@@ -154,6 +163,12 @@ export const changes: readonly Change[] = [
     [".for('update', { skipLocked: true })", ".for('update')"],
     ["await lockOrganisation(executor, organisationId, 'shared');", ''],
     ['lt(id, untilId ?? afterAllIds)', 'sql`${id} <= ${untilId ?? afterAllIds}`'],
+  ]),
+  ...of('Scores', 'database/check-runs.ts', sync('check-runs'), [
+    ['result.isFinal && rowVersions.get(row.pullRequestId) === row.rowVersion', 'result.isFinal'],
+  ]),
+  ...of('Scores', 'database/fetched-pull-requests.ts', sync('check-runs'), [
+    ['before.closedAt !== null && before.closedAt !== row.closedAt', 'false'],
   ]),
   ...of('Scores', 'scorer/rescore.ts', sync('rescore', 'expensive-rules'), [
     ["lockOrganisation(executor, organisationId, 'shared')", "lockOrganisation(executor, organisationId, 'exclusive')"],
