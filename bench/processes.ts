@@ -21,7 +21,7 @@ export interface Running extends AsyncDisposable {
  * Starts one and waits until it has printed a line.
  *
  * @param environment all that it gets, but for the path
- * @throws where it ends before
+ * @throws Error if it ends before that
  */
 export async function startProcess(operands: readonly string[], environment: Environment = {}): Promise<Running> {
   // As `npm start` has it, for the service and for what it is measured against.

@@ -56,7 +56,7 @@ const measureWebhooks = ({ value, organisations, deliver }: GithubWorld, service
     async (index, hasBegun) => {
       // Each organisation in turn, in an order without a pattern.
       const [pullRequest] = organisations[(index * 617) % organisations.length]?.repository('web').pullRequests ?? [];
-      if (pullRequest === undefined) throw new Error('there is no pull request');
+      if (pullRequest === undefined) throw new Error('an organisation has no pull request');
       const title = `Change ${index}`;
       const event = pullRequest.edit({ title });
       hasBegun(title);

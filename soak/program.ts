@@ -114,7 +114,7 @@ const upload = (bytes: number) => ({
 const announced =
   'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n';
 const authorized = `Host: a\r\nAuthorization: Bearer ${token}\r\n`;
-const largestPage = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\n${authorized}\r\n`;
+const maxSizePage = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\n${authorized}\r\n`;
 const unfinished =
   `POST /2026-12/rules/plan HTTP/1.1\r\n${authorized}` +
   `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
@@ -144,7 +144,7 @@ const attacks: Record<string, () => Promise<void>> = {
     hold(
       100,
       20,
-      () => open(largestPage).pause(),
+      () => open(maxSizePage).pause(),
       socket => void socket.read(100),
     ),
   'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),

@@ -1,6 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createBackground } from './background.ts';
 
@@ -43,28 +40,6 @@ export function startReads({ nextUrl, token, rate }: { nextUrl: () => string; to
     latencies.push(performance.now() - begin);
   });
   return { latencies, failures, stop };
-}
-
-/**
- * Starts what program.ts has under this name.
- *
- * @returns ends it, and gives the last line that it printed once it was at work, if any
- */
-export async function startProgram(name: string, origin: string, token: string): Promise<() => Promise<string>> {
-  const command = ['--import', 'tsx', 'soak/program.ts', name, origin, token];
-  const child = spawn(process.execPath, command, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const closed = once(child, 'close');
-  const lines = createInterface(child.stdout);
-  await Promise.race([once(lines, 'line'), closed]);
-  let said = '';
-  lines.on('line', line => {
-    said = line;
-  });
-  return async () => {
-    child.stdin.end();
-    await closed;
-    return said;
-  };
 }
 
 const probeIntervalMs = 200;

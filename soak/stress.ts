@@ -1,4 +1,7 @@
 /** Attacks on one replica, one after another, while a well-behaved client reads. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { Organisation } from '../src/database/organisations.ts';
@@ -6,7 +9,6 @@ import { pullRequests } from '../src/database/schema.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { memoryOf } from '../test/support/scorer.ts';
 import { type Installation, print, webhookSecret, withInstallation } from './installation.ts';
-import { startProgram } from './reads.ts';
 
 export interface Tenant {
   organisation: Organisation;
@@ -123,9 +125,9 @@ async function measure(target: Target, { service }: Limits, seconds: number): Pr
   const stopReading = await startProgram('reads', origin, victim.token);
   const end = performance.now() + seconds * 1_000;
   const processId = replicas[0]?.processId ?? 0;
-  const most = { megabytes: 0, health: 0, stored: 0 };
-  const watch = async (what: keyof typeof most, pauseMs: number, look: () => number | Promise<number>) => {
-    for (; performance.now() < end; await delay(pauseMs)) most[what] = Math.max(most[what], await look());
+  const max = { megabytes: 0, health: 0, stored: 0 };
+  const watch = async (what: keyof typeof max, pauseMs: number, look: () => number | Promise<number>) => {
+    for (; performance.now() < end; await delay(pauseMs)) max[what] = Math.max(max[what], await look());
   };
   if (service === undefined) await delay(seconds * 1_000);
   else {
@@ -136,7 +138,29 @@ async function measure(target: Target, { service }: Limits, seconds: number): Pr
       watch('stored', 500, () => timeWebhook(target, maxWaitMs)),
     ]);
   }
-  return { ...JSON.parse(await stopReading()), ...most };
+  return { ...JSON.parse(await stopReading()), ...max };
+}
+
+/**
+ * Starts what program.ts has under this name.
+ *
+ * @returns ends it, and gives the last line that it printed once it was at work, if any
+ */
+async function startProgram(name: string, origin: string, token: string): Promise<() => Promise<string>> {
+  const command = ['--import', 'tsx', 'soak/program.ts', name, origin, token];
+  const child = spawn(process.execPath, command, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const closed = once(child, 'close');
+  const lines = createInterface(child.stdout);
+  await Promise.race([once(lines, 'line'), closed]);
+  let said = '';
+  lines.on('line', line => {
+    said = line;
+  });
+  return async () => {
+    child.stdin.end();
+    await closed;
+    return said;
+  };
 }
 
 async function timeHealth(origin: string): Promise<number> {
@@ -163,7 +187,7 @@ async function timeWebhook(target: Target, maxWaitMs: number): Promise<number> {
 /** Changes one of the tenant's pull requests, and delivers the webhook. @returns what that was answered */
 export async function editOnGithub({ github, origin }: Target, tenant: Tenant, place: number, title: string) {
   const pullRequest = tenant.pullRequests[place % tenant.pullRequests.length];
-  if (pullRequest === undefined) throw new Error('there is no pull request');
+  if (pullRequest === undefined) throw new Error('the tenant has no pull request');
   const { status } = await github.deliver(`${origin}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
   return status;
 }

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Context } from './commands/context.ts';
-import { readText } from './commands/env-file.ts';
+import { readEnvText } from './commands/env-file.ts';
 import { failure, runProgram } from './commands/program.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createLog } from './log.ts';
@@ -65,8 +65,8 @@ const context: Context = {
 function loadEnvFile(path: string): string | undefined {
   try {
     if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined;
-    const text = readText(path);
-    if (text.includes('\0')) throw new ConfigError([`${path} is not in UTF-8: save it in this encoding`]);
+    const text = readEnvText(path);
+    if (text.includes('\0')) throw new ConfigError([`${path} is not in UTF-8: save it as UTF-8`]);
     for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
   } catch (error) {
     if (error instanceof ConfigError) throw error;

@@ -46,7 +46,7 @@ export function Photo({ address, size }: { address: string; size: number }) {
 
 /** Only their name, if they are no member. */
 export const MemberLink = ({ id, name }: { id: string | null | undefined; name: string | null }) =>
-  id ? <a href={addressOf('members', id)}>{name || 'unknown'}</a> : <span>{name ?? 'unknown'}</span>;
+  id ? <a href={addressOf('members', id)}>{name || 'unknown'}</a> : <span>{name || 'unknown'}</span>;
 
 export const AuthorLink = ({ of: { author, links } }: { of: Schemas['PullRequest'] }) => (
   <MemberLink id={links.member.split('/').pop()} name={author} />

@@ -11,7 +11,7 @@ export const countsOf = ({ pull_requests: count, reviews }: { pull_requests: num
   counted(count, 'pull request') + (reviews > 0 ? ` and ${counted(reviews, 'review')}` : '');
 
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-/** @param day such as 2026-11-26, or null if there is no limit */
+/** @param day a day such as 2026-11-26; null if the period has no limit on this side */
 export const formatDay = (day: string | null): string => (day === null ? '…' : days.format(new Date(day)));
 
 const times = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' });

@@ -8,8 +8,8 @@ import { CommandError } from './context.ts';
 const assignment = (name: string) =>
   new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*(?:(["'\`])[^]*?\\1.*|.*)$`, 'm');
 
-/** Without a byte order mark, which would be a part of the first name. */
-export const readText = (path: string): string => readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+/** The text of a `.env`, without a byte order mark, which would be a part of the first name. */
+export const readEnvText = (path: string): string => readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
 
 /** The file's text; empty if it is not there yet. @throws CommandError if it can't be replaced */
 export function readEnvFile(path: string): string {
@@ -22,7 +22,7 @@ export function readEnvFile(path: string): string {
     const trial = `${path}.${randomUUID()}`;
     writeFileSync(trial, '', { flag: 'wx', mode: 0o600 });
     rmSync(trial);
-    const text = found === undefined ? '' : readText(path);
+    const text = found === undefined ? '' : readEnvText(path);
     // The first line that is not a comment shows whether another program would lose something.
     if (/^(?:\s*#.*\n?)*\s*(?:(?:export[ \t]+)?\w+[ \t]*=|$)/.test(text)) return text;
     throw new CommandError(`${path} contains something other than variables.`, 'Name another file with --output.');

@@ -108,9 +108,9 @@ export async function requestInBackground(
   source: SQL,
   { seconds = 0, floor = sql`null::timestamptz` }: { seconds?: number; floor?: SQL } = {},
 ): Promise<void> {
-  // GitHub gets its time also if a fetch is waiting already.
-  const delayed = sql`, due_at = greatest(sync_requests.due_at, excluded.due_at), behind_since = null`;
-  const kept = sql`, due_at = coalesce(sync_requests.due_at, excluded.due_at)`;
+  // GitHub gets its time even if a fetch is waiting already.
+  const later = sql`due_at = greatest(sync_requests.due_at, excluded.due_at), behind_since = null`;
+  const asBefore = sql`due_at = coalesce(sync_requests.due_at, excluded.due_at)`;
   await executor.execute(sql`
     with source as (${source})
     insert into sync_requests
@@ -121,8 +121,8 @@ export async function requestInBackground(
       -- GitHub gave this node id; the other one may be a webhook's. With a new ticket, a fetch that is already under
       -- way does not settle the request.
       set node_id = excluded.node_id, ticket = greatest(sync_requests.ticket, excluded.ticket),
-        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at)
-        ${seconds > 0 ? delayed : kept}`);
+        min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
+        ${seconds > 0 ? later : asBefore}`);
   await notify(executor, 'sync');
 }
 

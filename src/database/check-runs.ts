@@ -112,7 +112,7 @@ export async function findCheckRunsToPublish(
   return rows;
 }
 
-const rowVersionOf = sql<string>`${pullRequests}.xmin::text`;
+const rowVersion = sql<string>`${pullRequests}.xmin::text`;
 
 /** What check runs show, with the version of each row. */
 export async function readShown(executor: Executor, organisationId: string, ids: readonly string[]) {
@@ -129,7 +129,7 @@ export async function readShown(executor: Executor, organisationId: string, ids:
       pullRequest: pullRequests,
       repository: repositories.name,
       repositoryNodeId: repositories.nodeId,
-      rowVersion: rowVersionOf,
+      rowVersion,
       /** Null if the score has not changed yet. */
       formerScore: last.fromScore,
       shownHash: checkRuns.shownHash,
@@ -167,7 +167,7 @@ export async function saveCheckRuns(
   // What was deleted meanwhile stays so.
   const tried = tries.map(({ pullRequestId }) => pullRequestId);
   const present = await executor
-    .select({ id: pullRequests.id, rowVersion: rowVersionOf })
+    .select({ id: pullRequests.id, rowVersion })
     .from(pullRequests)
     .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(pullRequests.id, tried)))
     .orderBy(pullRequests.id)

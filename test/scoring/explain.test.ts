@@ -171,7 +171,7 @@ test('a text that all reviews of a pull request have is searched once', () => {
   const source = 'matches(body, "fix") && reviewer == "eve"';
   const tree = parseExpression(source, 'boolean');
   const call = [...allParts([tree])].find(part => part.kind === 'call');
-  if (call === undefined) throw new Error('there is no call');
+  if (call === undefined) throw new Error('the entry has no call');
   const search = vi.fn(call.definition.implementation);
   call.definition = { ...call.definition, implementation: search };
   const reviews = ['eve', 'bob', 'eve'].map(reviewer => factsWith({ body: 'A fix', reviewer }));
