@@ -130,7 +130,8 @@ export const beforeAllPullRequests: PullRequestPosition = {
  * Latest first; towards the previous page in reverse. If there are more rows than fit a page, the last one may not be
  * whole; at least one is.
  *
- * Windows cost half as much again as a page of ordinary rows. So the sum of bytes is only asked for if a row is long.
+ * The sum of bytes is only asked for if a row is long: with it in every statement, 3 to 5% fewer pages a second are read.
+ * And a page of short texts needs no turn among the steps: with turns for all, 8 at once, 8% fewer are.
  *
  * @param statementLimit how many rows to read at most, if that is more
  */
