@@ -2,15 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { parseDay } from '../reports/period.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import {
-  type Effort,
-  estimateImport,
-  fullName,
-  type ImportEstimate,
-  isContinuable,
-  totalOf,
-  usablePoints,
-} from '../sync/scope-import.ts';
+import { estimateEffort, fullName, type ImportPreview, isContinuable, previewImport } from '../sync/scope-import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
@@ -38,7 +30,7 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
     )
     .option('--since <day>', 'only pull requests that changed on this day or later, such as 2026-01-31')
     .option('--restore-deleted', 'bring back pull requests that were deleted here; reads everything from the start')
-    .option('--dry-run', 'only estimate requests, rate limit points and time')
+    .option('--dry-run', 'only count pull requests, and estimate requests, rate limit points and time')
     .addHelpText('after', '\nIf the import is interrupted, run the same command again: it continues where it stopped.')
     .examples('import --organisation acme --dry-run', 'import --organisation acme --repository acme/website')
     .answerFor<ImportOptions>(({ repository: repositories, since: day, restoreDeleted, dryRun }) => {
@@ -46,7 +38,7 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
       return async (deps, organisation) => {
         if (!deps.github.configured) throw noCredentials();
         // It just ends if it is interrupted.
-        if (dryRun) return describeEstimate(await estimateImport(deps, organisation, scope), day);
+        if (dryRun) return describePreview(await previewImport(deps, organisation, scope), day);
         const names = repositories?.join(', ') ?? organisation.login;
         const subject = [names, day && `since ${day}`, restoreDeleted && 'with deleted ones'].filter(Boolean).join(' ');
         const next = isContinuable(scope) ? 'to continue' : 'to start from the beginning';
@@ -58,7 +50,6 @@ export function importCommands(program: PullscoreCommand, context: Context): voi
               ...scope,
               signal,
               record: executor => recordAuditEvent(executor, organisation.id, operator(), 'import', subject),
-              onEstimate: estimate => context.stderr.write(`${summarise(estimate)}\n`),
               onProgress: at => onProgress(at.seen, at.total, describeStep(at), at.looked),
             }),
           new CommandError(`Interrupted. What was imported is kept; run the same command again ${next}.`),
@@ -106,75 +97,39 @@ function describeResult({ failedRepositories, ignored, ...result }: ImportResult
   };
 }
 
-const sign = ({ atMost }: { atMost: boolean }) => (atMost ? '≤ ' : '');
-
-/** The line that is shown when an import starts. */
-function summarise({ total, budget }: ImportEstimate): string {
-  if (total.requests === 0) return 'There is nothing to import.';
-  const amount = `${counted(total.pullRequests, 'pull request')} in ${counted(total.requests, 'request')}`;
-  const points =
-    budget && `; ${formatInteger(total.points)} of the ${formatInteger(budget.remaining)} points that GitHub has left`;
-  return `${total.atMost ? 'At most' : 'About'} ${amount}, ${duration(total.seconds)}${points ?? ''}.`;
-}
-
 /** @param day the value of `--since` */
-function describeEstimate(estimate: ImportEstimate, day: string | undefined): Answer {
-  const { repositories, failedRepositories, ignored, total, finished, asked, budget } = estimate;
-  const effort = ({ pullRequests, requests, points, seconds, atMost }: Effort) => ({
-    pull_requests: pullRequests,
-    requests,
-    points,
-    minutes: Math.ceil(seconds / 6) / 10,
-    at_most: atMost,
-  });
+function describePreview({ finished, ...preview }: ImportPreview, day: string | undefined): Answer {
+  const { failedRepositories, ignored } = preview;
+  const efforts = preview.repositories.map(each => ({
+    repository: fullName(each),
+    pull_requests: each.pullRequests,
+    ...estimateEffort(each.pullRequests),
+  }));
+  const sum = (key: 'pull_requests' | 'requests' | 'points' | 'seconds', some = efforts) =>
+    some.reduce((total, effort) => total + effort[key], 0);
+  const pullRequests = sum('pull_requests');
+  const [requests, points, seconds] = [sum('requests'), sum('points'), sum('seconds')];
+  const inMinutes = (time: number) => Math.ceil(time / 6) / 10;
   const json = {
-    repositories: repositories.map(each => ({ repository: each.repository, ...effort(each) })),
-    total: effort(total),
+    repositories: efforts.map(({ seconds: time, ...effort }) => ({ ...effort, minutes: inMinutes(time) })),
+    total: { pull_requests: pullRequests, requests, points, minutes: inMinutes(seconds) },
     finished_repositories: finished,
+    failed_repositories: failedRepositories,
     ignored_repositories: representIgnored(ignored),
-    requests_for_this_estimate: asked,
-    rate_limit:
-      budget === undefined ? null : { limit: budget.limit, remaining: budget.remaining, reset_at: budget.resetAt },
   };
-
   const notes = [
     ...describeIgnored(ignored),
-    ...failedRepositories.map(({ repository, reason }) => `Not in this estimate: ${repository}. ${reason}`),
+    ...failedRepositories.map(({ repository, reason }) => `Not counted: ${repository}. ${reason}`),
     finished > 0 &&
       `This continues an interrupted import, which has finished ${counted(finished, 'repository', 'repositories')}.`,
-    total.atMost &&
-      (day === undefined
-        ? '≤ is an upper bound: the interrupted import has already imported some of these.'
-        : `≤ is an upper bound: GitHub does not say how many of them changed since ${day}.`),
+    day !== undefined && `GitHub does not say how many of them changed since ${day}; only those are imported.`,
+    `Nothing was imported. An import of all takes about ${counted(requests, 'request')}, ${counted(points, 'point')} of GitHub's hourly limit and ${duration(seconds)}; if the points run out, it waits for the next hour's.`,
   ].filter(note => note !== false);
-  if (repositories.length === 0) return { json, text: ['There is nothing to import.', ...notes].join('\n') };
-  notes.push(
-    describeBudget(estimate),
-    `The time assumes 3 seconds to fetch fifty, and 1 to list a hundred. Nothing was imported; the estimate took ${counted(asked, 'request')}.`,
-  );
-  const bySize = repositories.toSorted((a, b) => b.pullRequests - a.pullRequests);
-  const row = (name: string, part: Effort) => [
-    name,
-    sign(part) + formatInteger(part.pullRequests),
-    sign(part) + formatInteger(part.requests),
-    formatInteger(part.points),
-    duration(part.seconds),
-  ];
+  if (efforts.length === 0) return { json, text: ['There is nothing to import.', ...notes.slice(0, -1)].join('\n') };
+  const bySize = efforts.toSorted((a, b) => b.pull_requests - a.pull_requests);
   const rest = bySize.slice(maxNamed);
-  const rows = [
-    ...bySize.slice(0, maxNamed).map(each => row(each.repository, each)),
-    ...(rest.length === 0 ? [] : [row(`… and ${counted(rest.length, 'other')}`, totalOf(rest))]),
-    row('total', total),
-  ];
-  const columns = ['REPOSITORY', ...['PULL REQUESTS', 'REQUESTS', 'POINTS', 'TIME'].map(right)];
-  return { json, text: [...grid(columns, rows), '', ...notes].join('\n') };
-}
-
-function describeBudget({ total, budget }: ImportEstimate): string {
-  if (budget === undefined) return 'This GitHub has no rate limit.';
-  const { limit, remaining, resetAt } = budget;
-  const reset = showTime(new Date(resetAt * 1000)).slice(-5);
-  const left = `GitHub has ${formatInteger(remaining)} of the hour's ${formatInteger(limit)} points left, until ${reset} UTC`;
-  if (total.points <= usablePoints(budget)) return `${left}: enough.`;
-  return `${left}, and a tenth of the hour's points is reserved for webhooks and PUT syncs. That is not enough, so the import will wait for the next hour; the total time includes such waits.`;
+  const rows = bySize.slice(0, maxNamed).map(each => [each.repository, formatInteger(each.pull_requests)]);
+  if (rest.length > 0) rows.push([`… and ${counted(rest.length, 'other')}`, formatInteger(sum('pull_requests', rest))]);
+  rows.push(['total', formatInteger(pullRequests)]);
+  return { json, text: [...grid(['REPOSITORY', right('PULL REQUESTS')], rows), '', ...notes].join('\n') };
 }

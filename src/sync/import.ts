@@ -19,10 +19,8 @@ import { identifyOrganisation, reasonOfRepository } from './identify-organisatio
 import { listPage } from './list-page.ts';
 import {
   type ChosenRepositories,
-  estimateOf,
   type FailedRepository,
   fullName,
-  type ImportEstimate,
   type ImportScope,
   isContinuable,
   maxImportAgeMs,
@@ -37,8 +35,6 @@ export interface ImportOptions extends ImportScope {
   signal?: AbortSignal | undefined;
   /** Runs in the transaction that begins the import: an interrupted one is recorded, too. */
   record?: (executor: Executor) => Promise<void>;
-  /** Called once, before the first pull request is fetched. */
-  onEstimate?: (estimate: ImportEstimate) => void;
   onProgress?: (progress: ImportProgress) => void;
 }
 
@@ -97,7 +93,7 @@ export async function importPullRequests(
 ): Promise<ImportResult> {
   const { database, log } = deps;
   const { executor } = database;
-  const { since, restoresDeleted, signal, record, onEstimate, onProgress } = options;
+  const { since, restoresDeleted, signal, record, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
   const onWait = (waitingSeconds: number, waitingReason: string) => {
@@ -110,8 +106,7 @@ export async function importPullRequests(
   // Without rules nothing can be saved.
   await getUsableVersion(executor, unidentified.id);
   const organisation = await retry(() => identifyOrganisation(deps, unidentified));
-  const chosen = await scopeImport(deps, organisation, options, retry);
-  const { repositories, ignored, ticket } = chosen;
+  const { repositories, failedRepositories, ignored, ticket } = await scopeImport(deps, organisation, options, retry);
   const places = await database.transaction(async transaction => {
     await record?.(transaction);
     const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
@@ -121,10 +116,9 @@ export async function importPullRequests(
     await saveRepositories(transaction, organisation.id, ticket, values);
     return undefined;
   });
-  onEstimate?.(estimateOf(chosen, places, since));
   const result: ImportResult = {
     repositories: 0,
-    failedRepositories: [...chosen.failedRepositories],
+    failedRepositories,
     ignored,
     seen: 0,
     saved: 0,

@@ -1,16 +1,15 @@
-/** What an import brings in, and what it takes: requests, points and time. */
+/** Which pull requests an import brings in. */
 import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
-import { findImportPlaces, type ImportPlace } from '../database/repositories.ts';
+import { findImportPlaces } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
 import { badRequest, notFound, type ServiceError } from '../errors.ts';
 import { maxPageSize, maxPullRequests } from '../github/github.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
-import type { RateLimit } from '../github/transport.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
 import { pageRepositories } from './list-page.ts';
-import { askGithub, pointsLeft } from './share-github-points.ts';
+import { askGithub } from './share-github-points.ts';
 
 /** Which pull requests an import brings in. */
 export interface ImportScope {
@@ -44,10 +43,6 @@ export interface ChosenRepositories {
   failedRepositories: FailedRepository[];
   /** Drawn before the first request for them. */
   ticket: number;
-  /** How many requests it took to find them. */
-  requests: number;
-  /** GitHub's latest word on its points; undefined on a GitHub Enterprise Server without rate limits. */
-  budget: Omit<RateLimit, 'cost'> | undefined;
 }
 
 /** `owner/name` */
@@ -66,16 +61,9 @@ export async function scopeImport(
 ): Promise<ChosenRepositories> {
   const wanted = parseNames(organisation.login, scope.repositories);
   const { since } = scope;
-  let budget: ChosenRepositories['budget'];
-  let requests = 0;
-  const github = deps.github.metered(({ rateLimit }) => {
-    requests += 1;
-    budget = rateLimit;
-  });
-  const metered = { ...deps, github };
   const { ticket, found, failed } = await (wanted === undefined
-    ? listRepositories(metered, organisation, retry)
-    : findNamedRepositories(metered, organisation, wanted, retry));
+    ? listRepositories(deps, organisation, retry)
+    : findNamedRepositories(deps, organisation, wanted, retry));
   const { tracked, ignored } = separateIgnored(organisation, found);
   if (wanted !== undefined) for (const each of ignored) throw refusal(each);
   const repositories = tracked.filter(
@@ -84,7 +72,7 @@ export async function scopeImport(
   );
   const repository = `a repository of ${organisation.login}`;
   const failedRepositories = failed.map(({ text: reason }) => ({ repository, reason }));
-  return { repositories, ignored, failedRepositories, ticket, requests, budget };
+  return { repositories, ignored, failedRepositories, ticket };
 }
 
 const refusal = (repository: ChosenRepositories['ignored'][number]) =>
@@ -163,105 +151,39 @@ async function findNamedRepositories(
   return { ticket: Math.min(...tickets), found: [...chosen.values()], failed: [] };
 }
 
-/**
- * Seconds that GitHub takes for fifty pull requests with every fact, as an estimate: GitHub times out after ten, this
- * service after eight.
- */
-const secondsPerFetch = 3;
-const secondsPerList = 1;
-
-export interface Effort {
-  pullRequests: number;
-  requests: number;
-  /** Of GitHub's hourly points. */
-  points: number;
-  seconds: number;
-  /** An upper bound: GitHub says how many pull requests there are, not how many changed or are still missing. */
-  atMost: boolean;
-}
-
-export interface ImportEstimate {
-  /** `repository` is `owner/name`. */
-  repositories: (Effort & { repository: string })[];
-  /** Its seconds include the waits for GitHub's points. */
-  total: Effort;
-  /** They are not in the estimate. */
-  failedRepositories: FailedRepository[];
-  ignored: ChosenRepositories['ignored'];
+/** What an import would bring in. */
+export interface ImportPreview extends Omit<ChosenRepositories, 'ticket'> {
   /** Repositories that the interrupted import, which this one continues, has finished. */
   finished: number;
-  /** Requests that the estimate took. */
-  asked: number;
-  budget: ChosenRepositories['budget'];
 }
 
-/** Estimates an import from GitHub's list of repositories, a hundred in a request. Imports nothing. */
-export async function estimateImport(
+/** Asks GitHub for the repositories only, a hundred in a request. Imports nothing. */
+export async function previewImport(
   deps: Deps,
   unidentified: Organisation,
   scope: ImportScope = {},
-): Promise<ImportEstimate> {
+): Promise<ImportPreview> {
   parseNames(unidentified.login, scope.repositories);
   const organisation = await identifyOrganisation(deps, unidentified);
-  const chosen = await scopeImport(deps, organisation, scope, work => work());
+  const { repositories: chosen, ...others } = await scopeImport(deps, organisation, scope, work => work());
   const places = isContinuable(scope)
-    ? await findImportPlaces(deps.database.executor, organisation.id, chosen.repositories, maxImportAgeMs)
+    ? await findImportPlaces(deps.database.executor, organisation.id, chosen, maxImportAgeMs)
     : undefined;
-  return estimateOf(chosen, places, scope.since);
+  const repositories = chosen.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
+  return { ...others, repositories, finished: chosen.length - repositories.length };
 }
 
-/** @param places where the import of each repository starts or continues, by GitHub id; undefined: all start */
-export function estimateOf(
-  { repositories, failedRepositories, ignored, requests: asked, budget }: Omit<ChosenRepositories, 'ticket'>,
-  places: ReadonlyMap<number, ImportPlace> | undefined,
-  since: number | undefined,
-): ImportEstimate {
-  const waiting = repositories.filter(({ githubId }) => places?.get(githubId)?.finished !== true);
-  const estimates = waiting.map(repository => {
-    const fetches = Math.ceil(repository.pullRequests / maxPullRequests);
-    const lists = Math.ceil(repository.pullRequests / maxPageSize);
-    return {
-      repository: fullName(repository),
-      pullRequests: repository.pullRequests,
-      requests: fetches + lists,
-      points: fetches * pointsOfFetch + lists,
-      seconds: fetches * secondsPerFetch + lists * secondsPerList,
-      atMost: since !== undefined || (places?.get(repository.githubId)?.after ?? null) !== null,
-    };
-  });
-  const total = totalOf(estimates);
+/** Seconds that GitHub takes for a request, about: it times out after ten, this service after eight. */
+const secondsPerFetch = 3;
+const secondsPerList = 1;
+
+/** About what it takes to import so many pull requests of one repository. `points` are of GitHub's hourly ones. */
+export function estimateEffort(pullRequests: number) {
+  const fetches = Math.ceil(pullRequests / maxPullRequests);
+  const lists = Math.ceil(pullRequests / maxPageSize);
   return {
-    repositories: estimates,
-    total: { ...total, seconds: withWaits(total, budget) },
-    failedRepositories,
-    ignored,
-    finished: repositories.length - waiting.length,
-    asked,
-    budget,
+    requests: fetches + lists,
+    points: fetches * pointsOfFetch + lists,
+    seconds: fetches * secondsPerFetch + lists * secondsPerList,
   };
-}
-
-export function totalOf(efforts: readonly Effort[]): Effort {
-  const sum = (key: Exclude<keyof Effort, 'atMost'>) => efforts.reduce((total, effort) => total + effort[key], 0);
-  return {
-    pullRequests: sum('pullRequests'),
-    requests: sum('requests'),
-    points: sum('points'),
-    seconds: sum('seconds'),
-    atMost: efforts.some(({ atMost }) => atMost),
-  };
-}
-
-/** Points that an import may spend now, without the reserve for more urgent work. */
-export const usablePoints = (points: { limit: number; remaining: number }): number => pointsLeft('background', points);
-
-/** Work that takes more points than are left waits for the next hour's, as often as it must. */
-function withWaits({ seconds, points }: Effort, budget: ChosenRepositories['budget']): number {
-  if (budget === undefined || points <= usablePoints(budget)) return seconds;
-  const missing = points - usablePoints(budget);
-  const hourly = Math.max(1, usablePoints({ ...budget, remaining: budget.limit }));
-  const hours = Math.ceil(missing / hourly) - 1;
-  const rest = missing - hours * hourly;
-  const untilReset = Math.max(0, budget.resetAt - Date.now() / 1000);
-  return Math.max(seconds, untilReset + hours * 3600 + (seconds * rest) / points);
 }

@@ -6,7 +6,7 @@ import { getOrganisation } from '../../src/database/organisations.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
-import { estimateImport, estimateOf, type ImportEstimate } from '../../src/sync/scope-import.ts';
+import { estimateEffort, type ImportPreview, previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import {
@@ -227,127 +227,70 @@ describe('an import', () => {
   });
 });
 
-describe('an estimate', () => {
-  test('costs one request, imports nothing, and is close to what the import then takes', async () => {
+describe('a preview', () => {
+  const summary = ({ repositories, finished }: ImportPreview) => ({
+    repositories: repositories.map(({ name, pullRequests }) => [name, pullRequests]),
+    finished,
+  });
+
+  test('costs one request, imports nothing, and its estimate is close to what the import then takes', async () => {
     const home = await world.newTenant();
     fill(home, 'web', 120);
     fill(home, 'api', 30);
     fill(home, 'empty', 0);
-    const estimate = await estimateImport(world.service, home.organisation);
+    const preview = await previewImport(world.service, home.organisation);
     expect(world.github.count()).toBe(1);
-    const { login } = home.acme;
-    expect(estimate).toEqual({
-      repositories: [
-        { repository: `${login}/web`, pullRequests: 120, requests: 5, points: 11, seconds: 11, atMost: false },
-        { repository: `${login}/api`, pullRequests: 30, requests: 2, points: 4, seconds: 4, atMost: false },
-      ],
-      total: { pullRequests: 150, requests: 7, points: 15, seconds: 15, atMost: false },
-      failedRepositories: [],
-      ignored: [],
-      finished: 0,
-      asked: 1,
-      budget: { cost: 1, limit: 5_000, remaining: world.github.limit?.remaining, resetAt: world.github.limit?.resetAt },
-    });
+    const found = [
+      ['web', 120],
+      ['api', 30],
+    ];
+    expect(summary(preview)).toEqual({ repositories: found, finished: 0 });
+    expect(estimateEffort(120)).toEqual({ requests: 5, points: 11, seconds: 11 });
+    expect(estimateEffort(30)).toEqual({ requests: 2, points: 4, seconds: 4 });
     const { rows } = await world.service.database.executor.execute(
       sql`select from repositories where organisation_id = ${home.organisation.id}`,
     );
     expect(rows).toEqual([]);
 
-    const reported: ImportEstimate[] = [];
     const before = world.github.limit?.remaining ?? 0;
-    const result = await run(home, {
-      onEstimate: estimated => {
-        expect(lists()).toBe(0);
-        reported.push(estimated);
-      },
-    });
+    const result = await run(home);
     // Both repositories share fetches. There is one more request for the list of repositories.
-    expect(result.requests).toBe(estimate.total.requests - 1);
-    expect(before - (world.github.limit?.remaining ?? 0)).toBeLessThanOrEqual(estimate.total.points - 3 + 1);
-    expect(reported).toMatchObject([{ repositories: estimate.repositories, total: estimate.total }]);
+    expect(result.requests).toBe(5 + 2 - 1);
+    expect(before - (world.github.limit?.remaining ?? 0)).toBeLessThanOrEqual(11 + 4 - 3 + 1);
   });
 
   test('costs a request for a hundred repositories, or one for each that is named', async () => {
     const home = await world.newTenant();
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
-    expect(await estimateImport(world.service, home.organisation)).toMatchObject({
-      total: { pullRequests: 101, requests: 202 },
-      asked: 2,
-    });
+    expect((await previewImport(world.service, home.organisation)).repositories).toHaveLength(101);
+    expect(world.github.count()).toBe(2);
     const named = { repositories: ['repository-1', 'repository-2'] };
-    expect(await estimateImport(world.service, home.organisation, named)).toMatchObject({
-      total: { pullRequests: 2, requests: 4 },
-      asked: 2,
-    });
-    const wrong = estimateImport(world.service, home.organisation, { repositories: ['nothing'] });
+    expect((await previewImport(world.service, home.organisation, named)).repositories).toHaveLength(2);
+    expect(world.github.count()).toBe(4);
+    const wrong = previewImport(world.service, home.organisation, { repositories: ['nothing'] });
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('since a day is an upper bound, and leaves out repositories in which nothing changed', async () => {
+  test('since a day leaves out repositories in which nothing changed', async () => {
     const home = await world.newTenant();
     fill(home, 'old', 3);
     const now = world.github.clock.now();
     for (const updatedAt of [now - 100, now]) home.acme.repository('web').addPullRequest({ updatedAt });
-    const estimate = await estimateImport(world.service, home.organisation, { since: now });
-    expect(estimate).toMatchObject({ repositories: [{ pullRequests: 2, atMost: true }], total: { atMost: true } });
+    const preview = await previewImport(world.service, home.organisation, { since: now });
+    expect(summary(preview)).toEqual({ repositories: [['web', 2]], finished: 0 });
     expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 2 });
   });
 
-  test('the estimate of an interrupted import leaves out finished repositories, and bounds started ones', async () => {
+  test('of an interrupted import leaves out finished repositories', async () => {
     const home = await world.newTenant();
     for (const name of ['one', 'two', 'three']) fill(home, name, 60);
     fill(home, 'two', 60);
     await interruptIn(home, 2);
-    expect(await estimateImport(world.service, home.organisation)).toMatchObject({
-      repositories: [
-        { repository: `${home.acme.login}/two`, requests: 5, atMost: true },
-        { repository: `${home.acme.login}/three`, requests: 3, atMost: false },
-      ],
-      total: { pullRequests: 180, atMost: true },
-      finished: 1,
-    });
-  });
-
-  test.each([
-    ['enough', 1_375, 875],
-    ['enough for a part: it waits for the next hour', 600, 600 + 775],
-    ['none but the reserve: it waits for the next hour', 500, 600 + 875],
-    ['none: it waits for the next hour', 0, 600 + 875],
-    ['long none: it waits for that', 0, 3_000 + 875],
-  ])('counts any wait for points (there are %s)', (_, remaining, seconds) => {
-    const resetAt = Date.now() / 1000 + (seconds > 3_000 ? 3_000 : 600);
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', isArchived: false, isFork: false };
-    const { total } = estimateOf(
-      {
-        repositories: [{ ...repository, pullRequests: 12_500, pullRequestsUpdatedAt: 1 }],
-        failedRepositories: [],
-        ignored: [],
-        requests: 1,
-        budget: { limit: 5_000, remaining, resetAt },
-      },
-      undefined,
-      undefined,
-    );
-    expect(total.points).toBe(875);
-    expect(total.seconds).toBeCloseTo(seconds, 0);
-  });
-
-  test("of more than an hour's points includes a wait for each hour", () => {
-    const repository = { githubId: 1, nodeId: 'R_1', owner: 'acme', name: 'web', isArchived: false, isFork: false };
-    const { total } = estimateOf(
-      {
-        repositories: [{ ...repository, pullRequests: 200_000, pullRequestsUpdatedAt: 1 }],
-        failedRepositories: [],
-        ignored: [],
-        requests: 1,
-        budget: { limit: 5_000, remaining: 1_000, resetAt: Date.now() / 1000 + 3_000 },
-      },
-      undefined,
-      undefined,
-    );
-    // 14,000 points without the reserve: 500 now, 4,500 in each of the next three hours.
-    expect(total.points).toBe(14_000);
-    expect(total.seconds).toBeCloseTo(3_000 + 2 * 3_600 + 4_500, 0);
+    const left = [
+      ['two', 120],
+      ['three', 60],
+    ];
+    expect(summary(await previewImport(world.service, home.organisation))).toEqual({ repositories: left, finished: 1 });
   });
 });
 
@@ -645,7 +588,7 @@ describe('an import of some repositories', () => {
       repositories: ['web', 'api'],
       signal: interruption.signal,
       // Pages would show the new name, too.
-      onEstimate: () => interruption.abort(),
+      onProgress: () => interruption.abort(),
     });
     await expect.poll(() => world.github.count()).toBe(1);
     web.rename('site');
@@ -762,7 +705,7 @@ describe('trouble at GitHub during an import', () => {
     const home = await world.newTenant();
     for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
-    expect((await estimateImport(world.service, home.organisation)).repositories).toHaveLength(160);
+    expect((await previewImport(world.service, home.organisation)).repositories).toHaveLength(160);
     expect(world.github.requests.map(({ variables }) => variables.first)).toEqual([100, 50, ...Array(7).fill(25)]);
   });
 

@@ -6,7 +6,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
-import { estimateImport } from '../../src/sync/scope-import.ts';
+import { previewImport } from '../../src/sync/scope-import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
@@ -103,7 +103,7 @@ describe('an organisation that is renamed on GitHub', () => {
     const ways: ((home: TenantOnGithub) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
       home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
-      home => estimateImport(world.service, home.organisation),
+      home => previewImport(world.service, home.organisation),
       home => syncMembers(world.service, home.organisation),
       home => sync(world.service, home, ...home.acme.repository('web').pullRequests),
     ];
@@ -126,8 +126,8 @@ describe('an organisation that is renamed on GitHub', () => {
     takeOver(login, ada?.login ?? '');
     await importPullRequests(world.service, home.organisation, { repositories: ['web'] });
     await importPullRequests(world.service, home.organisation);
-    const { repositories: estimated } = await estimateImport(world.service, home.organisation);
-    expect(estimated.map(({ repository }) => repository)).toEqual([`${login}-now/web`]);
+    const { repositories: found } = await previewImport(world.service, home.organisation);
+    expect(found.map(({ owner, name }) => `${owner}/${name}`)).toEqual([`${login}-now/web`]);
     expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
     await compare(world, home);
     expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
@@ -364,7 +364,7 @@ describe('an organisation whose node id is not known yet', () => {
       action: expect.stringMatching(/^Check the login .* If it was renamed, edit one of its pull requests on GitHub: /),
     });
     takeOver(login, 'ada');
-    for (const work of [importPullRequests, estimateImport, syncMembers]) {
+    for (const work of [importPullRequests, previewImport, syncMembers]) {
       await expect(work(world.service, home.organisation)).rejects.toMatchObject({
         message: `On GitHub, the login ${login} now belongs to a different organisation.`,
         action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),

@@ -5,7 +5,7 @@ import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { estimateImport } from '../../src/sync/scope-import.ts';
+import { previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
@@ -42,7 +42,7 @@ describe('a tenth of the hourly points', () => {
     const before = world.github.count();
     const refusal = { code: 'github_rate_limited', message: expect.stringMatching(whatReserveSays) };
     for (const service of [world.service, replica]) {
-      await expect(estimateImport(service, home.organisation)).rejects.toMatchObject(refusal);
+      await expect(previewImport(service, home.organisation)).rejects.toMatchObject(refusal);
       await expect(syncMembers(service, home.organisation)).rejects.toMatchObject(refusal);
     }
     await compare(world, home);
