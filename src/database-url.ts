@@ -7,7 +7,7 @@ export type DatabaseAddress = Pick<
   'database' | 'host' | 'options' | 'password' | 'port' | 'ssl' | 'sslnegotiation' | 'user'
 >;
 
-/** Parameters of libpq that would be ignored, although they say where to connect or whom to trust. */
+/** Parameters of libpq that would be ignored, although they say where to connect or which server to trust. */
 const unsupported = ['hostaddr', 'passfile', 'replication', 'service', 'sslcrl', 'sslcrldir', 'sslpassword'];
 
 const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];

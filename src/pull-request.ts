@@ -22,7 +22,7 @@ export interface Reviewer {
   mayWrite: boolean;
 }
 
-/** Who reviewed later gets no points: so many results are stored for one pull request at most. */
+/** Later reviewers get no points: so many results are stored for one pull request at most. */
 export const maxReviewers = 500;
 
 /** What is fetched from GitHub and stored: everything a score can depend on. */

@@ -146,7 +146,7 @@ export async function eraseMembers(
     });
   let assignments = 0;
   for (const login of new Set(known.flatMap(person => [person.login, ...person.formerLogins]))) {
-    // Somebody else may have it now: GitHub tells whom of the two is meant.
+    // Somebody else may have it now: GitHub tells which of the two is meant.
     const hasIt = and(
       eq(members.organisationId, organisationId),
       eq(members.login, login),

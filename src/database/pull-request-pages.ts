@@ -73,7 +73,7 @@ export const sorting = (sort: Sort, direction: Direction) => {
  * @param shown the fields to read
  */
 export function createPage(name: string, rows: SQL, order: readonly SQL[], shown: typeof sharedFields = fields) {
-  // Who asks for fewer sees a row of fewer: see `SharedRow`.
+  // A caller that asks for fewer fields sees rows with fewer: see `SharedRow`.
   const all = shown as typeof fields;
   const { bytes, short, long } = shown === sharedFields ? sharedTexts : texts;
   const source = (of: SQL) => new Subquery<string, Record<string, unknown>>(of, {}, 'pull_requests');

@@ -258,7 +258,7 @@ const finalise = ({ fetched, ticket }: Fetch, known: Known): FinalPullRequest[] 
       };
     });
 
-/** Members by their id, others without a name: nothing that says who they are is stored of people who are not members. */
+/** Members by their id, others without a name: nothing that identifies people is stored unless they are members. */
 const reviewersOf = ({ reviewers }: FetchedPullRequest, { members, isErased }: Known): Reviewer[] =>
   reviewers
     .filter(({ githubId }) => !isErased(githubId))

@@ -57,7 +57,7 @@ function showRules(breakdown: string, score: number): string[] {
   return [...markdownTable(['Rule', right('Points')], rows), `**Score ${formatInteger(score)}**`];
 }
 
-/** Who gets how many points for their review, without those whom we don't know. */
+/** The points of each known member for their review. */
 function showReviews(reviewScores: string | null): string[] {
   const reviews = JSON.parse(reviewScores ?? '[]') as { reviewer: string | null; score: number }[];
   const paid = reviews.flatMap(({ reviewer, score }) =>

@@ -76,7 +76,7 @@ function namesIn(trees: readonly TypedExpression[]): string[][] {
   return [...lists.values()].slice(0, maxNameLists);
 }
 
-/** The changes to try for each way, of which the best counts. @param trees of the rules, which show whom they pay */
+/** The changes to try for each way, of which the best counts. @param trees of the rules, for the names in them */
 export function reviewChangesOf(trees: readonly TypedExpression[]): Record<ReviewWay, readonly Change[]> {
   const friends = [['a-friend'], ...namesIn(trees)];
   const approvals = friends.flatMap(names => [approve(names, false), approve(names, true)]);
