@@ -25,7 +25,7 @@ import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { type Context, operator, parseLimit, showTime } from './context.ts';
 import { describeComparison, lastFailure } from './doctor/background-checks.ts';
-import { goneDays } from './doctor/organisation-checks.ts';
+import { goneDays } from './doctor/webhook-checks.ts';
 import { goneSeconds } from './report-process.ts';
 
 /** How many failing pull requests `status` shows. */

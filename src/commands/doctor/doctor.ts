@@ -19,7 +19,7 @@ import * as remote from './github-checks.ts';
 import { inspectOrganisation } from './inspection.ts';
 import * as stored from './organisation-checks.ts';
 import type { OrganisationScope, Scope } from './scope.ts';
-import { hook } from './webhook-checks.ts';
+import * as webhooks from './webhook-checks.ts';
 
 export function doctorCommand(program: PullscoreCommand, context: Context): void {
   program
@@ -97,7 +97,7 @@ async function checkDatabase(
       report.check(stored.ignored, own),
       report.check(stored.people, own),
       report.check(stored.scores, own),
-      report.check(stored.deliveries, own),
+      report.check(webhooks.deliveries, own),
       report.check(background.requests, own),
       areChecksEnabled(organisation) && report.check(background.checkRuns, own),
       report.check(background.comparison, own),
@@ -190,5 +190,5 @@ async function checkOnGithub(report: Report, access: remote.Access & Stored & Or
   if (!organisation.webhooksEnabled) return;
   // The order of repositories depends on comparisons.
   if (config.comparisonInterval > 0) await report.check(remote.repositories, own);
-  await report.check(hook, own);
+  await report.check(webhooks.hook, own);
 }

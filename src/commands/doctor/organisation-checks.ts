@@ -1,6 +1,5 @@
 /** Checks of what is stored of organisations. */
 
-import { webhookUrl } from '../../config.ts';
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
@@ -8,14 +7,13 @@ import { countPullRequests } from '../../database/pull-requests.ts';
 import { listIgnoredRepositories } from '../../database/repositories.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
-import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
 import { reasonOfGlob } from '../../sync/ignore-repositories.ts';
-import { counted, duration, formatInteger } from '../../text/number-formats.ts';
+import { counted, formatInteger } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { describeIgnored } from '../organisation-settings.ts';
-import { defineCheck, list, ok, problem, skipped, warning } from './findings.ts';
+import { defineCheck, list, ok, problem, warning } from './findings.ts';
 import { command, logs, type Scope, type StoredScope } from './scope.ts';
 
 export const organisations = defineCheck('organisations', 'organisations', logs, {
@@ -146,43 +144,5 @@ export const scores = defineCheck('organisations', 'scores', logs, {
     if (outdated === 0) return ok(`${counted(total, 'pull request')}, all scored by the rules in force.`);
     const found = `${formatInteger(outdated)} of ${formatInteger(total)} scores are not up to date with the rules in force.`;
     return scope.workers > 0 ? ok(found) : warning(found, `Run: ${command(scope, 'rescore')}`);
-  },
-});
-
-/** Deliveries that named a pull request which GitHub never showed count for this long. */
-export const goneDays = 7;
-
-export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
-  ask: async ({ database, organisation, inspecting }: StoredScope) => ({
-    ...(await inspecting),
-    // Recent ones that named a pull request that GitHub never showed.
-    gone: await countGoneDeliveries(database.executor, organisation.id, goneDays),
-  }),
-  judge({ sinceLastDelivery, lateDeliveries, gone }, scope) {
-    const { config, organisation } = scope;
-    if (!organisation.webhooksEnabled) {
-      return skipped('Disabled here: deliveries are ignored.', `To accept them: ${command(scope, 'webhooks enable')}`);
-    }
-    const deliveries = (count: number) => counted(count, 'delivery', 'deliveries');
-    return [
-      sinceLastDelivery !== null &&
-        ok(`The last delivery for this organisation came ${duration(sinceLastDelivery)} ago.`),
-      sinceLastDelivery === null &&
-        config.webhookSecrets.length > 0 &&
-        warning(
-          'No deliveries have arrived yet, except perhaps a ping.',
-          `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config, organisation.login)}.`,
-        ),
-      lateDeliveries > 0 &&
-        warning(
-          `${deliveries(lateDeliveries)} came more than ten minutes ago and ${lateDeliveries === 1 ? 'is' : 'are'} not applied yet.`,
-          `See why: ${command(scope, 'webhooks status')}`,
-        ),
-      gone > 0 &&
-        warning(
-          `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
-          'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. Then redeliver the webhook on GitHub, or import the repository. If the pull request was deleted, there is nothing to do.',
-        ),
-    ];
   },
 });

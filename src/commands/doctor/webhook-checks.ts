@@ -1,13 +1,14 @@
-/** Checks of the webhook on GitHub, and of how its deliveries were answered. */
+/** Checks of the webhook on GitHub, of how its deliveries were answered, and of those that came. */
 import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
+import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { webAddress } from '../../github/app-manifest.ts';
 import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
 import { counted, duration } from '../../text/number-formats.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
 import type { Call, CurrentScope } from './github-checks.ts';
-import { nameOf, type Scope } from './scope.ts';
+import { command, logs, nameOf, type Scope, type StoredScope } from './scope.ts';
 
 /** @param organisation with its current login */
 export async function readHook(
@@ -129,3 +130,41 @@ function checkAnswers(deliveries: readonly HookDelivery[], page: string, { progr
   const action = actions[newest.statusCode] ?? `See the answer at ${page}, tab Recent Deliveries.`;
   return problem(`GitHub's latest delivery failed (${answer}).`, action);
 }
+
+/** Deliveries that named a pull request which GitHub never showed count for this long. */
+export const goneDays = 7;
+
+export const deliveries = defineCheck('webhooks', 'deliveries', logs, {
+  ask: async ({ database, organisation, inspecting }: StoredScope) => ({
+    ...(await inspecting),
+    // Recent ones that named a pull request that GitHub never showed.
+    gone: await countGoneDeliveries(database.executor, organisation.id, goneDays),
+  }),
+  judge({ sinceLastDelivery, lateDeliveries, gone }, scope) {
+    const { config, organisation } = scope;
+    if (!organisation.webhooksEnabled) {
+      return skipped('Disabled here: deliveries are ignored.', `To accept them: ${command(scope, 'webhooks enable')}`);
+    }
+    const deliveries = (count: number) => counted(count, 'delivery', 'deliveries');
+    return [
+      sinceLastDelivery !== null &&
+        ok(`The last delivery for this organisation came ${duration(sinceLastDelivery)} ago.`),
+      sinceLastDelivery === null &&
+        config.webhookSecrets.length > 0 &&
+        warning(
+          'No deliveries have arrived yet, except perhaps a ping.',
+          `If something has changed on GitHub since, check that its webhook goes to ${webhookUrl(config, organisation.login)}.`,
+        ),
+      lateDeliveries > 0 &&
+        warning(
+          `${deliveries(lateDeliveries)} came more than ten minutes ago and ${lateDeliveries === 1 ? 'is' : 'are'} not applied yet.`,
+          `See why: ${command(scope, 'webhooks status')}`,
+        ),
+      gone > 0 &&
+        warning(
+          `${deliveries(gone)} in the last ${goneDays} days named a pull request that GitHub never showed.`,
+          'Give the credentials access to its repository: an App installed on selected repositories, or a fine-grained token, may lack it. Then redeliver the webhook on GitHub, or import the repository. If the pull request was deleted, there is nothing to do.',
+        ),
+    ];
+  },
+});
