@@ -218,7 +218,6 @@ export function loadConfig(env: Variables, envFile?: string) {
     /** Origins of browsers that may call the API. */
     corsOrigins,
     worker: environment.WORKER,
-    /** Whether the page is served. */
     web: environment.WEB,
     /** Requests a minute for each token; 0 is off. */
     rateLimit: environment.RATE_LIMIT,

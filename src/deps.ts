@@ -14,7 +14,6 @@ export interface Deps {
   readonly log: Logger;
   readonly database: Database;
   readonly github: Github;
-  /** Runs what users wrote as rules. */
   readonly scorer: Scorer;
   /** Counts of this process, for its metrics. */
   readonly counters: Counters;

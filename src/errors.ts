@@ -55,7 +55,6 @@ export class ServiceError extends Error {
   /** Seconds after which another try makes sense; becomes `Retry-After`. */
   readonly retryAfter: number | undefined;
 
-  /** @param message what went wrong, a sentence */
   constructor(code: ErrorCode, message: string, options: ErrorOptions & { action?: string | undefined } = {}) {
     super(message, { cause: options.cause });
     this.name = 'ServiceError';

@@ -6,7 +6,6 @@ const require = createRequire(import.meta.url);
 /** The folder of package.json, which is beside the sources and the build. */
 export const packageFolder = dirname(require.resolve('#package.json'));
 
-/** From package.json. */
 export const { version, license } = require('#package.json') as {
   version: string;
   license: string;

@@ -44,7 +44,6 @@ const PageLinks = namedObject('PageLinks', {
   next: NullableUri,
 });
 
-/** To which pages refer. */
 export const pageSchemas = [PageMeta, PageLinks];
 
 /** A reply whose only property is `data`. */
@@ -130,7 +129,6 @@ export function itemsOf<Row>(rows: readonly Row[], format: (row: Row) => string)
   return items;
 }
 
-/** The requested page as JSON. */
 export async function paginate<Row, Columns extends TObject, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: PagedList<Row, Columns, Position>,

@@ -11,7 +11,6 @@ export const RuleEffectAction = stringEnum(['ADD', 'SUBTRACT'], {
   description: 'Action taken by the rule',
 });
 
-/** Of rules of both kinds. */
 export const ruleFields = {
   name: Type.String({ description: 'Name' }),
   description: Type.String({ description: 'Description' }),

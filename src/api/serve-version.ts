@@ -6,7 +6,6 @@ import { limitRequests } from './rate-limit.ts';
 import { closedObject } from './validation.ts';
 import type { Version } from './version.ts';
 
-/** Adds what the routes of a version have in common. */
 function describeRoutes(api: FastifyInstance, { name, document, refusesUnknownParameters }: Version): void {
   const schemas = 'finished' in document ? undefined : document.schemas;
   for (const schema of schemas ?? []) api.addSchema(schema);
@@ -45,7 +44,6 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
   );
 }
 
-/** Lets pages of these origins ask. */
 async function allowOrigins(
   api: FastifyInstance,
   origins: readonly string[],

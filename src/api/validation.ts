@@ -13,7 +13,6 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { badRequest } from '../errors.ts';
 import { suggestion } from '../scoring/language/nearest-name.ts';
 
-/** A schema of an object with these properties only. */
 export const closedObject = <Properties extends TProperties>(properties: Properties, options: ObjectOptions = {}) =>
   Type.Object(properties, { additionalProperties: false, ...options });
 

@@ -25,7 +25,6 @@ export interface Version {
   readonly document: { readonly path: string } & (GeneratedDocument | FinishedDocument);
   /** What pages of other origins may send. */
   readonly cors: { readonly methods: string[]; readonly headers: string[] };
-  /** The body of an error. */
   representError(failure: ServiceError, requestId: string): object;
   /** Otherwise parameters that a route does not declare are ignored. */
   readonly refusesUnknownParameters: boolean;

@@ -31,7 +31,6 @@ export class CommandError extends Error {
   /** Further keys of the JSON document. */
   readonly details: object;
 
-  /** @param message what went wrong, a sentence */
   constructor(message: string, action?: string, code: CommandError['code'] = 'failed', details = {}) {
     super(message);
     this.action = action;
@@ -40,7 +39,6 @@ export class CommandError extends Error {
   }
 }
 
-/** An argument or option that is not valid. */
 export class UsageError extends CommandError {
   constructor(message: string, action?: string) {
     super(message, action, 'usage');
@@ -116,7 +114,6 @@ export function operatorName(): string {
   }
 }
 
-/** For the audit log. */
 export const operator = (): Actor => ({ name: operatorName(), requestId: null });
 
 /**
@@ -170,7 +167,6 @@ export function parseNumber(text: string, pattern: RegExp, what: string, example
   throw new UsageError(`"${text}" is not a valid ${what}.`, `Give ${example}.`);
 }
 
-/** A number of rows. */
 export const parseLimit = (text: string): number =>
   parseNumber(text, /^[1-9]\d{0,5}$/, 'limit', 'a number such as 100');
 

@@ -66,7 +66,6 @@ function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgr
   return `${repository === '' ? '' : `${repository}: `}waiting until ${until} UTC: ${waitingReason}`;
 }
 
-/** For JSON. */
 const representIgnored = (ignored: ImportResult['ignored']) =>
   ignored.map(each => ({ repository: fullName(each), reason: each.ignoredBecause }));
 

@@ -16,7 +16,6 @@ interface SettingsOptions {
   ignoreForks?: boolean;
 }
 
-/** Which repositories are ignored, for JSON. */
 export const representIgnored = ({ ignoredGlobs, ignoresArchived, ignoresForks }: Organisation) => ({
   globs: ignoredGlobs,
   archived: ignoresArchived,

@@ -23,7 +23,6 @@ import { tokenCommands } from './token.ts';
 import { userCommands } from './user.ts';
 import { webhookCommands } from './webhooks.ts';
 
-/** The exit code of a failure. */
 export const failure = 1;
 const usageFailure = 2;
 

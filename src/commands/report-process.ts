@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
 import type { Deps } from '../deps.ts';
 
-/** How often a process confirms that it runs. */
 const intervalMs = 15_000;
 
 /** A process that has not confirmed for that long is gone. */

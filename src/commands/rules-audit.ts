@@ -8,7 +8,6 @@ import { type Context, parseNumber } from './context.ts';
 import { withProgress } from './progress.ts';
 import { loadRules } from './rules-file.ts';
 
-/** How many of the rules that pay for a way are named. */
 const maxPaying = 3;
 
 function auditText(

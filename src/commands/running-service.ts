@@ -7,7 +7,6 @@ interface ServiceRequest {
   method: 'GET' | 'POST' | 'PUT';
   /** Below the version of the interface, with its query. */
   path: string;
-  /** The text of a rules file. */
   rules?: string;
   headers?: Record<string, string>;
 }

@@ -28,7 +28,6 @@ import { describeComparison, lastFailure } from './doctor/background-checks.ts';
 import { goneDays } from './doctor/webhook-checks.ts';
 import { goneSeconds } from './report-process.ts';
 
-/** How many failing pull requests `status` shows. */
 const maxFailing = { text: 20, json: 100 };
 
 /** Columns for why something failed. */

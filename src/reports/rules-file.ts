@@ -1,4 +1,3 @@
-/** Rules files: what is wrong with one. */
 import { badRequest } from '../errors.ts';
 import type { Scorer } from '../scorer/jobs.ts';
 import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../scoring/explain/explain.ts';
@@ -56,7 +55,6 @@ export const points = ({ action, effect }: ExplainedEntry) => signed(action === 
 
 const maxCounted = 10;
 
-/** The entries that counted, on one line. */
 function showCounted({ rules }: ExplainedRules): string {
   const all = rules.flatMap(rule =>
     rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),

@@ -24,7 +24,6 @@ export interface StandingsQuery extends PeriodQuery {
 }
 
 export interface ReportOptions {
-  /** Ends the work. */
   signal?: AbortSignal | undefined;
   /** @param total how many pull requests there are, or about that */
   onProgress?: ((done: number, total: number) => void) | undefined;

@@ -29,7 +29,6 @@ function write(piece: Piece): string {
   return typeof piece === 'string' || typeof piece === 'number' ? escapeText(String(piece)) : piece.map(write).join('');
 }
 
-/** The tag of a template. */
 export const html = (strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html =>
   new Html(strings.reduce((out, text, index) => out + write(pieces[index - 1] ?? '') + text));
 

@@ -1,4 +1,3 @@
-/** Other people's texts in GitHub's Markdown. */
 import { formatInteger } from './number-formats.ts';
 import { type Column, plain, truncate } from './terminal.ts';
 

@@ -1,4 +1,3 @@
-/** Numbers and durations as commands print them. */
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en', { maximumFractionDigits: 2, signDisplay: 'negative' });
 const fixed = new Intl.NumberFormat('en', {

@@ -65,7 +65,6 @@ export interface Column {
   minWidth?: number;
 }
 
-/** A column of numbers. */
 export const right = (heading: string): Column => ({ heading, align: 'right' });
 
 /** A column that gets narrower if the lines would be too long. */

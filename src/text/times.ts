@@ -1,5 +1,3 @@
-/** Days and times as people write them. */
-
 /** The first second, UTC, of a day written as 2026-01-31, as a Unix time; undefined if it is not a valid day. */
 export const startOfDay = (text: string): number | undefined =>
   /^\d{4}-\d{2}-\d{2}$/.test(text) ? readTime(`${text}T00:00:00Z`) : undefined;

@@ -50,7 +50,6 @@ function paginatePullRequests(
   });
 }
 
-/** How a version shows what is listed. */
 interface Represent {
   representMember: RepresentMember;
   representPullRequest: RepresentPullRequest<SharedRow>;

@@ -32,7 +32,6 @@ type RangeName = keyof typeof ranges;
 
 const states = [...pullRequestStates].sort();
 
-/** Of the pull requests of one member. */
 export const MemberPullRequestsQuery = Type.Object({
   ...PageQuery.properties,
   state: Type.Optional(

@@ -45,7 +45,6 @@ const AuditedWays = (way: TSchema) =>
     { description: 'The ways that gain on most pull requests first' },
   );
 
-/** What `readAudit` gives. */
 export const Audit = namedObject('Audit', {
   organisation: Type.String({ description: "The organisation's login" }),
   ...Audited,
@@ -90,7 +89,6 @@ const PlannedMoves = Type.Array(
   { description: 'The largest changes first, up to 25' },
 );
 
-/** Of pull requests, or of reviews. */
 const Compared = {
   rule_changes: closedObject({
     added: Count('Rules that are new'),

@@ -152,7 +152,6 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
   await app.register(fileRoutes);
 };
 
-/** Those whose body is a rules file. */
 const fileRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database, scorer } = app.deps;
   app.removeAllContentTypeParsers();

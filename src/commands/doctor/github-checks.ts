@@ -1,4 +1,3 @@
-/** Checks of what GitHub shows. */
 import type { Database } from '../../database/client.ts';
 import { findLimits } from '../../database/github-rate-limits.ts';
 import type { IdentifiedOrganisation, Organisation } from '../../database/organisations.ts';
@@ -211,7 +210,6 @@ export const pullRequests = defineCheck('github', 'pull_requests', allow(pullReq
   },
 });
 
-/** How many lost repositories are named. */
 export const maxNamed = 3;
 
 /** Finds stored repositories that GitHub no longer shows in the organisation. */

@@ -5,7 +5,6 @@ import type { Organisation } from '../../database/organisations.ts';
 import { list } from './findings.ts';
 import type { OrganisationInspection } from './inspection.ts';
 
-/** What every check can use. */
 export interface Scope {
   program: string;
   config: Config;
@@ -29,7 +28,6 @@ export const logs = 'See the logs of the service and of the database.';
 
 export const startWork = (program: string) => `Start ${program} serve, or worker if WORKER is false.`;
 
-/** A command for the organisation that is checked. */
 export const command = ({ program, organisation }: OrganisationScope, text: string) =>
   `${program} ${text} --organisation ${organisation.login}`;
 

@@ -15,7 +15,6 @@ import { bucketLabel, comparedWith, describeRuleChanges, describeScores } from '
 
 const limits = { members: 40, movers: 10, showsAllEntries: true };
 
-/** How many ranks the chart has. */
 const maxRanks = 20;
 
 const styleHash = createHash('sha256').update(planStyle).digest('base64');

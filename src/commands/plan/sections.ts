@@ -10,7 +10,6 @@ import { type Column, right, shrinking } from '../../text/terminal.ts';
 import { differenceBar, pairBars } from './charts.ts';
 import { describeRuleChanges, describeScores, isFirst, reviewsOf, ruleNotes } from './wording.ts';
 
-/** How much is shown. */
 export interface Limits {
   members: number;
   movers: number;

@@ -48,7 +48,6 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
   ];
 }
 
-/** What is worth knowing about a rule besides its figures. */
 export function ruleNotes({ before, after, changes }: PlannedRule, total: number) {
   const edited = changes.filter(part => part !== 'enabled');
   const isSwitched = changes.includes('enabled');
