@@ -118,9 +118,7 @@ function sendError(
   if (failure.retryAfter !== undefined) reply.header('retry-after', Math.max(1, Math.ceil(failure.retryAfter)));
   reply.header('cache-control', 'no-store').removeHeader('etag');
   if (failure.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
-  // Sent as text, so that no response schema of the route applies.
-  const body = version?.representError(failure, request.id) ?? { message: failure.text };
-  reply.serializer(String).send(JSON.stringify(body));
+  reply.send(version?.representError(failure, request.id) ?? { message: failure.text });
 }
 
 /** Gives every error a body, also on unknown paths. Call it before adding routes. */

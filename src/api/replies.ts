@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { rateLimited } from '../errors.ts';
+import { badRequest, rateLimited } from '../errors.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -86,4 +86,13 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
   });
 
   return (request: FastifyRequest): void => refuse(request.caller.tokenId);
+}
+
+/** Aborted if the client goes away. */
+export function whileConnected({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  const abort = () => gone.abort(badRequest('The client broke off its request.'));
+  if (raw.destroyed) abort();
+  raw.once('close', abort);
+  return gone.signal;
 }

@@ -12,7 +12,6 @@ function describeRoutes(api: FastifyInstance, { name, document, refusesUnknownPa
   api.addHook('onRoute', ({ method, schema }) => {
     // A HEAD route has the schema of its GET.
     if (schema === undefined || method === 'HEAD') return;
-    if (schemas === undefined) delete schema.response;
     if (schema.operationId !== undefined) schema.operationId = `v${name.replace('-', '')}.${schema.operationId}`;
     if (!refusesUnknownParameters) return;
     const { properties } = (schema.querystring ?? closedObject({})) as ReturnType<typeof closedObject>;

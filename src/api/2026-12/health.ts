@@ -56,19 +56,19 @@ export const healthRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller: { organisationId: id } }) => {
       const organisation = await getOrganisation(executor, id);
-      const [{ suspension }, requests, failing, outdated, [latest]] = await Promise.all([
+      const [{ suspension }, requests, failures, outdated, [latest]] = await Promise.all([
         getRuleset(executor, id, organisation.rulesetVersion),
         countSyncRequests(executor, id),
         listFailingRequests(executor, id, maxFailures),
         countOutdated(executor, id),
         listDeliveries(executor, id, 1),
       ]);
+      const { waiting, behind, failing, parked, ...state } = representHealth(organisation, suspension, requests);
       const data = {
-        ...representHealth(organisation, suspension, requests),
-        overdue_seconds: requests.overdueSeconds,
+        ...state,
         last_delivery_at: unixSeconds(latest?.receivedAt ?? null),
-        outdated,
-        failures: failing.map(representFailure),
+        ...{ waiting, behind, overdue_seconds: requests.overdueSeconds, failing, parked, outdated },
+        failures: failures.map(representFailure),
       };
       return { data };
     },

@@ -13,9 +13,9 @@ import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { dataOf } from '../pagination.ts';
 import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
+import { whileConnected } from '../replies.ts';
 import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
 import { reviewerFields } from './pull-request.ts';
-import { report, whileConnected } from './report.ts';
 
 /** Each has a connection of its own. Standings of a million pull requests take seconds. */
 const maxSnapshots = 4;
@@ -189,7 +189,6 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/standings',
     {
-      ...report,
       schema: {
         operationId: 'standings.show',
         summary: 'Total the scores of members or repositories',
@@ -236,7 +235,6 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/members/:member/weeks',
     {
-      ...report,
       schema: {
         operationId: 'members.weeks.index',
         summary: "Total a member's scores by week",
@@ -276,7 +274,6 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/pull-requests/:pullRequest/explanation',
     {
-      ...report,
       schema: {
         ...ofPullRequest,
         operationId: 'pull-requests.explanation.show',
@@ -305,7 +302,6 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/pull-requests/:pullRequest/scores',
     {
-      ...report,
       schema: {
         ...ofPullRequest,
         operationId: 'pull-requests.scores.index',

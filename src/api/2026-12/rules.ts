@@ -18,10 +18,10 @@ import { invalidToken } from '../authentication.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { isUnchanged, notModified, sendTagged } from '../page-cache.ts';
 import { dataOf, sendList } from '../pagination.ts';
+import { whileConnected } from '../replies.ts';
 import { ruleFields } from '../rules.ts';
 import { closedObject, Nullable } from '../validation.ts';
 import { Audit, Plan } from './plan.ts';
-import { report, whileConnected } from './report.ts';
 
 const RulesMeta = closedObject({
   version: Type.Integer({ description: 'The version in force; 0 before any rules were applied' }),
@@ -144,7 +144,6 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
       const { rulesetVersion } = await getOrganisation(database.executor, organisationId);
       const { source } = await getRuleset(database.executor, organisationId, rulesetVersion);
       reply.header('etag', `"${rulesetVersion}"`).type('application/yaml; charset=utf-8');
-      reply.serializer(String);
       return source as never;
     },
   );
@@ -190,7 +189,6 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/rules/plan',
     {
-      ...report,
       config: read,
       schema: {
         ...ofFile,
@@ -221,7 +219,6 @@ const fileRoutes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/rules/audit',
     {
-      ...report,
       config: read,
       schema: {
         ...ofFile,
