@@ -73,25 +73,6 @@ function addReviews({ rows }: Scope, id: string, reviews: number, score: number)
   row.reviewScore += score;
 }
 
-async function addReviewPoints(scope: Scope): Promise<void> {
-  const { executor, organisationId, of, period } = scope;
-  for (const { id, reviews, score } of await listReviewPoints(executor, organisationId, of, period)) {
-    addReviews(scope, id, reviews, score);
-  }
-}
-
-/** @param shown the rows to tell apart @returns how many of them have their rules */
-async function addRulePoints(
-  { executor, organisationId, of, period, rows, points: all }: Scope,
-  shown: readonly Row[],
-  options: Parameters<typeof listPointsByRule>[5],
-): Promise<number> {
-  const ids = shown.map(({ id }) => id);
-  const { points, fitting } = await listPointsByRule(executor, organisationId, of, period, ids, options);
-  for (const { id, name, score } of points) (id === null ? all : rows.get(id)?.points)?.set(name, score);
-  return fitting;
-}
-
 /** Scores the stored pull requests in this process, instead. @param onBatch gets how many are done */
 async function addScoredBy(
   ruleset: Ruleset,
@@ -194,13 +175,25 @@ export async function readStandings(
       const rows = new Map(
         totals.map(total => [total.id, { ...total, reviews: 0, reviewScore: 0, points: new Map<string, number>() }]),
       );
-      const scope = { executor, organisationId, of, period, rows, withRules, points: new Map<string, number>() };
+      const points = new Map<string, number>();
+      const scope = { executor, organisationId, of, period, rows, withRules, points };
       if (rules) await addScoredBy(rules.ruleset, scope, signal, done => onProgress?.(done, count));
-      else if (hasReviews) await addReviewPoints(scope);
+      else if (hasReviews) {
+        const reviewed = await listReviewPoints(executor, organisationId, of, period);
+        for (const { id, reviews, score } of reviewed) addReviews(scope, id, reviews, score);
+      }
       const ranked = rankRows(rows.values());
       const shown = ranked.filter(({ id }) => only === undefined || id === only);
-      const ruleOptions = { withReviews: hasReviews, maxBytes };
-      const fitting = withRules && !rules ? await addRulePoints(scope, shown, ruleOptions) : shown.length;
+      // How many of the first rows have their rules.
+      let fitting = shown.length;
+      if (withRules && !rules) {
+        const ids = shown.map(({ id }) => id);
+        const options = { withReviews: hasReviews, maxBytes };
+        const byRule = await listPointsByRule(executor, organisationId, of, period, ids, options);
+        for (const { id, name, score } of byRule.points)
+          (id === null ? points : rows.get(id)?.points)?.set(name, score);
+        fitting = byRule.fitting;
+      }
       return {
         organisation: login,
         of,
@@ -216,7 +209,7 @@ export async function readStandings(
         review_score: sumOf(ranked, 'reviewScore'),
         total: sumOf(ranked, 'total'),
         ranked: ranked.length,
-        ...(withRules && only === undefined && { rules: sharesOf(scope.points) }),
+        ...(withRules && only === undefined && { rules: sharesOf(points) }),
         standings: shown.map((row, index) => representRow(row, of, withRules && index < fitting)),
         // The name of the rules file by which they are scored.
         file: rules?.name ?? null,
