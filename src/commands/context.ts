@@ -3,10 +3,9 @@ import { createInterface } from 'node:readline/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Actor } from '../database/audit-log.ts';
-import { findOrganisation, getOrganisation, type Organisation } from '../database/organisations.ts';
+import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
-import { parseId } from '../ids.ts';
 
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {
@@ -75,9 +74,7 @@ export async function requireOrganisation(
   { removed = false } = {},
 ): Promise<Organisation> {
   const { executor } = deps.database;
-  // An id is for our own service: a login may be given up and taken by others. No login has an underscore.
-  const id = parseId('org', login);
-  const organisation = id === undefined ? await findOrganisation(executor, login) : await getOrganisation(executor, id);
+  const organisation = await findOrganisation(executor, login);
   if (organisation === undefined) {
     throw new CommandError(
       `There is no organisation ${login} here.`,

@@ -15,7 +15,7 @@ type Steps = (NextStep | false)[];
 
 /** Of the service, and of the first organisation that lacks something. */
 export async function nextSteps({ program, config }: Context, { github, database }: Deps): Promise<NextStep[]> {
-  const organisations = await listOrganisations(database.executor);
+  const organisations = (await listOrganisations(database.executor)).filter(({ removedAt }) => removedAt === null);
   const isCheckout = program.startsWith('node ');
   const connect = isCheckout && !github.configured;
   const steps: Steps = [

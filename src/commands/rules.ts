@@ -76,6 +76,9 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
       if (wanted !== undefined && server !== undefined) {
         throw new UsageError('--version needs the database.', 'Export that version, and apply the file.');
       }
+      if (options.by !== undefined && server !== undefined) {
+        throw new UsageError('--by needs the database.', "A service records the token's user.");
+      }
       const expected = ifVersion === undefined ? undefined : parseVersion(ifVersion);
       const given = path === undefined ? undefined : await loadRules(context, path);
       showWarnings(context, given?.warnings ?? []);

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config.ts';
 import { connectDeps } from '../../src/deps.ts';
 import { createLog } from '../../src/log.ts';
 import { shellWord } from '../../src/text/terminal.ts';
+import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { createDatabase } from '../support/service.ts';
 import { type Environment, runHere, runJson } from './support.ts';
@@ -79,6 +80,16 @@ test('a start of the service lists what is missing until it is there, and what i
   expect(await hints()).toEqual([
     'pullscore token create --user ada@acme.example --scopes read,sync --organisation acme',
   ]);
+});
+
+test('a start of the service asks for nothing of an organisation that is being removed', async () => {
+  await runJson(environment, 'organisation', 'add', 'acme');
+  const ofNone = [
+    'pullscore organisation add LOGIN',
+    'pullscore user add --organisation LOGIN --name NAME --email EMAIL',
+  ];
+  await query(environment.DATABASE_URL ?? '', 'update organisations set removed_at = now()');
+  expect((await hints()).slice(0, 2)).toEqual(ofNone);
 });
 
 test('a start without credentials names the command that gets them, in a checkout, and their file', async () => {

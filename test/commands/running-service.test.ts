@@ -176,6 +176,11 @@ describe('--server', () => {
     }
   });
 
+  test.each(['--by', '--version'])('rules apply %s is refused with --server', async option => {
+    const { code, stderr } = await there('rules', 'apply', ...(option === '--by' ? [rules] : []), option, '1');
+    expect([code, stderr]).toEqual([2, expect.stringMatching(`^pullscore: ${option} needs the database\\. `)]);
+  });
+
   test.each(['scores', 'ftp://scores.example', 'https://'])('rules apply --server %s is refused', async server => {
     const { code, stderr } = await runHere({ PULLSCORE_TOKEN: token }, 'rules', 'apply', rules, '--server', server);
     expect([code, stderr]).toEqual([
