@@ -9,6 +9,7 @@ import { createErrorSender, handleClientError, handleConnections, handleErrors }
 import { addOperationRoutes } from './api/health.ts';
 import { serveDocumentation } from './api/openapi.ts';
 import { createPageCache, type SendPage } from './api/page-cache.ts';
+import { createRateLimit } from './api/rate-limit.ts';
 import { boundReplies } from './api/replies.ts';
 import { createRuleLists } from './api/rules.ts';
 import { securityHeaders } from './api/security-headers.ts';
@@ -26,6 +27,7 @@ declare module 'fastify' {
     readonly sendPage: SendPage;
     readonly readRuleList: ReturnType<typeof createRuleLists>;
     readonly admitBodies: AdmitBodies;
+    readonly limitRequests: ReturnType<typeof createRateLimit>;
     readonly refuseUnread: ReturnType<typeof boundReplies>;
   }
 }
@@ -88,6 +90,7 @@ export async function buildApp(
   app.decorate('sendPage', createPageCache());
   app.decorate('readRuleList', createRuleLists(deps.database));
   app.decorate('admitBodies', createBodyBudget());
+  app.decorate('limitRequests', createRateLimit(config.rateLimit));
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;

@@ -2,7 +2,6 @@ import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 import { requireAuthentication } from './authentication.ts';
 import { serveDocument } from './openapi.ts';
-import { limitRequests } from './rate-limit.ts';
 import { closedObject } from './validation.ts';
 import type { Version } from './version.ts';
 
@@ -36,7 +35,7 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
         api.refuseUnread(request);
         done();
       });
-      if (config.rateLimit > 0) await limitRequests(api, config.rateLimit);
+      if (config.rateLimit > 0) await api.limitRequests(api);
       await api.register(version.routes);
     },
     { prefix: `/${version.name}` },

@@ -272,6 +272,22 @@ test('the rate limit counts each request of a token, also failed ones, and spare
   expect((await slow.get('/2025-04/rules')).status).toBe(401);
 });
 
+test('the rate limit counts the requests of a token to all versions together', async () => {
+  const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '3' }));
+  const headers = { authorization: `Bearer ${await createToken(service, world.user, ['read'])}` };
+  const replies = [];
+  for (const version of ['2025-04', '2026-12', '2025-04', '2026-12']) {
+    const { statusCode, headers: given } = await limited.app.inject({ url: `/${version}/account`, headers });
+    replies.push([statusCode, given['x-ratelimit-remaining']]);
+  }
+  expect(replies).toEqual([
+    [200, '2'],
+    [200, '1'],
+    [200, '0'],
+    [429, '0'],
+  ]);
+});
+
 test('the rate limit is exact, however many requests come at once', async () => {
   const limited = closing(await startReplica(service.database.url, { RATE_LIMIT: '60' }));
   const headers = { authorization: `Bearer ${await createToken(service, world.user, ['read'])}` };
