@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
-import { isInRepository } from './pull-requests.ts';
+import { isInRepository, type StoredPullRequest } from './pull-requests.ts';
 import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
 
 /*
@@ -53,14 +53,14 @@ export async function findPullRequestsOfPage(
   return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
 }
 
-/** Whether the score has yet to be recalculated under the rules in force. */
+/** Whether the score has yet to be recalculated: by other rules, or with the new name of its repository. */
 export async function isScoreStale(
   executor: Executor,
   organisationId: string,
-  pullRequestId: string,
+  { id, fetchTicket }: Pick<StoredPullRequest, 'id' | 'fetchTicket'>,
 ): Promise<boolean> {
-  const { fromId, untilId } = rescoreRanges;
-  const covers = and(lte(fromId, pullRequestId), or(isNull(untilId), gt(untilId, pullRequestId)));
+  const { fromId, untilId, ticket } = rescoreRanges;
+  const covers = and(lte(fromId, id), or(isNull(untilId), gt(untilId, id)), gt(ticket, fetchTicket));
   return (await executor.$count(rescoreRanges, and(eq(rescoreRanges.organisationId, organisationId), covers))) > 0;
 }
 

@@ -105,11 +105,9 @@ export async function readExplanation(
     const found = await getPullRequest(executor, target, wanted);
     const { pullRequest, organisation } = found;
     const [organisationId, id] = [organisation.id, pullRequest.id];
-    // A score that a new version does not change keeps its old version.
-    const isBehind = pullRequest.rulesetVersion < organisation.rulesetVersion;
     return {
       ...found,
-      isOutdated: isBehind && (await isScoreStale(executor, organisationId, id)),
+      isOutdated: await isScoreStale(executor, organisationId, pullRequest),
       changes: await listScoreChanges(executor, organisationId, id),
     };
   });

@@ -7,6 +7,7 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
 import { startWorld, type World } from '../support/world.ts';
+import { compareOnly } from '../sync/support.ts';
 import { createFolder, runHere } from './support.ts';
 
 const { write, writeRules } = createFolder();
@@ -289,6 +290,15 @@ describe('a score', () => {
   test('explain says that the version in force gives the same as an outdated score', async () => {
     await world.applyRules([rule('Thirty-three', ['merged', '33'])]);
     expect(await explain(id)).toContain('\nScore 33 under version 2 of the rules. Version 3, in force, gives 33. ');
+  });
+
+  test('explain says that a score by the former name of its repository is outdated', async () => {
+    await applyAndScore([rule('Web', ['ends_with(repository, "/web")', '5'])]);
+    world.web.rename('site');
+    await compareOnly(world, world);
+    const text = await explain(id);
+    expect(text).toContain('\nScore 5 under version 3 of the rules. Version 3, in force, gives 0. ');
+    expect(text).not.toContain('The next sync');
   });
 
   test('explain --rules explains the score by a rules file, and saves nothing', async () => {

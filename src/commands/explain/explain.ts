@@ -31,7 +31,7 @@ async function showStanding(context: Context, document: ExplanationDocument, exe
   const standing = document.outdated
     ? `Score ${score} ${under}. Version ${inForce}, in force, gives ${formatInteger(scoreInForce)}. ${await describeRescoring(context, executor, organisation)}`
     : `Score ${score} ${under}, which is in force.`;
-  if (explained === document.score) return standing;
+  if (document.outdated || explained === document.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
   return `${standing}\nThis release calculates ${formatInteger(explained)}, as shown below. The next sync of the pull request updates the stored score.`;
 }

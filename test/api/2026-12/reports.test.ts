@@ -6,9 +6,9 @@ import { formatId, newId } from '../../../src/ids.ts';
 import { readStandings } from '../../../src/reports/standings.ts';
 import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreBatch } from '../../../src/sync/rescore.ts';
-import { createToken, insertPullRequests } from '../../support/tenants.ts';
+import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
-import { lockWaits } from '../../sync/support.ts';
+import { compareOnly, lockWaits } from '../../sync/support.ts';
 
 const file = (value: string) => `# kept: ü
 rules:
@@ -135,6 +135,29 @@ describe('why a score is what it is', () => {
     const { body: changes } = await client.get<{ data: object[] }>(`/2026-12/pull-requests/${id}/scores`, reader);
     expect(changes.data.slice(0, 1)).toMatchObject([{ to: 5, cause: 'ruleset' }]);
     expect(changes.data.at(-1)).toMatchObject({ from: null, to: 0, cause: 'pull_request' });
+  });
+
+  test('a score is outdated from the renaming of its repository until it is recalculated', async () => {
+    const home = await world.newTenant();
+    const web = home.acme.repository('web');
+    web.addPullRequest();
+    const effect = { action: 'ADD' as const, value: '5' };
+    const expression = 'ends_with(repository, "/web")';
+    await applyRules(service, home.organisation.id, {
+      rules: [{ name: 'Web', description: '', is_enabled: true, logic: [{ expression, effect }] }],
+    });
+    await importPullRequests(service, home.organisation);
+    const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/pull-requests', home.token);
+    const explain = async () => {
+      const path = `/2026-12/pull-requests/${body.data[0]?.id}/explanation`;
+      return (await client.get<{ data: object }>(path, home.token)).body.data;
+    };
+    expect(await explain()).toMatchObject({ score: 5, outdated: false, score_in_force: 5 });
+    web.rename('site');
+    await compareOnly(world, home);
+    expect(await explain()).toMatchObject({ score: 5, outdated: true, score_in_force: 0 });
+    while ((await rescoreBatch(service, home.organisation.id)) > 0);
+    expect(await explain()).toMatchObject({ score: 0, outdated: false, score_in_force: 0 });
   });
 
   test('a pull request of nobody is 404, and one of another organisation 403', async () => {
