@@ -130,7 +130,8 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
     if (method === 'OPTIONS') return;
     const methods: Set<string> = paths.findRoute('GET', url)?.store ?? new Set();
     if (methods.size === 0) paths.on('GET', url, () => undefined, methods);
-    for (const name of [method].flat()) methods.add(name);
+    // Each HEAD has a GET, which Fastify does not announce for the second path of a prefix, such as /docs/.
+    for (const name of [method].flat()) methods.add(name === 'HEAD' ? 'GET' : name).add(name);
   });
 
   /** Undefined for an unknown path, such as one with an empty parameter. */

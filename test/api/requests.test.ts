@@ -73,6 +73,7 @@ describe('paths and methods', () => {
     ['/2025-04/users', 'GET, HEAD'],
     ['/webhooks/github', 'POST'],
     ['/healthz', 'GET, HEAD'],
+    ['/docs/', 'GET, HEAD'],
   ])('%s answers other methods than %s with 405', async (url, allow) => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const) {
       if (allow.split(', ').includes(method)) continue;
