@@ -19,6 +19,7 @@ import { serveWeb } from './api/web.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
+import { createRefresh } from './sync/refresh.ts';
 import { webhookRoutes } from './webhooks/route.ts';
 
 declare module 'fastify' {
@@ -27,6 +28,7 @@ declare module 'fastify' {
     readonly sendPage: SendPage;
     readonly readRuleList: ReturnType<typeof createRuleLists>;
     readonly admitBodies: AdmitBodies;
+    readonly refresh: ReturnType<typeof createRefresh>;
     readonly limitRequests: ReturnType<typeof createRateLimit>;
     readonly refuseUnread: ReturnType<typeof boundReplies>;
   }
@@ -90,6 +92,7 @@ export async function buildApp(
   app.decorate('sendPage', createPageCache());
   app.decorate('readRuleList', createRuleLists(deps.database));
   app.decorate('admitBodies', createBodyBudget());
+  app.decorate('refresh', createRefresh(deps));
   app.decorate('limitRequests', createRateLimit(config.rateLimit));
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {

@@ -5,7 +5,6 @@ import type { Database } from '../database/client.ts';
 import type { PullRequestRow, SharedRow } from '../database/pull-request-pages.ts';
 import { findPullRequestRow, pullRequestExistsAnywhere } from '../database/pull-requests.ts';
 import { formatId, parseId } from '../ids.ts';
-import { createRefresh } from '../sync/refresh.ts';
 import { removePullRequest } from '../sync/remove-pull-request.ts';
 import { unauthorized } from './authentication.ts';
 import { errorResponses, unknownId } from './error-handlers.ts';
@@ -52,7 +51,6 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
   { represent },
 ) => {
   const { database } = app.deps;
-  const refresh = createRefresh(app.deps);
 
   app.put(
     '/pull-requests/:pullRequest/sync',
@@ -85,7 +83,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
       const id = parseId('pr', request.params.pullRequest);
       const before = id && (await findPullRequestRow(database, organisationId, id));
       if (!id || !before) throw await absentPullRequest(database, id);
-      await refresh(organisationId, id);
+      await app.refresh(organisationId, id);
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw unknownId('pull request');
       await recordSync(database.executor, request.caller, request.id, formatId('pr', id));

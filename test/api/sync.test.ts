@@ -90,6 +90,16 @@ test('thirty PUT syncs at once get the same answer, with at most two requests to
   expect(world.github.count() - asked).toBeLessThanOrEqual(2);
 });
 
+test('PUT syncs of both versions at once share requests to GitHub', async () => {
+  const asked = world.github.count();
+  const versions = Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? '2025-04' : '2026-12'));
+  const replies = await Promise.all(
+    versions.map(version => world.client.put(`/${version}/pull-requests/${id}/sync`, world.token)),
+  );
+  expect(replies.every(({ status }) => status === 200)).toBe(true);
+  expect(world.github.count() - asked).toBeLessThanOrEqual(2);
+});
+
 test('PUT sync finds the pull request by its id after its repository was renamed', async () => {
   world.github.clock.advance(1);
   world.web.rename('site');
