@@ -42,9 +42,14 @@ export const representFields = (row: SharedRow): string =>
 export const representMemberLink = ({ memberId }: SharedRow, base: string): string =>
   `"member":"${base}/members/${formatId('mem', memberId)}"`;
 
-/** What to answer if the organisation has no pull request of the id: whether another one has it decides. */
-export const absentPullRequest = async (database: Database, id: string | undefined) =>
-  id !== undefined && (await pullRequestExistsAnywhere(database, id)) ? unauthorized() : unknownId('pull request');
+/** @throws ServiceError `not_found`, or `forbidden` for a pull request of another organisation */
+export async function getPullRequest(database: Database, organisationId: string, text: string) {
+  const id = parseId('pr', text);
+  const row = id === undefined ? undefined : await findPullRequestRow(database, organisationId, id);
+  if (row !== undefined) return row;
+  if (id !== undefined && (await pullRequestExistsAnywhere(database, id))) throw unauthorized();
+  throw unknownId('pull request');
+}
 
 export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: RepresentPullRequest }> = async (
   app,
@@ -80,9 +85,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
-      const id = parseId('pr', request.params.pullRequest);
-      const before = id && (await findPullRequestRow(database, organisationId, id));
-      if (!id || !before) throw await absentPullRequest(database, id);
+      const { id } = await getPullRequest(database, organisationId, request.params.pullRequest);
       await app.refresh(organisationId, id);
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw unknownId('pull request');
@@ -112,10 +115,9 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
     },
     async request => {
       const { organisationId } = request.caller;
-      const id = parseId('pr', request.params.pullRequest);
-      const actor = callerOf(request.caller, request.id);
-      const isDeleted = id !== undefined && (await removePullRequest(database, organisationId, id, actor));
-      if (!isDeleted) throw await absentPullRequest(database, id);
+      const { id } = await getPullRequest(database, organisationId, request.params.pullRequest);
+      const isDeleted = await removePullRequest(database, organisationId, id, callerOf(request.caller, request.id));
+      if (!isDeleted) throw unknownId('pull request');
       return { id: formatId('pr', id), object: 'pull_request' as const, deleted: true };
     },
   );

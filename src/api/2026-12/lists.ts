@@ -6,13 +6,12 @@ import type { Database } from '../../database/client.ts';
 import { beforeAllMembers, type MemberPageRow, readMemberPage } from '../../database/members.ts';
 import { findRepositoryIds, readFilteredPage } from '../../database/pull-request-filters.ts';
 import { beforeAllPullRequests, isWhole, type PullRequestRow, type Sort } from '../../database/pull-request-pages.ts';
-import { findPullRequestRow } from '../../database/pull-requests.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from '../pagination.ts';
-import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
+import { getPullRequest, PullRequestParams } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
 import { type FilterQuery, MemberPullRequestsQuery, maxSeconds, PullRequestsQuery, readFilter } from './filters.ts';
 import { represent } from './member.ts';
@@ -193,9 +192,7 @@ export const pullRequestListRoutes: FastifyPluginAsyncTypebox = async app => {
       },
     },
     async (request, reply) => {
-      const id = parseId('pr', request.params.pullRequest);
-      const row = id && (await findPullRequestRow(database, request.caller.organisationId, id));
-      if (!row) throw await absentPullRequest(database, id);
+      const row = await getPullRequest(database, request.caller.organisationId, request.params.pullRequest);
       reply.type('application/json; charset=utf-8');
       return bytesOf(`{"data":${representPullRequest(row, versionUrl(request))}}`);
     },

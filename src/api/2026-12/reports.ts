@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { listScoreChanges } from '../../database/explanations.ts';
-import { findPullRequestReferences } from '../../database/pull-requests.ts';
 import { badRequest } from '../../errors.ts';
-import { formatId, parseId } from '../../ids.ts';
+import { formatId } from '../../ids.ts';
 import { createPlaces } from '../../places.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
 import { parsePeriod } from '../../reports/period.ts';
@@ -12,7 +11,7 @@ import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { dataOf } from '../pagination.ts';
-import { absentPullRequest, PullRequestParams } from '../pull-requests.ts';
+import { getPullRequest, PullRequestParams } from '../pull-requests.ts';
 import { whileConnected } from '../replies.ts';
 import { closedObject, Nullable, namedObject, stringEnum } from '../validation.ts';
 import { reviewerFields } from './pull-request.ts';
@@ -263,13 +262,6 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
 
   const ofPullRequest = { tags: ['Pull requests'], params: PullRequestParams };
   const unknown = ['not_found', 'There is no pull request with this id'] as const;
-  /** @throws ServiceError if the organisation has no such pull request */
-  async function requireId(organisationId: string, text: string): Promise<string> {
-    const id = parseId('pr', text);
-    const found = await findPullRequestReferences(database.executor, organisationId, id === undefined ? [] : [id]);
-    if (id === undefined || !found.has(id)) throw await absentPullRequest(database, id);
-    return id;
-  }
 
   app.get(
     '/pull-requests/:pullRequest/explanation',
@@ -287,13 +279,13 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async ({ caller: { organisationId }, params }, reply) => {
       const signal = whileConnected(reply);
-      const id = formatId('pr', await requireId(organisationId, params.pullRequest));
+      const { id } = await getPullRequest(database, organisationId, params.pullRequest);
       const {
         file: _,
         history: __,
         ...explanation
       } = await inPlace(organisationId, signal, () =>
-        readExplanation(app.deps, parseTarget(id), { organisationId, signal }),
+        readExplanation(app.deps, parseTarget(formatId('pr', id)), { organisationId, signal }),
       );
       return { data: explanation };
     },
@@ -316,7 +308,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { organisationId } = request.caller;
-      const id = await requireId(organisationId, request.params.pullRequest);
+      const { id } = await getPullRequest(database, organisationId, request.params.pullRequest);
       const data = (await listScoreChanges(database.executor, organisationId, id)).map(representChange);
       return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
