@@ -24,6 +24,9 @@ import { checkRunSummary, checkRunTitle, maxShownEntries } from './write-check-r
 /** Between two check runs of one pull request. */
 const minSeconds = 60;
 
+/** While scores wait for their next try, others may change: how long until these are looked for. */
+const maxPauseSeconds = 5;
+
 /** Check runs in one request. */
 const maxCheckRuns = 20;
 
@@ -68,7 +71,9 @@ async function publish(deps: Deps, organisation: Organisation): Promise<{ second
   const found = await findCheckRunsToPublish(executor, organisation.id, { minSeconds, limit: maxCheckRuns });
   const due = found.filter(({ seconds }) => seconds === 0);
   const [first] = due;
-  if (first === undefined) return { seconds: found[0]?.seconds ?? 0, isDone: found.length === 0 };
+  if (first === undefined) {
+    return { seconds: Math.min(found[0]?.seconds ?? 0, maxPauseSeconds), isDone: found.length === 0 };
+  }
   const batch = first.attempts > 0 ? [first] : due.filter(({ attempts }) => attempts === 0);
   const ids = batch.map(({ id }) => id);
   const written = await write(deps, organisation, await readShown(executor, organisation.id, ids));

@@ -9,6 +9,7 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runJson } from '../commands/support.ts';
+import { earlier } from '../support/citus.ts';
 import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -42,16 +43,18 @@ async function newShowingTenant(): Promise<TenantOnGithub> {
 
 const ofTenant = ({ organisation }: TenantOnGithub) => eq(organisations.id, organisation.id);
 
+const turn = ({ organisation }: TenantOnGithub) => publishCheckRuns(world.service, { organisationId: organisation.id });
+
 /** Publishes what is due now. */
-async function publish({ organisation }: TenantOnGithub): Promise<void> {
+async function publish(home: TenantOnGithub): Promise<void> {
   const { executor } = world.service.database;
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
     await executor
       .update(organisations)
       .set({ checksDueAt: sql`now()` })
-      .where(and(eq(organisations.id, organisation.id), isNotNull(organisations.checksDueAt)));
-    if (!(await publishCheckRuns(world.service))) return;
+      .where(and(ofTenant(home), isNotNull(organisations.checksDueAt)));
+    if (!(await turn(home))) return;
   }
 }
 
@@ -115,6 +118,21 @@ describe('a check run', () => {
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
     expect(pullRequest.repository.checkRuns).toHaveLength(2);
+  });
+
+  test('is shown within seconds while another one waits for its minute', async () => {
+    const { home, pullRequest } = await newShown();
+    pullRequest.review(home.acme.member('grace'), 'APPROVED');
+    await sync(world.service, home, pullRequest);
+    await publish(home);
+    const next = home.acme.repository('web').openPullRequest();
+    await sync(world.service, home, next);
+    await world.service.database.executor
+      .update(organisations)
+      .set({ checksDueAt: earlier('checks_due_at', sql`interval '5 seconds'`) })
+      .where(ofTenant(home));
+    expect(await turn(home)).toBe(true);
+    expect(shownOn(next)?.title).toBe('Score 2');
   });
 
   test('follows a change that leaves the score as it is', async () => {
@@ -307,7 +325,7 @@ describe('scores', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const before = requestsOf();
-    const publishing = publishCheckRuns(world.service);
+    const publishing = turn(home);
     await waitUntil(async () => requestsOf() === before + 1);
     const leasedUntil = async () => {
       const [row] = await world.service.database.executor
@@ -331,7 +349,7 @@ describe('scores', () => {
     await sync(world.service, home, pullRequest);
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
-    const publishing = publishCheckRuns(world.service);
+    const publishing = turn(home);
     await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
     await enable(home, false);
     release();
@@ -339,7 +357,7 @@ describe('scores', () => {
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    expect(await publishCheckRuns(world.service)).toBe(false);
+    expect(await turn(home)).toBe(false);
   });
 
   test('the scores of a hundred pull requests take five requests, and leave the reserve of points', async () => {
@@ -400,7 +418,7 @@ describe('scores', () => {
     await sync(world.service, home, pullRequest);
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
-    const publishing = publishCheckRuns(world.service);
+    const publishing = turn(home);
     await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
     const { executor } = world.service.database;
     await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
@@ -476,8 +494,8 @@ describe('a failure to show a score', () => {
   test('a rate limit does not count as a failure, and nothing is sent before GitHub allows it', async () => {
     const { home } = await failingOne();
     world.github.fault(secondaryLimit('120'), { when: ({ operation }) => operation === 'CheckRuns' });
-    expect(await publishCheckRuns(world.service)).toBe(true);
-    expect(await publishCheckRuns(world.service)).toBe(false);
+    expect(await turn(home)).toBe(true);
+    expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
     const [row] = await world.service.database.executor
       .select({ seconds: sql<number>`extract(epoch from checks_due_at - now())::float8` })
