@@ -84,9 +84,13 @@ const takeDeliveries = createStatement(
         min_source_updated_at = greatest(sync_requests.min_source_updated_at, excluded.min_source_updated_at),
         requested_at = excluded.requested_at, is_background = false,
         -- A webhook about a failing one brings its next try forward. In UTC, because a distributed database allows no
-        -- sum here that depends on the session's time zone.
-        due_at = case when sync_requests.last_error is null then excluded.due_at else least(sync_requests.due_at,
-          (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC') end,
+        -- sum here that depends on the session's time zone. If GitHub gets time, it keeps it: this delivery may be older.
+        due_at = case
+          when sync_requests.last_error is not null then least(sync_requests.due_at,
+            (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC')
+          when sync_requests.behind_since is null and sync_requests.failed_at is null
+            then greatest(sync_requests.due_at, excluded.due_at)
+          else excluded.due_at end,
         -- If the floor is higher now, the wait starts over. If GitHub gets time, no other request carries this one.
         behind_since = case when excluded.min_source_updated_at > sync_requests.min_source_updated_at
           or excluded.due_at > excluded.requested_at then null else sync_requests.behind_since end

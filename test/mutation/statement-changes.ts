@@ -63,6 +63,7 @@ export const changes: readonly Change[] = [
       ['when excluded.min_source_updated_at > sync_requests.min_source_updated_at', 'when false'],
       ['or excluded.due_at > excluded.requested_at then null', 'then null'],
       ['now() + make_interval(secs => delay_seconds)', 'now()'],
+      ['then greatest(sync_requests.due_at, excluded.due_at)', 'then excluded.due_at'],
     ],
   ),
   ...of('Floor', 'database/background-requests.ts', sync('lag'), [

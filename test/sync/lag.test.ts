@@ -379,6 +379,21 @@ describe('a change without another `updated_at`', () => {
     expect(await waiting()).toEqual([]);
   });
 
+  test('a webhook that comes late does not end the time that GitHub gets', async () => {
+    const source = web.openPullRequest({ labels: [bug] });
+    await sync(world.service, home, source);
+    world.github.clock.advance(5);
+    const edit = source.edit({ title: 'After' });
+    source.lag();
+    await deliver(web.renameLabel(bug, 'defect'), edit);
+    await untilIdle();
+    source.catchUp();
+    await pass(15);
+    await untilIdle();
+    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After', labels: ['defect'] });
+    expect(await waiting()).toEqual([]);
+  });
+
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
     await sync(world.service, home, source);
