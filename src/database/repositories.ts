@@ -239,8 +239,8 @@ export interface ImportPlace {
 }
 
 /**
- * Where an import of the repositories starts, or continues if one was interrupted: `import_cursor` is set while an
- * import is under way, and `imported_at` is when it started.
+ * Where an import of the repositories starts, or continues if one was interrupted: `import_cursor` is set until all of the
+ * repository is read, and `imported_at`, until the import ends, is when it started.
  *
  * @param maxAgeMs an older import is not continued
  * @returns places of those that are stored, by GitHub id
@@ -287,14 +287,18 @@ export async function beginImport(
 }
 
 /**
- * Ends an import that was not interrupted. Repositories that it could not read in full keep their places, but the next
- * import no longer counts as the rest of this one: it reads the others again, too.
+ * Ends an import of the repositories that was not interrupted. Those that it could not read in full keep their places, but
+ * the others no longer count as finished: the next import reads them again.
  */
-export async function endImport(executor: Executor, organisationId: string): Promise<void> {
+export async function endImport(
+  executor: Executor,
+  organisationId: string,
+  githubIds: readonly number[],
+): Promise<void> {
   await executor
     .update(repositories)
-    .set({ importedAt: sql`now()` })
-    .where(and(eq(repositories.organisationId, organisationId), isNotNull(repositories.importCursor)));
+    .set({ importedAt: null })
+    .where(and(hasGithubId(repositories, organisationId, githubIds), isNull(repositories.importCursor)));
 }
 
 /** How far the import or the comparison of a repository is. */

@@ -216,7 +216,7 @@ export async function importPullRequests(
     }
   }
   await fetchUntil(0);
-  if (places !== undefined) await endImport(executor, organisation.id);
+  if (places !== undefined) await endImport(executor, organisation.id, [...places.keys()]);
   // Some of those that failed have succeeded since.
   for (const outcome of (await findOutcomes(executor, organisation.id, failing)).values()) {
     result.failed -= 1;

@@ -9,6 +9,7 @@ import { type ImportOptions, type ImportProgress, importPullRequests } from '../
 import { estimateEffort, type ImportPreview, previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { earlier } from '../support/citus.ts';
 import {
   createLatch,
   type GithubStandInRequest,
@@ -417,6 +418,29 @@ describe('an interrupted import', () => {
       update repositories set imported_at = now() - interval '8 days'
       where organisation_id = ${home.organisation.id}`);
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 120 });
+  });
+
+  test.each([
+    ['another repository', { repositories: ['api'] }],
+    ['all, which could not read the rest,', {}],
+  ])('is over after a week even if an import of %s came meanwhile', async (_, options) => {
+    const home = await world.newTenant();
+    fill(home, 'web', 110);
+    fill(home, 'api', 5);
+    await interruptIn(home, 1, { repositories: ['web'] });
+    const passDays = (days: number) =>
+      world.service.database.executor.execute(sql`
+        update repositories set imported_at = ${earlier('imported_at', sql`make_interval(days => ${days})`)}
+        where organisation_id = ${home.organisation.id}`);
+    await passDays(4);
+    world.github.fault(
+      { kind: 'reply', status: 200, body: { data: { node: null } } },
+      { when: ({ variables }) => variables.repository === home.acme.repository('web').nodeId },
+    );
+    await run(home, options);
+    world.github.clearFaults();
+    await passDays(4);
+    expect(await run(home)).toMatchObject({ repositories: 2, seen: 110 + 5 });
   });
 
   test('an import that waits for GitHub stops at once if it is interrupted', async () => {
