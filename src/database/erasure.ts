@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, like, notInArray, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, like, notInArray, or, type SQL, sql } from 'drizzle-orm';
 import { requestInBackground } from './background-requests.ts';
 import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
@@ -146,10 +146,10 @@ export async function eraseMembers(
     });
   let assignments = 0;
   for (const login of new Set(known.flatMap(person => [person.login, ...person.formerLogins]))) {
-    // Somebody else may have it now: GitHub tells which of the two is meant.
+    // Somebody else may have it now, or have had it before: GitHub tells which of them is meant.
     const hasIt = and(
       eq(members.organisationId, organisationId),
-      eq(members.login, login),
+      or(eq(members.login, login), sql`${members.formerLogins} @> array[${login}]`),
       notInArray(members.id, ids),
     );
     const options = { refetches: (await database.executor.$count(members, hasIt)) > 0 };

@@ -228,6 +228,23 @@ test('an erasure covers the login that a fetch shows while the operator is asked
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [] });
 });
 
+test('an erasure asks GitHub again about a login that somebody else had before', async () => {
+  const home = await world.newTenant();
+  const [bert, carl] = [home.acme.member(`bert-${home.acme.login}`), home.acme.member(`carl-${home.acme.login}`)];
+  const reused = bert.login;
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  pullRequest.assign(bert);
+  await readList(home);
+  await sync(world.service, home, pullRequest);
+  bert.login = `bertram-${home.acme.login}`;
+  carl.login = reused;
+  await readList(home);
+  const people = (await storedMembers(home)).filter(({ githubId }) => githubId === carl.id);
+  await eraseMembers(world.service.database, home.organisation.id, people);
+  await world.workOff();
+  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+});
+
 describe('a membership webhook', () => {
   test('somebody whose member_removed was lost has left after the next list', async () => {
     const home = await world.newTenant();
