@@ -93,7 +93,7 @@ const hasChanged = sql`(check_runs.pull_request_id is null
 
 /**
  * Pull requests whose check run may have to change, those that are due first. One that has failed is tried alone, so
- * that it harms no others.
+ * that it harms no others; if it has changed since, it does not wait for its next try.
  *
  * @param pace `minSeconds` between two check runs of one pull request
  * @returns up to `limit` ids, with the seconds until each is due
@@ -104,8 +104,9 @@ export async function findCheckRunsToPublish(
   { minSeconds, limit }: { minSeconds: number; limit: number },
 ) {
   const { rows } = await executor.execute<{ id: string; seconds: number; attempts: number }>(sql`
-    select candidates.id, coalesce(attempts, 0) as attempts, greatest(0, extract(epoch from
-        coalesce(due_at, published_at + make_interval(secs => ${minSeconds}), now()) - now()))::float8 as seconds
+    select candidates.id, coalesce(attempts, 0) as attempts, greatest(0, extract(epoch from coalesce(
+        case when not (${hasChanged}) then due_at end, published_at + make_interval(secs => ${minSeconds}), now()) - now()
+      ))::float8 as seconds
     from ${candidates(organisationId)} ${joined}
     where ${isInPresentRepository(organisationId)} and (due_at is not null or (${hasChanged}))
     order by seconds, (attempts > 0) is true, candidates.id limit ${limit}`);

@@ -461,6 +461,21 @@ describe('a failure to show a score', () => {
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
+  test('a score that GitHub failed to show is tried again as soon as the pull request changes', async () => {
+    const { home, bad } = await failingOne();
+    world.github.fault(
+      { kind: 'broken', nodeIds: [headShaOf(bad)] },
+      { when: ({ operation }) => operation === 'CheckRuns', times: Number.POSITIVE_INFINITY },
+    );
+    await publish(home);
+    const { executor } = world.service.database;
+    await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
+    bad.push();
+    await sync(world.service, home, bad);
+    await publish(home);
+    expect(shownOn(bad)?.title).toBe('Score 2');
+  });
+
   test('scores that the App may not write as checks are not tried again before something changes', async () => {
     const { home, good } = await failingOne();
     world.github.grants.permissions.checks = 'read';
