@@ -75,9 +75,9 @@ const takeDeliveries = createStatement(
     insert into sync_requests
       (organisation_id, github_id, node_id, ticket, min_source_updated_at, requested_at, due_at)
     select distinct on (organisation_id, github_id) organisation_id, github_id, node_id, ticket,
-      to_timestamp(max(updated_at) over (partition by organisation_id, github_id)), now(),
-      now() + make_interval(secs => delay_seconds)
-    from taken order by organisation_id, github_id, place desc
+      to_timestamp(max(updated_at) over same), now(), now() + make_interval(secs => max(delay_seconds) over same)
+    from taken window same as (partition by organisation_id, github_id)
+    order by organisation_id, github_id, place desc
     on conflict (organisation_id, github_id) do update
       -- The node id stays: if one of the two is wrong, GitHub's answer shows which.
       set ticket = greatest(sync_requests.ticket, excluded.ticket),

@@ -394,6 +394,17 @@ describe('a change without another `updated_at`', () => {
     expect(await waiting()).toEqual([]);
   });
 
+  test('a webhook that comes at the same moment does not end the time that GitHub gets', async () => {
+    const source = web.openPullRequest();
+    await sync(world.service, home, source);
+    const deleted = withAction(reviewCommentEvent(source, 'A remark.', null), 'deleted');
+    // Two statements are under way at once: the next one takes both.
+    const others = [web.openPullRequest().opened, web.openPullRequest().opened];
+    await Promise.all([...others, deleted, source.edit({ title: 'After' })].map(event => deliver(event)));
+    await untilIdle();
+    expect(await waiting()).toHaveLength(1);
+  });
+
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
     await sync(world.service, home, source);
