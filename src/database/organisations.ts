@@ -90,6 +90,9 @@ export async function saveGithubIdentity(
     .where(or(eq(organisations.id, id), eq(organisations.githubId, githubId), hasLogin(login)))
     .orderBy(organisations.id)
     .for('no key update');
+  const own = rows.find(each => each.id === id);
+  // It has been removed meanwhile, and the others may be the same one, added again.
+  if (own === undefined) return false;
   const others = rows.filter(each => each.id !== id);
   const duplicate = others.find(each => each.githubId === githubId);
   if (duplicate !== undefined) {
@@ -98,9 +101,8 @@ export async function saveGithubIdentity(
       'Use that organisation.',
     );
   }
-  const own = rows.find(each => each.id === id);
   const isOutdated = rows.some(({ fetchTicket }) => fetchTicket > ticket);
-  const isRenamed = !isOutdated && own?.login !== login;
+  const isRenamed = !isOutdated && own.login !== login;
   if (isRenamed && others.length > 0) await releaseLogin(executor, ticket, { githubId, login });
   // The ticket moves even if the login is the same: an older answer with a former login may be on its way.
   await executor

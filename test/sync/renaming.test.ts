@@ -1,5 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { finishRemoval } from '../../src/database/erasure.ts';
 import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
 import { organisations, repositories } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -7,13 +8,14 @@ import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { previewImport } from '../../src/sync/scope-import.ts';
-import { syncMembers } from '../../src/sync/sync-members.ts';
+import { readMemberList, syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
+import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, compare, fetchedSync, makeDue, rule, storedPullRequests, sync } from './support.ts';
 
@@ -334,6 +336,14 @@ describe('two tracked organisations', () => {
     expect(await compareDue()).toBe(1);
     expect(await Promise.all([one, two].map(loginOf))).toEqual([`${login}-now`, login]);
   });
+});
+
+test('an answer about an organisation that was removed takes its login away from no other', async () => {
+  const home = await world.newTenant();
+  await finishRemoval(world.service.database, home.organisation.id);
+  const again = await createTenant(world.service, { login: home.acme.login });
+  await readMemberList(world.service, home.organisation);
+  expect(await loginOf({ ...home, ...again })).toBe(home.acme.login);
 });
 
 describe('an organisation whose node id is not known yet', () => {
