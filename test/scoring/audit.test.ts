@@ -9,7 +9,8 @@ import { anyReviewedFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
-  const tried = createAudit(rulesetOf(rules), 'rules');
+  const definitions = [{ name: 'wanted', expression: '"bounty"' }];
+  const tried = createAudit({ ...rulesetOf(rules), definitions }, 'rules');
   for (const [index, facts] of pullRequests.entries()) Array.from(tried.add(`pr ${index}`, factsWith(facts)));
   return tried.result();
 }
@@ -39,9 +40,15 @@ test.each<[Way, string, Partial<Facts>]>([
   ['body', 'linked_issues > 0', work],
   ['title', 'matches(title, "^fix: ")', { ...work, title: 'Change' }],
   ['title', 'starts_with(title, "ACME-1 ")', { ...work, title: 'Change' }],
+  ['title', 'starts_with(lower(title), "hotfix")', { ...work, title: 'Change' }],
+  ['title', 'contains(title, wanted)', { ...work, title: 'Change' }],
   ['label', 'has_label("high value")', work],
   ['label', '"bounty" in labels', work],
   ['label', 'any_label("bounty/*")', work],
+  ['label', 'any_label("bounty/{large,small}")', work],
+  ['label', 'any_label("[bB]ounty")', work],
+  ['label', 'has_label(wanted)', work],
+  ['label', 'contains(labels, default(milestone, "bounty"))', { ...work, milestone: null }],
   ['reopen', 'state == "open"', { ...work, state: 'closed', closed_at: 9 }],
   ['reopen', 'state == "draft"', { ...work, state: 'closed', closed_at: 9, draft: true }],
   ['self_merge', 'merged && hours_to_merge <= 24', { ...work, created_at: 100, updated_at: 200 }],

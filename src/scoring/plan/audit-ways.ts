@@ -118,19 +118,37 @@ const mergeAlone: Change = facts => {
   return changed(facts, { ...merged, merged_by: facts.author, self_merged: true });
 };
 
-/** What the rules look for, and so what somebody gaming them would add. */
-function findHints(trees: readonly TypedExpression[]) {
-  const labels = new Set<string>();
-  const titles = new Set<string>();
-  for (const tree of allParts(trees)) {
-    const reads = (name: SourceName) => tree.parts.some(part => part.kind === 'fact' && part.name === name);
-    const texts = tree.parts.flatMap(part => (part.kind === 'constant' ? [part.value] : []));
-    const literals = tree.kind === 'call' ? tree.literals.map(glob => glob.replace(/\*+/g, 'x')) : [];
-    if (reads('labels')) for (const text of [...texts, ...literals]) labels.add(String(text));
-    if (reads('title')) for (const text of texts) titles.add(String(text));
+/** The comparisons that read a fact: the texts that they name, also by definitions, and their globs and patterns. */
+export function* comparisonsWith(
+  trees: readonly TypedExpression[],
+  name: SourceName,
+): Generator<{ texts: string[]; literals: readonly string[] }> {
+  for (const part of allParts(trees)) {
+    // A comparison, not what joins comparisons.
+    if (part.type !== 'boolean' || part.parts.some(({ type }) => type === 'boolean')) continue;
+    const inner = [...allParts(part.parts)];
+    if (!inner.some(each => each.kind === 'fact' && each.name === name)) continue;
+    const constants = inner.flatMap(each => (each.kind === 'constant' ? each.value : []));
+    const options = part.kind === 'oneOf' ? part.options : [];
+    const texts = [...constants, ...options].filter(text => typeof text === 'string');
+    yield { texts, literals: part.kind === 'call' ? part.literals : [] };
   }
-  return { labels, titles };
 }
+
+/** A text that a glob matches. */
+const exampleOf = (glob: string): string =>
+  glob
+    .replace(/\{([^{},]*),[^{}]*\}/g, '$1')
+    .replace(/\[([^!^])[^\]]*\]/g, '$1')
+    .replace(/\*+|\?/g, 'x');
+
+/** What the rules look for, and so what somebody gaming them would add. */
+const findHints = (trees: readonly TypedExpression[]) => ({
+  labels: new Set(
+    [...comparisonsWith(trees, 'labels')].flatMap(({ texts, literals }) => [...texts, ...literals.map(exampleOf)]),
+  ),
+  titles: new Set([...comparisonsWith(trees, 'title')].flatMap(({ texts }) => texts)),
+});
 
 /** The changes to try for each way, of which the best counts. @param trees of the rules, which show what they look for */
 export function changesOf(trees: readonly TypedExpression[]): Record<Way, readonly Change[]> {

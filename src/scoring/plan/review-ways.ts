@@ -1,7 +1,7 @@
 /** The cheap ways in which people can gain points for reviews: see `createReviewAudit`. */
 import type { Facts, ReviewFacts } from '../facts.ts';
-import { allParts, type TypedExpression } from '../language/tree.ts';
-import { type Change, split } from './audit-ways.ts';
+import type { TypedExpression } from '../language/tree.ts';
+import { type Change, comparisonsWith, split } from './audit-ways.ts';
 
 /** In the order in which reports list them if they gain equally. */
 export const reviewWays = ['rubber_stamp', 'split_review', 'trivial_comments', 'mutual_approval'] as const;
@@ -63,15 +63,8 @@ const peopleIn = (facts: Facts) => (facts.given_reviews ?? []).filter(({ reviewe
 /** Who reviews, as the rules name them. */
 function namesIn(trees: readonly TypedExpression[]): string[][] {
   const lists = new Map<string, string[]>();
-  for (const part of allParts(trees)) {
-    // A comparison, not what joins comparisons.
-    if (part.type !== 'boolean' || part.parts.some(({ type }) => type === 'boolean')) continue;
-    const inner = [...allParts(part.parts)];
-    if (!inner.some(each => each.kind === 'fact' && each.name === 'reviewer')) continue;
-    const constants = inner.flatMap(each => (each.kind === 'constant' ? each.value : []));
-    const options = 'options' in part ? part.options : [];
-    const names = [...constants, ...options].filter(name => typeof name === 'string');
-    if (names.length > 0) lists.set(names.join('\n'), names);
+  for (const { texts } of comparisonsWith(trees, 'reviewer')) {
+    if (texts.length > 0) lists.set(texts.join('\n'), texts);
   }
   return [...lists.values()].slice(0, maxNameLists);
 }
