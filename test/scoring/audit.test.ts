@@ -52,6 +52,12 @@ test.each<[Way, string, Partial<Facts>]>([
   ['reopen', 'state == "open"', { ...work, state: 'closed', closed_at: 9 }],
   ['reopen', 'state == "draft"', { ...work, state: 'closed', closed_at: 9, draft: true }],
   ['self_merge', 'merged && hours_to_merge <= 24', { ...work, created_at: 100, updated_at: 200 }],
+  [
+    'self_merge',
+    'hours_from_ready_to_merge <= 24',
+    { ...work, ready_at: 100, updated_at: 200, hours_from_ready_to_merge: null },
+  ],
+  ['self_merge', 'known(ready_at)', { ...work, draft: true, ready_at: null }],
   ['self_merge', 'self_merged', { ...work, state: 'merged', merged: true, merged_at: 5, merged_by: 'grace' }],
   ['bot_approval', 'bot_reviews > 0', work],
   ['files', 'changed_files > 8', work],

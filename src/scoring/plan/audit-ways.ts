@@ -39,6 +39,7 @@ function changed(facts: Facts, change: Partial<Facts>): Facts {
     merged: all.state === 'merged',
     hours_to_merge: hoursBetween(all.created_at, all.merged_at),
     hours_to_close: hoursBetween(all.created_at, all.closed_at),
+    hours_from_ready_to_merge: hoursBetween(all.ready_at, all.merged_at),
   };
 }
 
@@ -115,7 +116,8 @@ const mergeAlone: Change = facts => {
   if (facts.self_merged) return undefined;
   const mergedAt = facts.merged_at ?? facts.closed_at ?? Math.max(facts.updated_at, facts.created_at);
   const merged = { state: 'merged', draft: false, merged_at: mergedAt, closed_at: mergedAt } as const;
-  return changed(facts, { ...merged, merged_by: facts.author, self_merged: true });
+  const readyAt = facts.draft ? mergedAt : facts.ready_at;
+  return changed(facts, { ...merged, ready_at: readyAt, merged_by: facts.author, self_merged: true });
 };
 
 /** The comparisons that read a fact: the texts that they name, also by definitions, and their globs and patterns. */
