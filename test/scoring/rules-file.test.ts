@@ -903,6 +903,8 @@ test.each([
   ['state: closed; closed_at: null', 'closed_at', 'state'],
   ['draft: true; hours_to_close: 2; merged: true', 'merged', 'draft'],
   ['state: draft; ready_at: 2026-01-02', 'ready_at', 'state'],
+  ['draft: true; ready_at: 2026-01-02', 'ready_at', 'draft'],
+  ['hours_from_ready_to_first_review: 1; state: closed; draft: true', 'hours_from_ready_to_first_review', 'draft'],
   ['hours_from_ready_to_merge: 1; state: open', 'state', 'hours_from_ready_to_merge'],
   ['created_at: 2026-01-02; ready_at: 2026-01-01', 'created_at', 'ready_at', 'never later'],
   ['distinct_reviewers: 3; reviews: 2', 'distinct_reviewers', 'reviews', 'never more'],

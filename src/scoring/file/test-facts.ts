@@ -190,6 +190,10 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
       .find(before => !statesWith(before, given[before]).some(each => states.includes(each)));
     if (other !== undefined) yield [name, other, ''];
   }
+  for (const name of ['ready_at', 'hours_from_ready_to_first_review'] as const) {
+    // Nor was a draft ever ready that is closed.
+    if (given.draft === true && typeof given[name] === 'number') yield [name, 'draft', ''];
+  }
   for (const [smaller, larger] of neverMore) {
     const [low, high] = [given[smaller], given[larger]];
     const is = smaller.endsWith('_at') ? 'later' : 'more';
