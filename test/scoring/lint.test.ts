@@ -132,6 +132,8 @@ test.each([
   'approvals >= reviews',
   'created_at > date("2026-01-01")',
   'merged_at - created_at > 100000',
+  'merged_at < date("9999-12-31")',
+  'created_at * 1000 > 1767225600000',
   'milestone != ""',
   'body == ""',
   'repository == "acme/web"',

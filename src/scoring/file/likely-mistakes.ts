@@ -116,8 +116,8 @@ function textsIn(part: TypedExpression): string[] {
   return [...named, ...others].filter(text => typeof text === 'string');
 }
 
-/** Of this and later times in seconds, all are in milliseconds: it would be the year 5138. */
-const minMilliseconds = 1e11;
+/** As seconds, it is the year 10000, which no `date` has. */
+const minMilliseconds = 253_402_300_800;
 
 function mistakeInComparison(part: TypedExpression, shown: string): string | undefined {
   if (part.kind !== 'comparison') return undefined;
@@ -127,9 +127,11 @@ function mistakeInComparison(part: TypedExpression, shown: string): string | und
   if (part.operator === '==' && isOf('author', 'reviewer')) {
     return `${shown} can never be true: authors do not review their own pull requests`;
   }
-  const times = [...factsRead(part.parts)].filter(name => name.endsWith('_at'));
+  const isOfTime = [...factsRead(part.parts)].some(
+    name => name.endsWith('_at') && part.parts.some(side => isFact(side, name)),
+  );
   const milliseconds = part.parts.map(constantOf).find(value => typeof value === 'number' && value >= minMilliseconds);
-  if (times.length > 0 && typeof milliseconds === 'number') {
+  if (isOfTime && typeof milliseconds === 'number') {
     const day = new Date(Math.min(milliseconds, 8e15)).toISOString().slice(0, 10);
     return `${shown}: times are in seconds, and \`${milliseconds}\` is in milliseconds; write \`date("${day}")\``;
   }
