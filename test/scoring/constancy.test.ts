@@ -36,9 +36,9 @@ const contradictory = fc.letrec<{ condition: string; comparison: string }>(tie =
   comparison: fc.oneof(
     fc
       .tuple(
-        fc.constantFrom('size', 'hours_to_merge', 'hours_to_review', 'times_changes_requested'),
+        fc.constantFrom('size', 'hours_to_merge', 'hours_to_review', 'times_changes_requested', '1 / 0'),
         fc.constantFrom('==', '!=', '<', '<=', '>', '>='),
-        fc.constantFrom('-1', '0', '1', '1.5', '2', '4 / 2', 'size', '0 / 0'),
+        fc.constantFrom('-1', '0', '1', '1.5', '2', '4 / 2', 'size', '0 / 0', '1 / 0'),
       )
       .map(parts => parts.join(' ')),
     fc

@@ -120,7 +120,8 @@ function compare(operator: ComparisonOperator, left: Point, right: Point): boole
   if (operator === '==') return left === right;
   if (operator === '!=') return left !== right;
   let order: number;
-  if (typeof left === 'number' && typeof right === 'number') order = left - right;
+  // Not by subtraction: both may be infinite.
+  if (typeof left === 'number' && typeof right === 'number') order = Number(left > right) - Number(left < right);
   else if (typeof left === 'string' && typeof right === 'string') order = compareText(left, right);
   else return undefined;
   return order === 0 ? operator.endsWith('=') : operator.startsWith(order < 0 ? '<' : '>');
