@@ -12,6 +12,8 @@ import { type RunningService, requireAddress, runningService } from './running-s
 export interface Answer {
   json: unknown;
   text: string;
+  /** The text is printed as it is, without a line break after it. */
+  isExact?: boolean;
   /** Printed after the text, on standard error: what does not belong in captured text. */
   note?: string | undefined;
   /** Printed last, on standard error. The command then exits with 1, although it has an answer. */
@@ -92,8 +94,8 @@ export class PullscoreCommand extends Command {
   answer<Options extends object>(run: (options: Options, ...operands: string[]) => Promise<Answer>): this {
     return this.action(async () => {
       const options = this.opts<Options & { json?: boolean }>();
-      const { json, text, note, failure, exitCode } = await run(options, ...this.processedArgs);
-      this.context.stdout.write(options.json ? jsonDocument(json) : `${text}\n`);
+      const { json, text, isExact = false, note, failure, exitCode } = await run(options, ...this.processedArgs);
+      this.context.stdout.write(options.json ? jsonDocument(json) : `${text}${isExact ? '' : '\n'}`);
       if (note !== undefined && !options.json) this.context.stderr.write(`${note}\n`);
       if (failure !== undefined) throw new Answered(1, failure);
       if (exitCode !== undefined) throw new Answered(exitCode);

@@ -144,7 +144,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
           return { ...defineKey(definitions), rules, reviews, source, version };
         },
         show({ source }) {
-          return { text: source.replace(/\n$/, '') };
+          return { text: source, isExact: true };
         },
       };
     });

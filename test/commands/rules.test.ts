@@ -85,6 +85,16 @@ test('rules are applied, exported, and applied again without a change', async ()
   });
 });
 
+test.each(['rules: []', '\ufeffrules: []\r\n', 'rules: []\n\n'])(
+  'a file is exported byte for byte: %j',
+  async source => {
+    await addAcme();
+    await runJson(environment, 'rules', 'apply', file('exact.yaml', source), '--yes', ...acme);
+    const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
+    expect(stdout).toBe(source);
+  },
+);
+
 test('rules with mistakes are refused with line numbers, and change nothing', async () => {
   await addAcme();
   const path = file(
