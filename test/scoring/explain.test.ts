@@ -275,3 +275,20 @@ test('each part shows at most the beginning of a long text, whatever its level',
   expect(JSON.stringify(explanation).length).toBeLessThan(20_000);
   expect(explanation.rules[0]?.entries[0]?.condition?.source).toMatch(/^!\(.{298}…$/);
 });
+
+test('an entry waits only if another pull request with these rules could make it count', () => {
+  const definitions = [{ name: 'strict', expression: 'false' }];
+  const off = rule('Switched off', entry('draft && (strict && size > 90)', '5'));
+  const nothing = rule('Nothing', entry('draft', '0.4'));
+  const rules = [
+    off,
+    nothing,
+    rule('Waits', entry('draft && !strict', '5')),
+    rule('Depends', entry('draft', 'commits')),
+  ];
+  const { waiting } = explainScore({ ...rulesetOf(rules), definitions }, facts);
+  expect(waiting.map(({ rule, potential, missing }) => [rule, potential, missing])).toEqual([
+    ['Waits', 5, ['draft']],
+    ['Depends', 0, ['draft']],
+  ]);
+});

@@ -1,9 +1,10 @@
 /** Explains a score: each rule and entry in order, its value, and why it counted or did not. */
 
 import type { Facts, ReviewFacts } from '../facts.ts';
+import { constantOf } from '../file/constancy.ts';
 import { type CheckedEntry, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
-import { allParts, factsRead } from '../language/tree.ts';
+import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
@@ -108,7 +109,12 @@ function judge(amount: ExplainedPart, action: RuleAction): Judgement {
   return { outcome: 'counted', effect, reason: `it ${action === 'ADD' ? 'adds' : 'subtracts'} ${effect}${rounded}` };
 }
 
-/** @param addWaiting called if its condition is false */
+/** Whether a condition is false for every pull request, such as by a definition that is a switch. */
+const isOff = (tree: TypedExpression): boolean =>
+  constantOf(tree) === false ||
+  ((tree.kind === 'defined' || (tree.kind === 'logical' && tree.operator === '&&')) && tree.parts.some(isOff));
+
+/** @param addWaiting called if its condition is false, and another pull request could make it true */
 function explainEntry(
   { condition, value, logic, skipsBots }: CheckedEntry,
   facts: Facts,
@@ -124,8 +130,10 @@ function explainEntry(
     return { ...judgement, condition: shown, amount: representPart(amount) };
   }
   // What would make the condition true may change other values, too.
-  const fixed = factsRead([value]).size > 0 ? 0 : judgement.effect;
-  addWaiting({ potential: action === 'ADD' ? fixed : -fixed, missing: missingParts(explained) });
+  const isFixed = factsRead([value]).size === 0;
+  const fixed = isFixed ? judgement.effect : 0;
+  const canCount = !isOff(condition) && !(isFixed && fixed === 0);
+  if (canCount) addWaiting({ potential: action === 'ADD' ? fixed : -fixed, missing: missingParts(explained) });
   const reason = isForBots ? 'its condition is false' : 'it does not read `reviewer_is_bot`, so bots get no points';
   const isFalse: Judgement = { outcome: 'condition_false', effect: 0, reason };
   return { ...isFalse, condition: shown, amount: null };
