@@ -621,6 +621,7 @@ const advice = (line: string) =>
 
 test.each([
   ['- name: S: T', 'name', `"S: T"`],
+  ["- { name: S: don't, logic: [] }", 'name', `"S: don't"`],
   ['- name: "S" and T', 'name', `'"S" and T'`],
   ['  when: !draft', 'when', '"!draft"'],
   ['  when: !any_file("a")', 'when', `'!any_file("a")'`],

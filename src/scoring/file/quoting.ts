@@ -52,7 +52,10 @@ function isFine(value: string, isInBraces: boolean): boolean {
   return !(isInBraces && /[[\]{},]/.test(value));
 }
 
-/** Where a value ends within `{ }`: at a comma or bracket that is neither in quotes nor in brackets of its own. */
+/**
+ * Where a value ends within `{ }`: at a comma or bracket that is neither in quotes nor in brackets of its own. An
+ * apostrophe after a letter opens no quotes.
+ */
 function endInBraces(line: string, start: number): number {
   let depth = 0;
   let quote = '';
@@ -61,7 +64,7 @@ function endInBraces(line: string, start: number): number {
     if (quote !== '') {
       if (character === '\\') index++;
       else if (character === quote) quote = '';
-    } else if (character === '"' || character === "'") quote = character;
+    } else if (/["']/.test(character) && !/\w/.test(line[index - 1] ?? '')) quote = character;
     else if ('([{'.includes(character)) depth++;
     else if (depth === 0 && ',)]}'.includes(character)) return index;
     else if (')]}'.includes(character)) depth--;
