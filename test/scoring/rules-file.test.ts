@@ -621,6 +621,7 @@ const advice = (line: string) =>
 
 test.each([
   ['- name: S: T', 'name', `"S: T"`],
+  ['- name: &S T', 'name', `"&S T"`],
   ["- { name: S: don't, logic: [] }", 'name', `"S: don't"`],
   ['- name: "S" and T', 'name', `'"S" and T'`],
   ['  when: !draft', 'when', '"!draft"'],
@@ -708,6 +709,11 @@ test.each([
     'an alias bomb',
     `a: &a [${'x,'.repeat(50)}]\nb: &b [${'*a,'.repeat(50)}]\nrules: [*b]`,
     'aliases are not supported',
+  ],
+  [
+    'an anchor that begins a text',
+    'rules: []\ntests:\n- { name: t, pull_request: { labels: [&a b] }, score: 0 }',
+    '3: `&a` is an anchor in YAML, which is not supported; leave it out, or put the text in quotes',
   ],
   ['merge keys', 'rules:\n- <<: {name: A}', 'unknown key `<<`'],
   ['NUL', 'rules:\n- name: "a\\0b"', '2: A text contains NUL'],

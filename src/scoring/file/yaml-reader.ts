@@ -166,6 +166,11 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     throw problemAt(node.range[0], message, 'leave it out', source, lines);
   }
   if (isScalar(node)) {
+    // A text that begins with `&` would lose its first word.
+    if (node.anchor !== undefined) {
+      const message = `\`&${node.anchor}\` is an anchor in YAML, which is not supported`;
+      throw problemAt(node.range[0], message, 'leave it out, or put the text in quotes', source, lines);
+    }
     const text = convertText(node, source);
     if (/[\0\p{Surrogate}]/u.test(text.text)) {
       throw new YamlProblem("A text contains NUL or half of a surrogate pair, which can't be stored; remove it", line);
