@@ -79,6 +79,13 @@ describe('a definition', () => {
     );
   });
 
+  test('that is a list has at most 199 texts, and counts as its name where it is used', () => {
+    const listOf = (count: number) => ({ core: `[${Array.from({ length: count }, () => '"ada"').join(', ')}]` });
+    const uses = Array.from({ length: 30 }, () => 'author in core').join(' || ');
+    expect(problemOf(uses, listOf(199))).toBe('accepted');
+    expect(problemOf('author in core', listOf(200))).toContain('it has more than 200 parts');
+  });
+
   test('may come before or after those that use it', () => {
     expect(evaluate('a == 6', { a: 'b * 2', b: 'c + 1', c: '2' })).toBe(true);
     expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
