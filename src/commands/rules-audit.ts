@@ -14,6 +14,7 @@ function auditText(
   { organisation, pull_requests: audited, stored_pull_requests: stored, ways, reviews }: AuditDocument,
   width: number,
 ): string {
+  if (stored === 0) return `No pull requests of ${organisation} are stored yet: there is nothing to search.`;
   const scope =
     audited < stored
       ? `a sample of ${formatInteger(audited)} of ${formatInteger(stored)}`

@@ -56,6 +56,14 @@ test('rules audit reports in words that padding gains from a reward for size', a
   expect(stdout).toMatch(/No gain from: .*split into two/);
 });
 
+test('rules audit of an organisation without pull requests does not say that no way gains', async () => {
+  const { organisation } = await newTenant();
+  const file = rulesFile('true', '10');
+  const { code, stdout } = await runHere(environment, 'rules', 'audit', file, '--organisation', organisation.login);
+  expect(code).toBe(0);
+  expect(stdout).toBe(`No pull requests of ${organisation.login} are stored yet: there is nothing to search.\n`);
+});
+
 test('rules audit shows all of a long name of a rule that pays', async () => {
   const name = 'A reward for pull requests of any size, also for large ones';
   const path = rulesFile('size > 0', 'per(size, 10)', name);
