@@ -19,7 +19,7 @@ import {
   startService,
 } from './pullscore.ts';
 import { buildSampleData } from './sample-data.ts';
-import { print, printCommand, printNote, printSection } from './screen.ts';
+import { freeColumns, print, printCommand, printNote, printSection } from './screen.ts';
 
 const usage = `npm run demo -- [--events N] [--every SECONDS]
 
@@ -87,7 +87,8 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
     LOG_LEVEL: 'warn',
   };
   // The user shares the token with the demo, which reads often.
-  const environment = createEnvironment({ ...settings, RATE_LIMIT: '1000000' }) as Parameters<typeof startService>[0];
+  const own = { RATE_LIMIT: '1000000', COLUMNS: String(freeColumns(0)) };
+  const environment = createEnvironment({ ...settings, ...own }) as Parameters<typeof startService>[0];
   printCommand(['node', 'dist/main.js', 'serve']);
   const service = await startService(environment, signal, stop => cleanups.push(stop));
   print(`${service.url} is ready, with its own PostgreSQL in ${home}`);

@@ -154,6 +154,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(events).toHaveLength(5);
     expect(events?.[4]).toMatch(/merged .* \(\+\d+ Work.*\)$/);
     expect(demo.output()).toContain('120 saved, 3 skipped because the author is not a member');
+    expect(demo.output()).toMatch(/^ +\d +Tomasz Nowak +tnowak /m);
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
   });
