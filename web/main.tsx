@@ -44,11 +44,8 @@ const focusContent = () => document.querySelector('main')?.focus();
 function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
   const may = (scope: string) => (account?.scopes ?? ['read']).some(given => given === scope);
-  const {
-    view,
-    id,
-    query: { since, until },
-  } = route();
+  const { view, id, query } = route();
+  const period = { since: query.since, until: query.until };
   const { title, hasPeriod, Show, ShowOne } = views.get(view) ?? notFound;
   return (
     <>
@@ -63,7 +60,7 @@ function Layout() {
             if (scope === undefined || !may(scope)) return null;
             const current = name === view ? (id === undefined ? 'page' : 'true') : undefined;
             return (
-              <a key={name} href={addressOf(name, undefined, { since, until })} aria-current={current}>
+              <a key={name} href={addressOf(name, undefined, period)} aria-current={current}>
                 {title}
               </a>
             );

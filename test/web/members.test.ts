@@ -116,7 +116,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '7 points' }).waitFor();
     const changes = page.getByRole('table', { name: 'What would still change it' });
     await changes.getByRole('row', { name: /^Merged .* merged \+3$/ }).waitFor();
-    await changes.getByRole('row', { name: 'Large size > 9000 it depends' }).waitFor();
+    await changes.getByRole('row', { name: 'Large size > 9000 subtracts size' }).waitFor();
     const explained = page.getByRole('region', { name: 'How it was calculated' });
     await explained.locator('summary', { hasText: 'number > 0' }).press('Enter');
     await explained.getByText(/^number = \d+/).waitFor();

@@ -46,10 +46,10 @@ export function PullRequestView({ id, may }: Props) {
                   caption="What would still change it"
                   rows={data.would_change}
                   empty="No rule would still change it."
-                  cells={({ rule, effect, once }) => ({
+                  cells={({ rule, entry, effect, once }) => ({
                     Rule: name(rule),
                     Once: text(<code>{once.join(' and ')}</code>),
-                    Points: number(effect === null ? 'it depends' : formatChange(effect)),
+                    Points: text(effect === null ? amountOf(data, rule, entry) : formatChange(effect)),
                   })}
                 />
               )}
@@ -130,6 +130,12 @@ const causeOf = ({ from, cause, changes }: Schemas['ScoreChange']) =>
 
 type Explanation = Schemas['Explanation'];
 
+/** What an entry gives, if that may change until it counts. */
+function amountOf({ rules }: Explanation, rule: string, entry: number) {
+  const found = rules.find(({ name }) => name === rule)?.entries[entry - 1];
+  return [found?.action === 'ADD' ? 'adds ' : 'subtracts ', <code key="value">{found?.value}</code>];
+}
+
 function Explained({ explanation }: { explanation: Explanation }) {
   const { rules, reviews, outdated, ruleset_version, score, score_in_force } = explanation;
   return (
@@ -168,11 +174,7 @@ const item = (key: number, line: ComponentChildren, below: ComponentChildren[], 
   </li>
 );
 
-const titled = (title: string, text: string) => (
-  <>
-    <strong>{title}</strong> {text}
-  </>
-);
+const titled = (title: string, text: string) => [<strong key="title">{title}</strong>, ' ', text];
 
 function ruleItem({ name, enabled, problems, entries }: Explanation['rules'][number], key: number) {
   const points = entries.reduce((sum, entry) => sum + pointsOf(entry), 0);
