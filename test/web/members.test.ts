@@ -126,6 +126,18 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '7 points' }).waitFor();
   });
 
+  test('do not say of a merged one that nothing can change its score', async () => {
+    const home = await world.newTenant();
+    home.acme
+      .repository('web')
+      .addPullRequest({ author: home.acme.member('eve'), title: 'Done' })
+      .merge();
+    await importPullRequests(world.service, home.organisation);
+    const page = await open('pull-requests?since=all', home.token);
+    await page.getByRole('link', { name: 'Done' }).click();
+    await page.getByText('Shown only while it is open.').waitFor();
+  });
+
   test('keep the days of a period in the address, so that a link shows the same next month', async () => {
     const page = await open(`members/${member}`);
     await page.getByText('rank 1 of 1').waitFor();

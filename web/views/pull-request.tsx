@@ -45,7 +45,7 @@ export function PullRequestView({ id, may }: Props) {
                 <Table
                   caption="What would still change it"
                   rows={data.would_change}
-                  empty="No rule would still change it."
+                  empty={/open|draft/.test(data.state) ? 'No rule would.' : 'Shown only while it is open.'}
                   cells={({ rule, entry, effect, once }) => ({
                     Rule: name(rule),
                     Once: text(<code>{once.join(' and ')}</code>),
