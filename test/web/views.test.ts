@@ -106,13 +106,13 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   test('tries typed rules with the keyboard alone, and saves nothing', async () => {
     const { page, problems } = await open('try-rules');
     await page.getByLabel('Or drop it here, or type:').focus();
-    await page.keyboard.insertText(rules('99'));
+    await page.keyboard.insertText(rules('90 + 9 * commits'));
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
     await page.getByText('2 of 2 scores: 2 rise, 0 fall. The sum goes from 14 to 198.').waitFor();
     await page
       .getByRole('table', { name: 'How it can be gamed' })
-      .getByText('split into two of half the size')
+      .getByRole('row', { name: 'ten more commits new 0% (0) 100% (+90)' })
       .waitFor();
     await page.getByRole('row', { name: /^0 to \d+ 2 0$/ }).waitFor();
     expect(await page.getByRole('link', { name: 'שלום' }).getAttribute('href')).toMatch(/^#\/pull-requests\/pr_/);

@@ -184,17 +184,18 @@ const RuleTables = ({ of: { rules, members, audit } }: { of: Changes }) => (
     />
     {audit && (
       <Table
-        caption="How it can be gamed"
+        caption="How it can be gamed: on which share, and the median gain"
         rows={audit.ways as ComparedWay[]}
         cells={({ way, status, before, after }) => ({
           Way: name(wayDescriptions[way]),
           Status: short(status),
-          'Gains on, before': number(formatShare(before.share)),
-          'Gains on, after': number(formatShare(after.share)),
+          'Gains on, before': number(gainOf(before)),
+          'Gains on, after': number(gainOf(after)),
         })}
       />
     )}
   </>
 );
 
+const gainOf = ({ share, median_gain: gain }: ComparedWay['after']) => `${formatShare(share)} (${formatChange(gain)})`;
 const fromTo = (from: number, to: number) => `${formatNumber(from)} → ${formatNumber(to)}`;
