@@ -321,7 +321,7 @@ reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect:
     await page.getByText('it adds 3').waitFor({ state: 'attached' });
     expect(await violationsOf(page)).toEqual([]);
     await goTo(page, 'rules?since=all');
-    await page.getByRole('row', { name: /^Approved adds 3 if verdict == "approved" for reviews 3 \d/ }).waitFor();
+    await page.getByRole('row', { name: /^Approved For reviews: adds 3 if verdict == "approved" – 3 \d/ }).waitFor();
     await goTo(page, 'try-rules');
     await page.getByLabel('Or drop it here, or type:').fill(rules(5));
     await page.getByRole('button', { name: 'Try' }).click();

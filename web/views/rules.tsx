@@ -58,7 +58,7 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
         cells={({ name: rule, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
           Rule: name(
             <>
-              <strong>{rule}</strong> {description} {!isEnabled && 'It is disabled and adds nothing.'}
+              <strong>{rule}</strong> {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
               <ul>
                 {logic.map(({ expression, effect: { action, value } }, index) => (
                   <li key={index}>
@@ -68,7 +68,7 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
               </ul>
             </>,
           ),
-          Since: short(since === undefined ? 'for reviews' : formatTime(since)),
+          Since: short(formatTime(since ?? null)),
           Points: number(score),
           Share: number(formatShare(share)),
         })}
