@@ -126,6 +126,23 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '7 points' }).waitFor();
   });
 
+  test('have one point, not one points', async () => {
+    const home = await world.newTenant();
+    const token = await createToken(world.service, home.user, ['read', 'rules:write']);
+    await world.client.put('/2026-12/rules/file', token, {
+      payload: "rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: 1 } }] }]",
+      headers: { 'content-type': 'application/yaml', 'if-match': '*' },
+    });
+    home.acme.repository('web').addPullRequest({ author: home.acme.member('fay'), title: 'One' });
+    await importPullRequests(world.service, home.organisation);
+    const page = await open('standings?since=all', token);
+    await page.getByText('1 point for 1 pull request.').waitFor();
+    await page.getByRole('link', { name: 'fay' }).click();
+    await page.getByText('1 point for 1 pull request: rank 1 of 1.').waitFor();
+    await page.getByRole('link', { name: 'One' }).click();
+    await page.getByRole('heading', { name: '1 point', exact: true }).waitFor();
+  });
+
   test('do not say of a merged one that nothing can change its score', async () => {
     const home = await world.newTenant();
     home.acme

@@ -40,8 +40,8 @@ function Place({ of: { standings, ranked } }: { of: Schemas['Standings'] }) {
   return (
     <>
       <p>
-        <strong class="score">{formatNumber(row.total)}</strong> points for {countsOf(row)}: rank{' '}
-        {formatNumber(row.rank)} of {formatNumber(ranked)}.
+        <strong class="score">{formatNumber(row.total)}</strong> {row.total === 1 ? 'point' : 'points'} for{' '}
+        {countsOf(row)}: rank {formatNumber(row.rank)} of {formatNumber(ranked)}.
       </p>
       <Table
         caption="Points by rule"

@@ -27,7 +27,7 @@ export function PullRequestView({ id, may }: Props) {
           <div class="beside">
             <section>
               <h2>
-                <span class="score">{formatNumber(data.score)}</span> points
+                <span class="score">{formatNumber(data.score)}</span> {data.score === 1 ? 'point' : 'points'}
               </h2>
               <Table
                 caption="What counted"

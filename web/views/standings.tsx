@@ -50,7 +50,7 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
   return (
     <>
       <p>
-        <strong>{formatNumber(data.total)}</strong> points for {countsOf(data)}.{' '}
+        <strong>{formatNumber(data.total)}</strong> {data.total === 1 ? 'point' : 'points'} for {countsOf(data)}.{' '}
         {since || until ? `${formatDay(since)} – ${formatDay(until)}, UTC` : 'All time'}.
       </p>
       <Outdated count={outdated} />
