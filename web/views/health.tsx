@@ -23,7 +23,7 @@ export function HealthView() {
               caption={data.organisation}
               rows={Object.entries({
                 'Waiting to be fetched': data.waiting,
-                'The first of them is due for': `${formatNumber(data.overdue_seconds)} s`,
+                'The first of them has been due for': `${formatNumber(data.overdue_seconds)} s`,
                 'Waiting until GitHub shows what it announced': data.behind,
                 Failing: data.failing,
                 'Parked, of those that fail': data.parked,
