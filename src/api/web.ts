@@ -30,6 +30,6 @@ export async function serveWeb(app: FastifyInstance): Promise<void> {
     globIgnore: ['**/*.br', '**/*.gz'],
     // Each start may serve another release.
     cacheControl: false,
-    setHeaders: reply => void reply.header('cache-control', 'no-cache'),
+    setHeaders: reply => reply.setHeader('cache-control', 'no-cache'),
   });
 }
