@@ -133,7 +133,7 @@ describe('the text of a rules file', () => {
   test('is exported as it was applied, with comments and tests', async () => {
     const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
     expect((await apply(text)).stdout).toMatch(/^Version 3 is in force: 2 rules\./);
-    expect(await exported()).toMatchObject({ code: 0, stdout: `${text}\n`, stderr: '' });
+    expect(await exported()).toMatchObject({ code: 0, stdout: text, stderr: '' });
     expect((await apply(`${text}\n`)).code).toBe(0);
     expect((await exported()).stdout).toBe(`${text}\n`);
   });
@@ -141,7 +141,7 @@ describe('the text of a rules file', () => {
   test('makes a version without changes if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe('Version 3 is in force, with the same rules: only comments and tests have changed.\n');
-    expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
+    expect((await exported()).stdout).toBe(withTests('A reason'));
     expect((await apply(withTests('A reason'))).stdout).toBe('Nothing to do: version 3, in force, is this file.\n');
     const [latest, ...before] = await runJson<object[]>(environment, 'rules', 'history', ...acme);
     expect(latest).toMatchObject({ version: 3, rules: 2, added: [], changed: [], removed: [] });
@@ -159,7 +159,7 @@ describe('the text of a rules file', () => {
     await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
     expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
     await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
-    expect((await exported()).stdout).toBe(`${withTests('A reason')}\n`);
+    expect((await exported()).stdout).toBe(withTests('A reason'));
   });
 
   test('comments and tests of a rules file make no difference between versions', async () => {
