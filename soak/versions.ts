@@ -37,7 +37,7 @@ export const isMember = ({ author, repository }: PullRequest) =>
 export const isShown = ({ repository, nodeId }: PullRequest) => repository.organisation.world.nodes.has(nodeId);
 
 /** Whether GraphQL shows an older state, or may after the next change. */
-export const isLagging = (source: PullRequest) => source.shown() !== source || source.repository.lagMilliseconds > 0;
+export const isLagging = (source: PullRequest) => source.shown() !== source || source.repository.isLagging;
 
 /** The pull request as GitHub shows it at this moment, in the terms of the specification and the rules. */
 export function columnsOf(pullRequest: PullRequest): Columns {

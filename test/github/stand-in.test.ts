@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { App, Octokit } from 'octokit';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LoadedRecord } from '../support/github/load.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
@@ -195,25 +195,6 @@ describe('a replica that lags', () => {
     });
     known.edit({ title: 'newer' });
     expect((await shown(github, web, known)).titles.slice(0, 2)).toEqual(['newer', 'newer']);
-  });
-
-  test('shows each change after the same time', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => {
-      vi.useRealTimers();
-    });
-    const { github, web } = await start();
-    github.lagMilliseconds = 3_000;
-    const pullRequest = web.openPullRequest({ title: 'first' });
-    const titleAfter = async (milliseconds: number) => {
-      vi.advanceTimersByTime(milliseconds);
-      return (await shown(github, web, pullRequest)).titles[1];
-    };
-    expect(await titleAfter(1_000)).toBeUndefined();
-    pullRequest.edit({ title: 'second' });
-    expect(await titleAfter(1_999)).toBeUndefined();
-    expect(await titleAfter(1)).toBe('first');
-    expect(await titleAfter(1_000)).toBe('second');
   });
 });
 

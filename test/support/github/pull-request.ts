@@ -7,7 +7,6 @@ import {
   reviewThreadEvent,
   type WebhookEvent,
 } from './events.ts';
-import { Lag } from './lag.ts';
 import type { Repository } from './repository.ts';
 import { type Account, globalId } from './world.ts';
 
@@ -110,7 +109,8 @@ export class PullRequest {
   reviewRequests: { reviewer: Account | null; at: number }[] = [];
   /** The webhook of its opening; undefined if it was added as history. */
   opened: PullRequestWebhook | undefined;
-  readonly #lag = new Lag<PullRequest>();
+  /** What GraphQL shows instead of this: an earlier state, or nothing yet. GitHub's replicas lag behind its webhooks. */
+  #held: { before: PullRequest | undefined } | undefined;
 
   constructor(repository: Repository, number: number, options: PullRequestOptions) {
     const { clock, world, members } = repository.organisation;
@@ -153,24 +153,21 @@ export class PullRequest {
 
   /** GraphQL keeps showing the current state until {@link catchUp}. Webhooks show the present. */
   lag(): void {
-    const shown = this.shown();
-    this.catchUp();
-    this.#lag.hold(shown === this ? this.#copy() : shown, Number.POSITIVE_INFINITY);
+    this.#held ??= { before: this.#copy() };
   }
 
   /** GraphQL shows the present again. */
   catchUp(): void {
-    this.#lag.catchUp();
+    this.#held = undefined;
   }
 
   /** What GraphQL shows: this, a read-only copy of an earlier state, or nothing yet. */
   shown(): PullRequest | undefined {
-    return this.#lag.shown(this);
+    return this.#held ? this.#held.before : this;
   }
 
   open(): PullRequestWebhook {
-    const { lagMilliseconds } = this.repository;
-    if (this.opened === undefined && lagMilliseconds > 0) this.#lag.hold(undefined, lagMilliseconds);
+    if (this.opened === undefined && this.repository.isLagging) this.#held ??= { before: undefined };
     this.opened = pullRequestEvent(this, 'opened', {}, this.author);
     return this.opened;
   }
@@ -375,8 +372,7 @@ export class PullRequest {
 
   /** Call it before any change: GraphQL may lag. */
   #hold() {
-    const { lagMilliseconds } = this.repository;
-    if (lagMilliseconds > 0) this.#lag.hold(this.#copy(), lagMilliseconds);
+    if (this.repository.isLagging) this.lag();
   }
 
   /** Call it before a change that moves `updatedAt`. */

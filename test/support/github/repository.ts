@@ -38,8 +38,8 @@ export class Repository {
   readonly milestones: Tags;
   /** Changes with every change of a pull request: sorted lists are cached until then. */
   version = 0;
+  isLagging = false;
   #nextNumber = 1;
-  #lagMilliseconds = 0;
   readonly #sorted = new Map<PullRequestOrder, { version: number; pullRequests: PullRequest[] }>();
 
   constructor(organisation: Organisation, name: string) {
@@ -64,19 +64,14 @@ export class Repository {
     return Math.max(this.createdAt, ...this.pullRequests.map(each => each.updatedAt));
   }
 
-  /** How long GraphQL does not show a change of its pull requests. */
-  get lagMilliseconds(): number {
-    return Math.max(this.#lagMilliseconds, this.organisation.world.lagMilliseconds);
-  }
-
-  /** GraphQL shows new and changed pull requests that much later, or after {@link catchUp}. */
-  lag(milliseconds = Number.POSITIVE_INFINITY): void {
-    this.#lagMilliseconds = milliseconds;
+  /** GraphQL shows new pull requests and changes of any only after {@link catchUp}. Webhooks announce them at once. */
+  lag(): void {
+    this.isLagging = true;
   }
 
   /** GraphQL shows all pull requests as they are, and no longer lags. */
   catchUp(): void {
-    this.#lagMilliseconds = 0;
+    this.isLagging = false;
     for (const pullRequest of this.pullRequests) pullRequest.catchUp();
   }
 

@@ -168,13 +168,6 @@ export async function startGithub(options: StartOptions = {}) {
     apiUrl,
     token,
     clock,
-    /** Real milliseconds until GraphQL shows a new or changed pull request; webhooks announce it at once. */
-    get lagMilliseconds() {
-      return world.lagMilliseconds;
-    },
-    set lagMilliseconds(milliseconds) {
-      world.lagMilliseconds = milliseconds;
-    },
     /** Points left until `resetAt`; a request that costs more gets the rate limit error. Null: no limit. */
     limit,
     /** What the token and the App may see: by default all that is needed. Tests may change it. */

@@ -78,8 +78,6 @@ export type Node = Account | Organisation | PullRequest | Repository;
 /** Everything that this GitHub holds. */
 export interface World {
   clock: Clock;
-  /** How long changes of pull requests stay unseen in GraphQL; see {@link Repository.lag} for one repository's. */
-  lagMilliseconds: number;
   /** Base of the pages that people open. */
   webUrl: string;
   /** Base of the REST API. */
@@ -98,7 +96,6 @@ export function createWorld(clock: Clock, webUrl: string, apiUrl: string, emit: 
   const next = { ...firstIds };
   return {
     clock,
-    lagMilliseconds: 0,
     webUrl,
     apiUrl,
     accounts: new Map(),
