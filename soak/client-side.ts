@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { drawTicket } from '../src/database/tickets.ts';
 import { ServiceError } from '../src/errors.ts';
 import { formatId } from '../src/ids.ts';
-import { createLatch, type GithubStandInRequest } from '../test/support/github/faults.ts';
+import { createLatch, naming, ofRepository } from '../test/support/github/faults.ts';
 import type { Replica } from './arena.ts';
 import { isHere, type ModelOrganisation, type ModelPullRequest, standingOf } from './model.ts';
 import type { Scene } from './play.ts';
@@ -65,13 +65,15 @@ export const remove: Action = async (scene, pullRequest, organisation, via) => {
 export const removeAmidFetch: Action = async (scene, pullRequest, organisation, via) => {
   const { source, name } = pullRequest;
   const [asked, answer] = [createLatch(), createLatch()];
-  const when = ({ variables: { ids, repository } }: GithubStandInRequest) => {
-    const isAbout = (Array.isArray(ids) && ids.includes(source.nodeId)) || repository === source.repository.nodeId;
-    if (isAbout) asked.release();
-    return isAbout;
-  };
-  const fault = { kind: 'late', until: answer.released } as const;
-  const stopHolding = scene.arena.github.fault(fault, { times: Number.POSITIVE_INFINITY, when });
+  const [isOfIt, isOfRepository] = [naming(source), ofRepository(source.repository)];
+  const stopHolding = scene.arena.github.fault(
+    { kind: 'late', until: answer.released },
+    {
+      times: Number.POSITIVE_INFINITY,
+      when: request => isOfIt(request) || isOfRepository(request),
+      onHit: asked.release,
+    },
+  );
   const refreshed = refresh(scene, pullRequest, organisation, via + 1, false);
   try {
     // A refresh that fails, or that GitHub answers late anyway, may end without being held.

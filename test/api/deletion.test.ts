@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
-import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { signature } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
@@ -81,11 +80,9 @@ test('a pull request that is deleted during a sync stays deleted, and that sync 
   const { id } = (await find(source)) ?? {};
   world.github.clock.advance(1);
   source.edit({ title: 'Newer' });
-  const reply = createLatch();
-  world.github.fault({ kind: 'hold', until: reply.released });
-  const asked = world.github.count();
+  const reply = world.github.hold('hold');
   const syncing = world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token);
-  await expect.poll(() => world.github.count()).toBe(asked + 1);
+  await reply.begun;
   expect((await remove(id)).status).toBe(200);
   reply.release();
   const { status, body } = await syncing;

@@ -18,7 +18,6 @@ import {
 import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
-import { createLatch } from '../support/github/faults.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -151,14 +150,9 @@ describe('organisation remove', () => {
   test('an import says so if its organisation is removed meanwhile', async () => {
     const home = await world.newTenant();
     home.acme.repository('web').openPullRequest();
-    const reply = createLatch();
-    world.github.fault(
-      { kind: 'hold', until: reply.released },
-      { when: ({ operation }) => operation === 'PullRequests' },
-    );
-    const asked = world.github.count('PullRequests');
+    const reply = world.github.hold('hold', 'PullRequests');
     const importing = runHere(environment, 'import', '--organisation', home.acme.login);
-    await expect.poll(() => world.github.count('PullRequests')).toBe(asked + 1);
+    await reply.begun;
     await runJson(environment, 'organisation', 'remove', home.acme.login, '--yes');
     reply.release();
     const { code, stderr } = await importing;
@@ -168,11 +162,9 @@ describe('organisation remove', () => {
   test('a sync ends with 404 if its organisation is removed meanwhile', async () => {
     const { token } = await newTenant('going');
     const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', token);
-    const reply = createLatch();
-    world.github.fault({ kind: 'hold', until: reply.released });
-    const asked = world.github.count();
+    const reply = world.github.hold('hold');
     const syncing = world.client.put(`/2025-04/pull-requests/${body.data[0]?.id}/sync`, token);
-    await expect.poll(() => world.github.count()).toBe(asked + 1);
+    await reply.begun;
     await runJson(environment, 'organisation', 'remove', 'going', '--yes');
     reply.release();
     expect(await syncing).toMatchObject({ status: 404, body: { message: 'The organisation has been removed.' } });

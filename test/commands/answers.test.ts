@@ -293,10 +293,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
 test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {
   await addAcme();
   const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
-  github.fault(
-    { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
-    { times: 2, when: ({ operation }) => operation === 'Repositories' },
-  );
+  github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) }, { times: 2, when: 'Repositories' });
   const reason = 'GitHub does not let GITHUB_TOKEN read a repository of Acme: "SAML."';
   const estimated = await runHere(environment, 'import', ...acme, '--dry-run');
   expect(estimated.stdout).toContain(`\nNot counted: a repository of Acme. ${reason}\n`);

@@ -488,7 +488,7 @@ describe('GitHub', () => {
 
   test('doctor still checks everything else if GitHub gives one senseless answer', async () => {
     await hook();
-    github.fault(htmlError(500), { when: ({ operation }) => operation === 'Members' });
+    github.fault(htmlError(500), { when: 'Members' });
     expect(await complaints()).toEqual([
       expect.stringMatching(/^problem members: GitHub failed with status 500\. → Try again later\.$/),
     ]);

@@ -75,10 +75,7 @@ describe('an import', () => {
     for (let index = 0; index < 120; index += 1)
       apex.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
     await runJson(environment, 'organisation', 'add', 'apex');
-    github.fault(
-      { kind: 'delay', milliseconds: 300 },
-      { times: 3, when: ({ operation }) => operation === 'PullRequestList' },
-    );
+    github.fault({ kind: 'delay', milliseconds: 300 }, { times: 3, when: 'PullRequestList' });
     const before = github.count('PullRequestList');
     const running = startHere(environment, 'import', '--organisation', 'apex');
     while (github.count('PullRequestList') === before) await delay(5);
@@ -135,7 +132,7 @@ describe('serve', () => {
     const { child, shows, ended } = startForTest(environment, 'serve');
     const [, url = ''] = await shows(ready);
     const [first] = await pullRequests(url);
-    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
+    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: 'PullRequests' });
     const before = github.count('PullRequests');
     const headers = { authorization: `Bearer ${tenant.token}` };
     const pending = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
@@ -158,7 +155,7 @@ describe('serve', () => {
     const [, url = ''] = await shows(ready);
     const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
     if (pullRequest === undefined) throw new Error('no pull request');
-    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: ({ operation }) => operation === 'PullRequests' });
+    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: 'PullRequests' });
     const before = github.count('PullRequests');
     const event = pullRequest.edit({ title: 'saved at the last moment' });
     const { guid, status } = await github.deliver(`${url}/webhooks/github`, webhookSecret, event);

@@ -10,7 +10,7 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runJson } from '../commands/support.ts';
 import { earlier } from '../support/citus.ts';
-import { createLatch, htmlError, secondaryLimit } from '../support/github/faults.ts';
+import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
@@ -320,13 +320,11 @@ describe('scores', () => {
   test('the publication of scores renews its lease while GitHub is slow', async () => {
     const home = await newShowingTenant();
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const { begun, release } = world.github.hold('hold', 'CheckRuns');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const before = requestsOf();
     const publishing = turn(home);
-    await waitUntil(async () => requestsOf() === before + 1);
+    await begun;
     const leasedUntil = async () => {
       const [row] = await world.service.database.executor
         .select({ dueAt: organisations.checksDueAt })
@@ -347,10 +345,9 @@ describe('scores', () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = turn(home);
-    await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
+    await begun;
     await enable(home, false);
     release();
     await publishing;
@@ -395,11 +392,9 @@ describe('scores', () => {
     pullRequest.close();
     await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
-    const before = requestsOf();
+    const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = publish(home);
-    await waitUntil(async () => requestsOf() > before);
+    await begun;
     for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
       world.github.clock.advance(5);
       change();
@@ -416,10 +411,9 @@ describe('scores', () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released }, { when: ({ operation }) => operation === 'CheckRuns' });
+    const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = turn(home);
-    await waitUntil(async () => world.github.requests.at(-1)?.operation === 'CheckRuns');
+    await begun;
     const { executor } = world.service.database;
     await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
     await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
@@ -442,7 +436,7 @@ describe('a failure to show a score', () => {
     const { home, good, bad } = await failingOne();
     world.github.fault(
       { kind: 'broken', nodeIds: [headShaOf(bad)] },
-      { when: ({ operation }) => operation === 'CheckRuns', times: Number.POSITIVE_INFINITY },
+      { when: 'CheckRuns', times: Number.POSITIVE_INFINITY },
     );
     await publish(home);
     expect(shownOn(good)).toBeDefined();
@@ -465,7 +459,7 @@ describe('a failure to show a score', () => {
     const { home, bad } = await failingOne();
     world.github.fault(
       { kind: 'broken', nodeIds: [headShaOf(bad)] },
-      { when: ({ operation }) => operation === 'CheckRuns', times: Number.POSITIVE_INFINITY },
+      { when: 'CheckRuns', times: Number.POSITIVE_INFINITY },
     );
     await publish(home);
     const { executor } = world.service.database;
@@ -496,7 +490,7 @@ describe('a failure to show a score', () => {
 
   test('scores are tried again, one by one, if GitHub itself fails', async () => {
     const { home, good, bad } = await failingOne();
-    world.github.fault(htmlError(502), { when: ({ operation }) => operation === 'CheckRuns' });
+    world.github.fault(htmlError(502), { when: 'CheckRuns' });
     await publish(home);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 2, parked: 0 });
     const before = requestsOf();
@@ -508,7 +502,7 @@ describe('a failure to show a score', () => {
 
   test('a rate limit does not count as a failure, and nothing is sent before GitHub allows it', async () => {
     const { home } = await failingOne();
-    world.github.fault(secondaryLimit('120'), { when: ({ operation }) => operation === 'CheckRuns' });
+    world.github.fault(secondaryLimit('120'), { when: 'CheckRuns' });
     expect(await turn(home)).toBe(true);
     expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
@@ -522,7 +516,7 @@ describe('a failure to show a score', () => {
 
   test('publishing a score again after a lost reply leaves the same score on the commit', async () => {
     const { home, good } = await failingOne();
-    world.github.fault({ kind: 'truncate', reset: true }, { when: ({ operation }) => operation === 'CheckRuns' });
+    world.github.fault({ kind: 'truncate', reset: true }, { when: 'CheckRuns' });
     await publish(home);
     await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
     await publish(home);

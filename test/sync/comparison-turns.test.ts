@@ -5,7 +5,7 @@ import { getOrganisation } from '../../src/database/organisations.ts';
 import { members, organisations } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
-import { createLatch, secondaryLimit } from '../support/github/faults.ts';
+import { secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare, makeDue, storedPullRequests } from './support.ts';
@@ -91,10 +91,7 @@ describe('a comparison that is interrupted', () => {
   test('the next comparison brings in what GitHub did not list in the last one', async () => {
     const { home, made } = await withRepositories(['web'], 60);
     const bad = made[0]?.sortedBy('updatedAt').at(-1)?.nodeId ?? '';
-    world.github.fault(
-      { kind: 'broken', nodeIds: [bad] },
-      { when: ({ operation }) => operation === 'PullRequestList' },
-    );
+    world.github.fault({ kind: 'broken', nodeIds: [bad] }, { when: 'PullRequestList' });
     await compare(world, home);
     expect(await storedCount(home)).toBe(59);
     await compare(world, home);
@@ -106,11 +103,7 @@ describe('organisations', () => {
   test('an organisation is compared while GitHub keeps another one waiting', async () => {
     const { home: slow } = await withRepositories(['web'], 1);
     const { home: other } = await withRepositories(['web'], 1);
-    const reply = createLatch();
-    world.github.fault(
-      { kind: 'hold', until: reply.released },
-      { when: ({ variables }) => variables.id === slow.acme.nodeId },
-    );
+    const reply = world.github.hold('hold', ({ variables }) => variables.id === slow.acme.nodeId);
     await makeDue(world.service, slow, other);
     await change(slow, { comparisonDueAt: sql`now() - interval '1 second'` });
     const loops = startLoops(world.service);
@@ -142,15 +135,13 @@ describe('a comparison that a webhook requests', () => {
 
   test('is repeated at once if it took longer than a minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
-    world.github.fault({
-      kind: 'late',
-      until: Promise.resolve().then(async () => {
-        await expect.poll(() => world.github.count('Repositories')).toBe(1);
-        await request(home);
-        await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
-      }),
-    });
-    await compareOrganisation(world.service);
+    const { begun, release } = world.github.hold('late', 'Repositories');
+    const comparing = compareOrganisation(world.service);
+    await begun;
+    await request(home);
+    await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
+    release();
+    await comparing;
     expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(0);
     await compareOrganisation(world.service);
     expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
@@ -194,7 +185,7 @@ describe('members', () => {
 
   test('a failed list of members leaves the repositories compared, and is tried with the next comparison', async () => {
     const { home } = await withRepositories(['web'], 1);
-    world.github.fault({ kind: 'reply', status: 403 }, { when: ({ operation }) => operation === 'Members' });
+    world.github.fault({ kind: 'reply', status: 403 }, { when: 'Members' });
     await compare(world, home);
     expect(await storedCount(home)).toBe(1);
     expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
@@ -220,7 +211,7 @@ describe('members', () => {
 
   test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
     const { home } = await withRepositories([], 0);
-    world.github.fault(secondaryLimit('7'), { when: ({ operation }) => operation === 'Members' });
+    world.github.fault(secondaryLimit('7'), { when: 'Members' });
     await compare(world, home);
     expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(7);
     expect(await loginsOf(home)).toEqual([]);

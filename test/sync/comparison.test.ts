@@ -7,7 +7,7 @@ import { organisations, pullRequests, repositories } from '../../src/database/sc
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
-import { createLatch, naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import { naming, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   compare,
@@ -68,7 +68,7 @@ describe('the result of a comparison', () => {
 
   test('a comparison in which the members fail names them, and counts as both finished and failed', async () => {
     const home = await world.newTenant();
-    world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'Members' });
+    world.github.fault({ kind: 'reply', status: 500 }, { when: 'Members' });
     await compare(world, home);
     const { comparedAt, failedAt, failure } = await row(home);
     expect(failure).toMatch(/^The members were not compared: GitHub failed with status 500\./);
@@ -255,7 +255,7 @@ describe('a comparison with GitHub', () => {
     const { home, opened } = await imported(60);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
-    world.github.fault(pageExceeded, { times: 2, when: ({ operation }) => operation === 'PullRequestList' });
+    world.github.fault(pageExceeded, { times: 2, when: 'PullRequestList' });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(60);
   });
@@ -270,7 +270,7 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(120);
     world.github.fault(
       { kind: 'broken', nodeIds: [bad?.nodeId ?? ''] },
-      { times: Number.POSITIVE_INFINITY, when: ({ operation }) => operation === 'Repositories' },
+      { times: Number.POSITIVE_INFINITY, when: 'Repositories' },
     );
     await compare(world, home);
     expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
@@ -282,7 +282,7 @@ describe('a comparison with GitHub', () => {
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
     world.github.clock.advance(120);
     const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
-    world.github.fault({ kind: 'broken', nodeIds }, { when: ({ operation }) => operation === 'PullRequestList' });
+    world.github.fault({ kind: 'broken', nodeIds }, { when: 'PullRequestList' });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
     await compare(world, home);
@@ -377,14 +377,9 @@ describe('a comparison with GitHub', () => {
     const { home, opened } = await imported(1);
     const { executor } = world.service.database;
     world.github.clock.advance(60);
-    const before = world.github.count();
-    const reply = createLatch();
-    world.github.fault(
-      { kind: 'late', until: reply.released },
-      { when: ({ operation }) => operation === 'Repositories' },
-    );
+    const reply = world.github.hold('late', 'Repositories');
     const underway = compare(world, home);
-    await expect.poll(() => world.github.count(), { interval: 5 }).toBe(before + 1);
+    await reply.begun;
     opened[0]?.edit({ title: 'Missed' });
     await setWebhooksEnabled(executor, home.organisation.id, true);
     reply.release();
@@ -404,13 +399,11 @@ describe('a comparison with GitHub', () => {
         .where(eq(organisations.id, home.organisation.id));
       return organisation?.dueAt.getTime() ?? 0;
     };
-    const before = world.github.count();
-    const reply = createLatch();
-    world.github.fault({ kind: 'hold', until: reply.released });
+    const reply = world.github.hold('hold');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const underway = compare(world, home);
-    await expect.poll(() => world.github.count(), { interval: 5 }).toBe(before + 1);
+    await reply.begun;
     const first = await leasedUntil();
     vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
     await expect.poll(leasedUntil).toBeGreaterThan(first);

@@ -10,7 +10,6 @@ import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { runJson } from '../commands/support.ts';
-import { createLatch, type GithubStandInRequest } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -240,14 +239,14 @@ describe('a repository that is ignored', () => {
     const home = await world.newTenant();
     for (let index = 0; index < 100; index += 1) home.acme.repository(`empty-${index}`);
     await sync(world.service, home, home.acme.repository('sandbox-1').openPullRequest());
-    const reply = createLatch();
-    const isSecondPage = ({ operation, variables }: GithubStandInRequest) =>
-      operation === 'Repositories' && variables.after != null;
-    world.github.fault({ kind: 'late', until: reply.released }, { when: isSecondPage });
+    const secondPage = world.github.hold(
+      'late',
+      ({ operation, variables }) => operation === 'Repositories' && variables.after != null,
+    );
     const underWay = compareOnly(world, home);
-    await expect.poll(() => world.github.requests.some(isSecondPage), { interval: 5 }).toBe(true);
+    await secondPage.begun;
     await settings(home, '--ignore', 'sandbox-*');
-    reply.release();
+    secondPage.release();
     await underWay;
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
   });

@@ -11,7 +11,6 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { earlier } from '../support/citus.ts';
 import {
-  createLatch,
   type GithubStandInRequest,
   htmlError,
   naming,
@@ -69,10 +68,7 @@ describe('an import', () => {
       pullRequests.nodes.push(...pullRequests.nodes);
       return reply;
     };
-    world.github.fault(
-      { kind: 'alter', change: listTwice },
-      { when: ({ operation }) => operation === 'PullRequestList' },
-    );
+    world.github.fault({ kind: 'alter', change: listTwice }, { when: 'PullRequestList' });
     expect(await run(home)).toMatchObject({ repositories: 1, seen: 2, saved: 2, failed: 0 });
     expect(await storedCount(home)).toBe(2);
   });
@@ -123,13 +119,9 @@ describe('an import', () => {
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
     if (changed === undefined) throw new Error('none');
-    const page = createLatch();
-    world.github.fault(
-      { kind: 'late', until: page.released },
-      { when: ({ operation }) => operation === 'PullRequests' },
-    );
+    const page = world.github.hold('late', 'PullRequests');
     const importing = run(home);
-    await expect.poll(() => world.github.count('PullRequests')).toBe(1);
+    await page.begun;
     changed.edit({ title: 'Newer' });
     await sync(world.service, home, changed);
     page.release();
@@ -184,10 +176,7 @@ describe('an import', () => {
     const home = await world.newTenant();
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
-    world.github.fault(
-      { kind: 'broken', nodeIds: [broken?.nodeId ?? ''] },
-      { when: ({ operation }) => operation === 'PullRequestList' },
-    );
+    world.github.fault({ kind: 'broken', nodeIds: [broken?.nodeId ?? ''] }, { when: 'PullRequestList' });
     expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1 });
     expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
   });
@@ -446,7 +435,7 @@ describe('an interrupted import', () => {
   test('an import that waits for GitHub stops at once if it is interrupted', async () => {
     const home = await world.newTenant();
     fill(home, 'web', 3);
-    world.github.fault(secondaryLimit('3600'), { when: ({ operation }) => operation === 'PullRequests' });
+    world.github.fault(secondaryLimit('3600'), { when: 'PullRequests' });
     const interruption = new AbortController();
     const begin = performance.now();
     const waiting = run(home, {
@@ -501,10 +490,7 @@ describe('a repository that GitHub does not serve', () => {
       { kind: 'reply', status: 200, body },
       { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === two.nodeId },
     );
-    world.github.fault(
-      { kind: 'reply', status: 500, body: '' },
-      { when: ({ operation }) => operation === 'Organisation' },
-    );
+    world.github.fault({ kind: 'reply', status: 500, body: '' }, { when: 'Organisation' });
     skipWaits();
     expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories: [{ repository: two.fullName }] });
     world.github.clearFaults();
@@ -605,8 +591,7 @@ describe('an import of some repositories', () => {
     const web = home.acme.repository('web');
     const [pullRequest] = web.pullRequests;
     if (pullRequest === undefined) throw new Error('none');
-    const answer = createLatch();
-    world.github.fault({ kind: 'late', until: answer.released });
+    const answer = world.github.hold('late');
     const interruption = new AbortController();
     const importing = run(home, {
       repositories: ['web', 'api'],
@@ -614,7 +599,7 @@ describe('an import of some repositories', () => {
       // Pages would show the new name, too.
       onProgress: () => interruption.abort(),
     });
-    await expect.poll(() => world.github.count()).toBe(1);
+    await answer.begun;
     web.rename('site');
     await sync(world.service, home, pullRequest);
     answer.release();
@@ -681,7 +666,7 @@ test('an import ends at once if an old GitHub Enterprise Server lacks a field, a
   };
   world.github.fault(
     { kind: 'reply', status: 200, body: { errors: [error] } },
-    { when: ({ operation }) => operation === 'PullRequestList', times: Number.POSITIVE_INFINITY },
+    { when: 'PullRequestList', times: Number.POSITIVE_INFINITY },
   );
   await expect(run(home)).rejects.toMatchObject({
     message: expect.stringContaining("Field 'fullDatabaseId' doesn't exist"),
@@ -728,7 +713,7 @@ describe('trouble at GitHub during an import', () => {
   test('pages of repositories shrink until everything came', async () => {
     const home = await world.newTenant();
     for (let index = 0; index < 160; index += 1) fill(home, `repository-${index}`, 1);
-    world.github.fault(queryTimeout(), { times: 2, when: ({ operation }) => operation === 'Repositories' });
+    world.github.fault(queryTimeout(), { times: 2, when: 'Repositories' });
     expect((await previewImport(world.service, home.organisation)).repositories).toHaveLength(160);
     expect(world.github.requests.map(({ variables }) => variables.first)).toEqual([100, 50, ...Array(7).fill(25)]);
   });

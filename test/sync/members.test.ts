@@ -11,7 +11,7 @@ import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
-import { createLatch, queryTimeout } from '../support/github/faults.ts';
+import { queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -89,11 +89,9 @@ describe('members', () => {
     addMembers(home, 100);
     const [ada] = home.acme.members.values();
     if (ada === undefined) throw new Error('no member');
-    const first = createLatch();
-    world.github.requests.length = 0;
-    world.github.fault({ kind: 'late', until: first.released });
+    const first = world.github.hold('late');
     const reading = readList(home);
-    await expect.poll(() => world.github.count('Members')).toBe(1);
+    await first.begun;
     ada.name = 'Ada King';
     await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: ada }));
     first.release();
@@ -106,11 +104,9 @@ describe('members', () => {
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(bert);
-    const list = createLatch();
-    world.github.fault({ kind: 'late', until: list.released }, { when: ({ operation }) => operation === 'Members' });
-    const before = world.github.count('Members');
+    const list = world.github.hold('late', 'Members');
     const reading = readList(home);
-    await expect.poll(() => world.github.count('Members')).toBe(before + 1);
+    await list.begun;
     bert.name = 'Bert Now';
     await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: bert }));
     list.release();
@@ -126,7 +122,7 @@ describe('members', () => {
     if (first !== undefined) home.acme.leave(first);
     const hide = (reply: object) =>
       JSON.parse(JSON.stringify(reply).replace('"viewerIsAMember":true', '"viewerIsAMember":false'));
-    world.github.fault({ kind: 'alter', change: hide }, { when: ({ operation }) => operation === 'Members' });
+    world.github.fault({ kind: 'alter', change: hide }, { when: 'Members' });
     expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 

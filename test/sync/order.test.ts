@@ -4,7 +4,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { repositories } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -261,14 +260,12 @@ test('a list of members that began before another one and ends after it undoes n
   const leaver = home.acme.member(`leaver-${home.acme.login}`);
   for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
   await syncMembers(world.service, home.organisation);
-  const secondPage = createLatch();
-  world.github.fault(
-    { kind: 'hold', until: secondPage.released },
-    { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
+  const secondPage = world.github.hold(
+    'hold',
+    ({ operation, variables }) => operation === 'Members' && variables.after !== null,
   );
-  const before = world.github.count('Members');
   const early = syncMembers(world.service, home.organisation);
-  await expect.poll(() => world.github.count('Members'), { interval: 5 }).toBe(before + 2);
+  await secondPage.begun;
   // Its second page is on its way, without those who were not on the first one yet.
   home.acme.leave(leaver);
   home.acme.join(comer);

@@ -55,11 +55,9 @@ async function putTogether({ pullRequests, put }: Sources) {
   const shared = [...pullRequests];
   const last = shared.pop();
   if (last === undefined) throw new Error('none');
-  const { released, release } = createLatch();
-  world.github.fault({ kind: 'hold', until: released }, { when: naming(last) });
-  const before = requestsFor(last).length;
+  const { begun, release } = world.github.hold('hold', naming(last));
   const held = put(last);
-  await expect.poll(() => requestsFor(last).length).toBe(before + 1);
+  await begun;
   const asked = requestsFor(...shared).length;
   const begin = performance.now();
   const together = Promise.all(shared.map(put));
@@ -101,11 +99,9 @@ describe('PUT syncs that come together', () => {
     const sources = await newSources(3);
     const { home, pullRequests, put } = sources;
     const [first, second, third] = pullRequests as [PullRequest, PullRequest, PullRequest];
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released });
-    const asked = requestsFor(first).length;
+    const { begun, release } = world.github.hold('hold');
     const replies = [put(first)];
-    await expect.poll(() => requestsFor(first).length).toBe(asked + 1);
+    await begun;
     const askedMeanwhile = requestsFor(second, third).length;
     replies.push(put(second));
     await client.get('/2025-04/account', home.token);
@@ -120,11 +116,10 @@ describe('PUT syncs that come together', () => {
   test('PUT syncs of one pull request do not join a request under way, which may know less', async () => {
     const { pullRequests, put } = await newSources(1);
     const [pullRequest] = pullRequests as [PullRequest];
-    const { released, release } = createLatch();
-    world.github.fault({ kind: 'late', until: released });
+    const { begun, release } = world.github.hold('late');
     const asked = requestsFor(pullRequest).length;
     const early = put(pullRequest);
-    await expect.poll(() => requestsFor(pullRequest).length).toBe(asked + 1);
+    await begun;
     world.github.clock.advance(1);
     pullRequest.edit({ title: 'Newest' });
     const replies = await Promise.all([put(pullRequest), put(pullRequest), put(pullRequest)]);
@@ -218,8 +213,10 @@ describe('PUT syncs that share a request', () => {
     const files = Array.from({ length: 600 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 }));
     large.push({ files });
     expect(await put(large)).toMatchObject({ status: 200, body: { data: { additions: 600 } } });
-    const isFurther = ({ operation }: GithubStandInRequest) => operation === 'FurtherPages';
-    world.github.fault({ kind: 'delay', milliseconds: 2_500 }, { when: isFurther, times: Number.POSITIVE_INFINITY });
+    world.github.fault(
+      { kind: 'delay', milliseconds: 2_500 },
+      { when: 'FurtherPages', times: Number.POSITIVE_INFINITY },
+    );
     const begin = performance.now();
     expect((await put(large)).status).toBe(504);
     expect(performance.now() - begin).toBeLessThan(10_000);

@@ -10,7 +10,6 @@ import { organisations, syncRequests, webhookDeliveries } from '../../src/databa
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
-import { createLatch } from '../support/github/faults.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -115,13 +114,11 @@ describe('a retry by the operator during a fetch', () => {
 
   test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
-    const latch = createLatch();
-    const before = world.github.count();
-    world.github.fault({ kind: 'late', until: latch.released });
+    const { begun, release } = world.github.hold('late');
     const working = createRequestWorker(world.service)();
-    await waitUntil(async () => world.github.count() > before);
+    await begun;
     await retry(home);
-    latch.release();
+    release();
     await working;
     await isNew(home);
   });

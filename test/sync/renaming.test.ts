@@ -11,7 +11,6 @@ import { previewImport } from '../../src/sync/scope-import.ts';
 import { readMemberList, syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
-import { createLatch } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { webhookSecret } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
@@ -157,11 +156,9 @@ describe('an organisation that is renamed on GitHub', () => {
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
     home.acme.rename(`${login}-b`);
-    const reply = createLatch();
-    world.github.fault({ kind: 'late', until: reply.released }, { when: ({ operation }) => operation === 'Members' });
-    const before = world.github.count();
+    const reply = world.github.hold('late', 'Members');
     const late = syncMembers(world.service, home.organisation);
-    await expect.poll(() => world.github.count(), { interval: 5 }).toBeGreaterThan(before);
+    await reply.begun;
     home.acme.rename(`${login}-c`);
     await sync(world.service, home, pullRequest);
     reply.release();
@@ -200,12 +197,9 @@ describe('a repository that is renamed twice', () => {
   test('a repository that is renamed again during a comparison has its last name after the next one', async () => {
     const { home, web, name } = await renamedTwice();
     const first = web.rename('b');
-    const reply = createLatch();
-    const isList = ({ operation }: { operation: string | undefined }) => operation === 'Repositories';
-    world.github.fault({ kind: 'late', until: reply.released }, { when: isList });
-    const before = world.github.count('Repositories');
+    const reply = world.github.hold('late', 'Repositories');
     const underway = compare(world, home);
-    await expect.poll(() => world.github.count('Repositories'), { interval: 5 }).toBe(before + 1);
+    await reply.begun;
     for (const event of [web.rename('c'), first]) expect(await deliver(event)).toBe(202);
     reply.release();
     await underway;

@@ -10,7 +10,6 @@ import { claimSyncTurn } from '../../src/database/sync-turns.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import {
-  createLatch,
   htmlError,
   naming,
   pointsUsedUp,
@@ -23,7 +22,7 @@ import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { dueRequests, refetch, retryFailed, stored, storedPullRequests, sync, waitUntil } from './support.ts';
+import { dueRequests, refetch, retryFailed, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
 let work: () => Promise<boolean>;
@@ -165,17 +164,16 @@ describe('pending pull requests', () => {
   test('pull requests of one organisation are never in two requests at the same time', async () => {
     const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...open(large, 120));
-    const latch = createLatch();
-    world.github.fault({ kind: 'hold', until: latch.released });
+    const { begun, release } = world.github.hold('hold');
     const working = work();
-    await waitUntil(async () => world.github.count() === 1);
+    await begun;
     const other = createRequestWorker(await world.replica());
     expect(await other()).toBe(false);
     await request(small, ...open(small, 1));
     expect(await other()).toBe(true);
     expect(await waiting(small)).toEqual([]);
     expect(world.github.count()).toBe(2);
-    latch.release();
+    release();
     await working;
     expect(await other()).toBe(true);
   });
@@ -206,13 +204,12 @@ describe('pending pull requests', () => {
     const home = await world.newTenant();
     const [pullRequest] = open(home, 1);
     await request(home, pullRequest);
-    const latch = createLatch();
-    world.github.fault({ kind: 'late', until: latch.released });
+    const { begun, release } = world.github.hold('late');
     const working = work();
-    await waitUntil(async () => world.github.count() > 0);
+    await begun;
     pullRequest.edit({ title: 'changed during the fetch' });
     await request(home, pullRequest);
-    latch.release();
+    release();
     await working;
     expect(await waiting(home)).toMatchObject([{ githubId: pullRequest.id }]);
     expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
@@ -319,7 +316,7 @@ describe('a fetch that fails', () => {
     const failure = { message: 'A page is missing.', path: ['page0'] };
     world.github.fault(
       { kind: 'alter', change: () => ({ data: { page0: null }, errors: [failure] }) },
-      { when: ({ operation }) => operation === 'FurtherPages' },
+      { when: 'FurtherPages' },
     );
     await untilIdle();
     const commitsAndFiles = async () =>
@@ -352,7 +349,7 @@ describe('a fetch that fails', () => {
       files: Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 })),
     });
     await request(home, ...opened);
-    world.github.fault(secondaryLimit('90'), { when: ({ operation }) => operation === 'FurtherPages' });
+    world.github.fault(secondaryLimit('90'), { when: 'FurtherPages' });
     await untilIdle();
     const left = await waiting(home);
     expect(left).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
@@ -422,17 +419,14 @@ describe('a pull request that makes every request for it fail', () => {
     const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
-    const latch = createLatch();
-    world.github.fault(
-      { kind: 'hold', until: latch.released },
-      { when: each => naming(poisoned)(each) && world.github.count() === 2 },
-    );
+    const isAlone = naming(poisoned);
+    const { begun, release } = world.github.hold('hold', each => isAlone(each) && world.github.count() === 2);
     poison(poisoned);
     await request(home, ...opened);
     const working = untilIdle();
-    await waitUntil(async () => world.github.count() === 2);
+    await begun;
     await request(home, poisoned);
-    latch.release();
+    release();
     await working;
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, isIsolated: true }]);
   });

@@ -7,7 +7,6 @@ import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { createLatch } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -128,12 +127,9 @@ describe('a repository that has left the organisation', () => {
   test('an answer that is older than what is known does not mark a repository as left', async () => {
     const { home, web, inWeb } = await twoRepositories();
     elsewhere(web);
-    const reply = createLatch();
-    const isAsked = ({ operation }: { operation: string | undefined }) => operation === 'RepositoryOwners';
-    world.github.fault({ kind: 'late', until: reply.released }, { when: isAsked });
-    const before = world.github.count('RepositoryOwners');
+    const reply = world.github.hold('late', 'RepositoryOwners');
     const comparing = compare(world, home);
-    await expect.poll(() => world.github.count('RepositoryOwners'), { interval: 5 }).toBe(before + 1);
+    await reply.begun;
     web.transfer(home.acme);
     web.rename('site');
     await sync(world.service, home, inWeb);
@@ -157,7 +153,7 @@ describe('a repository that a list does not have', () => {
           return reply;
         },
       },
-      { when: ({ operation }) => operation === 'Repositories' },
+      { when: 'Repositories' },
     );
     return compare(world, home);
   }
@@ -173,7 +169,7 @@ describe('a repository that a list does not have', () => {
     const error = { type: 'FORBIDDEN', path: ['nodes', 0], message: 'Resource protected by SAML enforcement.' };
     world.github.fault(
       { kind: 'reply', status: 200, body: { data: { nodes: [null] }, errors: [error] } },
-      { when: ({ operation }) => operation === 'RepositoryOwners' },
+      { when: 'RepositoryOwners' },
     );
     expect(await compareWithout(web, home)).toBe(2);
     expect(await leftRepositories(home)).toEqual([]);
@@ -183,7 +179,7 @@ describe('a repository that a list does not have', () => {
     const { home, web } = await twoRepositories();
     const grace = home.acme.member(`grace-${home.acme.login}`);
     elsewhere(web);
-    world.github.fault({ kind: 'reply', status: 500 }, { when: ({ operation }) => operation === 'RepositoryOwners' });
+    world.github.fault({ kind: 'reply', status: 500 }, { when: 'RepositoryOwners' });
     await compare(world, home);
     expect(await leftRepositories(home)).toEqual([]);
     const { rows } = await world.service.database.executor.execute(

@@ -39,11 +39,10 @@ export type Fault =
   | { kind: 'redirect'; location: string; status?: 301 | 302 | 307 | 308 }
   /** The real answer, later. */
   | { kind: 'delay'; milliseconds: number }
-  /** The real answer, once the promise resolves. */
-  | { kind: 'hold'; until: Promise<unknown> }
-  /** The real answer at the time of the request, sent later, or once the promise resolves. */
+  /** The real answer, once the promise resolves: as it is then, or (`late`) as it was at the time of the request. */
+  | { kind: 'hold' | 'late'; until: Promise<unknown> }
+  /** The real answer at the time of the request, sent later. */
   | { kind: 'late'; milliseconds: number }
-  | { kind: 'late'; until: Promise<unknown> }
   /** The real answer, changed: for replies that break the schema. */
   | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
   /** A reply of 200 in which these pull requests, or one field of each, fail, and the others are complete. */
@@ -75,20 +74,34 @@ export const ofRepository =
 export interface FaultOptions {
   /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
   times?: number;
-  /** Which requests it hits: by default all GraphQL ones. */
-  when?: Condition;
+  /** Which requests it hits, or the name of their GraphQL operation: by default all GraphQL ones. */
+  when?: Condition | string;
+  /** Called with each hit, before the answer. */
+  onHit?: () => void;
 }
 
+const isGraphql: Condition = ({ path }) => path.endsWith('/graphql');
+
 export function createFaults() {
-  let waiting: { fault: Fault; left: number; when: Condition }[] = [];
+  let waiting: { fault: Fault; left: number; when: Condition; onHit: () => void }[] = [];
+
+  /** @returns a function that removes the fault */
+  function add(fault: Fault, { times = 1, when = isGraphql, onHit = () => undefined }: FaultOptions = {}) {
+    const hits: Condition = typeof when === 'string' ? ({ operation }) => operation === when : when;
+    const added = { fault, left: times, when: hits, onHit };
+    waiting.push(added);
+    return () => {
+      waiting = waiting.filter(each => each !== added);
+    };
+  }
+
   return {
-    /** @returns a function that removes the fault */
-    add(fault: Fault, { times = 1, when = ({ path }) => path.endsWith('/graphql') }: FaultOptions = {}) {
-      const added = { fault, left: times, when };
-      waiting.push(added);
-      return () => {
-        waiting = waiting.filter(each => each !== added);
-      };
+    add,
+    /** Holds the answer to one request until `release()`. @returns `begun`, too, which resolves once it is asked */
+    hold(kind: 'hold' | 'late', when: Condition | string = isGraphql) {
+      const [begun, end] = [createLatch(), createLatch()];
+      add({ kind, until: end.released }, { when, onHit: begun.release });
+      return { begun: begun.released, release: end.release };
     },
     clear() {
       waiting = [];
@@ -97,6 +110,7 @@ export function createFaults() {
     take(request: GithubStandInRequest): Fault | undefined {
       const found = waiting.find(({ when }) => when(request));
       if (!found) return undefined;
+      found.onHit();
       if (--found.left <= 0) waiting = waiting.filter(each => each !== found);
       return found.fault;
     },

@@ -192,6 +192,8 @@ export async function startGithub(options: StartOptions = {}) {
     revokeCredentials: () => authorities.revokeAll(),
     /** Makes later requests fail, each by the first fault that fits. @returns a function that removes the fault */
     fault: faults.add,
+    /** Holds the answer to one request: see {@link createFaults}. */
+    hold: faults.hold,
     clearFaults: faults.clear,
     /** All requests, oldest first. */
     requests,
