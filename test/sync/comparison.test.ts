@@ -123,11 +123,6 @@ describe('a comparison with GitHub', () => {
     expect(world.github.requests.map(({ operation }) => operation)).toEqual(['Repositories', 'Members']);
   });
 
-  test('a comparison costs one request beside that for the members if nothing has changed', async () => {
-    const { home } = await imported(60);
-    expect(await compare(world, home)).toBe(1);
-  });
-
   test('a comparison fetches nothing that webhooks have brought, also of people who are not members', async () => {
     const { home, repository, opened } = await imported(60);
     world.github.clock.advance(60);

@@ -111,12 +111,6 @@ describe('pull requests that are not kept', () => {
     },
   );
 
-  test('a pull request by a ghost is not kept', async () => {
-    const home = await world.newTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest({ author: null });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-  });
-
   test('a pull request by somebody who had left before it was seen is not kept', async () => {
     const home = await world.newTenant();
     const [author] = [...home.acme.members.values()];

@@ -190,18 +190,6 @@ test('if more sync requests are due than fit into a fetch, the oldest go first',
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
-test('sync requests that wait for GitHub to catch up make room for those that are due', async () => {
-  const home = await world.newTenant();
-  const { executor } = world.service.database;
-  await executor.execute(sql`
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background, due_at, behind_since)
-    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, number <= 2,
-      now() + case when number <= 2 then interval '-1 s' else interval '10 s' end, case when number > 2 then now() end
-    from generate_series(1, 5) as number`);
-  const due = await dueRequests(world.service, home, 2);
-  expect(due.map(({ githubId }) => githubId).toSorted()).toEqual([1, 2]);
-});
-
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
   const { organisation } = await world.newTenant();
   const { database } = world.service;

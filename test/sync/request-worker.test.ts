@@ -466,6 +466,8 @@ describe('a pull request that makes every request for it fail', () => {
       await request(home, ...opened);
       await orderByAge();
       await untilIdle();
+      // If the first one fails, GitHub has shown nothing so far: it may serve none at all.
+      if (places[0] === 0) expect(await storedPullRequests(world.service, home)).toEqual([]);
       await fail(1);
       expect(countBatches()).toBeLessThanOrEqual(17);
       expect(await storedPullRequests(world.service, home)).toHaveLength(48);
@@ -520,22 +522,6 @@ describe('a pull request that makes every request for it fail', () => {
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(batchSizes()).toEqual([50, 10, 5, 3, 1, 1]);
-  });
-
-  test('two that fail every batch from its first half on are found in two rounds, and the rest is stored', async () => {
-    const home = await world.newTenant();
-    const opened = open(home, 50);
-    for (const index of [0, 30]) poison(opened[index] as PullRequest);
-    await request(home, ...opened);
-    const { executor } = world.service.database;
-    await executor.execute(sql`update sync_requests set due_at = now() - interval '1 s' * (3000000000 - github_id)`);
-    await untilIdle();
-    // GitHub has shown nothing so far: it may serve none at all.
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
-    await makeRequestsDue();
-    await untilIdle();
-    expect(await storedPullRequests(world.service, home)).toHaveLength(48);
-    expect(countBatches()).toBeLessThanOrEqual(17);
   });
 });
 
