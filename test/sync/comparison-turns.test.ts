@@ -2,13 +2,13 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { members, organisations } from '../../src/database/schema.ts';
+import { organisations } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compare, makeDue, storedPullRequests } from './support.ts';
+import { compare, makeDue, memberLogins, storedPullRequests } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(() => {
@@ -164,23 +164,15 @@ describe('a comparison that a webhook requests', () => {
 });
 
 describe('members', () => {
-  const loginsOf = async ({ organisation }: TenantOnGithub) => {
-    const rows = await world.service.database.executor
-      .select()
-      .from(members)
-      .where(eq(members.organisationId, organisation.id));
-    return rows.filter(({ leftAt }) => leftAt === null).map(({ login }) => login);
-  };
-
   test('are compared together with the repositories, so lost webhooks do not matter', async () => {
     const { home } = await withRepositories([], 0);
     const [ada] = [...home.acme.members.values()];
     await compare(world, home);
-    expect(await loginsOf(home)).toEqual([ada?.login]);
+    expect(await memberLogins(world.service, home)).toEqual([ada?.login]);
     if (ada !== undefined) home.acme.leave(ada);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await compare(world, home);
-    expect(await loginsOf(home)).toEqual([bert.login]);
+    expect(await memberLogins(world.service, home)).toEqual([bert.login]);
   });
 
   test('a failed list of members leaves the repositories compared, and is tried with the next comparison', async () => {
@@ -191,7 +183,7 @@ describe('members', () => {
     expect(await secondsTo(home, 'comparison_due_at')).toBeGreaterThan(800);
     await compare(world, home);
     expect(world.github.count('Members')).toBe(2);
-    expect(await loginsOf(home)).toHaveLength(1);
+    expect(await memberLogins(world.service, home)).toHaveLength(1);
   });
 
   test('organisations are compared at different times, never later than RECONCILE_INTERVAL says', async () => {
@@ -214,6 +206,6 @@ describe('members', () => {
     world.github.fault(secondaryLimit('7'), { when: 'Members' });
     await compare(world, home);
     expect(await secondsTo(home, 'comparison_due_at')).toBeLessThanOrEqual(7);
-    expect(await loginsOf(home)).toEqual([]);
+    expect(await memberLogins(world.service, home)).toEqual([]);
   });
 });

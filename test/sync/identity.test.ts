@@ -1,23 +1,14 @@
-import { eq } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { members, repositories } from '../../src/database/schema.ts';
 import { createRefresh } from '../../src/sync/refresh.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, rule, stored, storedPullRequests, sync, withStep } from './support.ts';
+import { apply, memberRows, repositoryRows, rule, stored, storedPullRequests, sync, withStep } from './support.ts';
 
 const world = await startWorld();
 
-async function storedMembers({ organisation }: TenantOnGithub) {
-  return world.service.database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
-}
-async function storedRepositories({ organisation }: TenantOnGithub) {
-  return world.service.database.executor
-    .select()
-    .from(repositories)
-    .where(eq(repositories.organisationId, organisation.id));
-}
+const storedMembers = (home: TenantOnGithub) => memberRows(world.service, home);
+const storedRepositories = (home: TenantOnGithub) => repositoryRows(world.service, home);
 
 describe('pull requests that are kept', () => {
   test.each(['MEMBER', 'OWNER'])(

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
-import { repositories, untrackedPullRequests } from '../../src/database/schema.ts';
+import { untrackedPullRequests } from '../../src/database/schema.ts';
 import { listTotals } from '../../src/database/standings.ts';
 import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
@@ -19,6 +19,7 @@ import {
   fetchedSync,
   lockWaits,
   openSession,
+  repositoryRows,
   stored,
   storedPullRequests,
   sync,
@@ -52,11 +53,8 @@ async function withIgnoredSandbox() {
 }
 
 /** Why each is not tracked, by name without the owner: null if it has left. */
-async function untracked({ organisation }: TenantOnGithub): Promise<Record<string, string | null>> {
-  const rows = await world.service.database.executor
-    .select()
-    .from(repositories)
-    .where(eq(repositories.organisationId, organisation.id));
+async function untracked(home: TenantOnGithub): Promise<Record<string, string | null>> {
+  const rows = await repositoryRows(world.service, home);
   const left = rows.filter(({ leftAt }) => leftAt !== null);
   return Object.fromEntries(left.map(({ name, ignoredBecause }) => [name.split('/')[1], ignoredBecause]));
 }

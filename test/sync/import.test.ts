@@ -19,7 +19,16 @@ import {
 } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, pageExceeded, remove, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import {
+  apply,
+  pageExceeded,
+  remove,
+  repositoryRows,
+  rule,
+  storedPullRequests,
+  sync,
+  waitingSyncs,
+} from './support.ts';
 
 const world = await startWorld();
 afterEach(() => {
@@ -577,11 +586,7 @@ describe('an import of some repositories', () => {
     fill(home, 'web', 3);
     home.acme.repository('web').rename('site');
     expect(await run(home, { repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
-    const [row] = await world.service.database.executor
-      .select()
-      .from(repositories)
-      .where(eq(repositories.organisationId, home.organisation.id));
-    expect(row?.name).toBe(`${home.acme.login}/site`);
+    expect(await repositoryRows(world.service, home)).toMatchObject([{ name: `${home.acme.login}/site` }]);
   });
 
   test('an import does not bring back the former name of a repository that was renamed during the lookup', async () => {
@@ -604,11 +609,10 @@ describe('an import of some repositories', () => {
     await sync(world.service, home, pullRequest);
     answer.release();
     await expect(importing).rejects.toThrow('aborted');
-    const named = await world.service.database.executor
-      .select({ name: repositories.name })
-      .from(repositories)
-      .where(eq(repositories.organisationId, home.organisation.id));
-    expect(named.map(({ name }) => name).toSorted()).toEqual([`${home.acme.login}/api`, web.fullName]);
+    expect(await repositoryRows(world.service, home)).toMatchObject([
+      { name: `${home.acme.login}/api` },
+      { name: web.fullName },
+    ]);
   });
 
   test('an import since a day reads what changed then or later, and no further', async () => {

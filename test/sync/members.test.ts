@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { TransactionOvertaken } from '../../src/database/failures.ts';
-import { members, untrackedPullRequests } from '../../src/database/schema.ts';
+import { untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
@@ -20,6 +20,7 @@ import {
   compare,
   fetchedSync,
   memberLogins,
+  memberRows,
   rule,
   stored,
   storedPullRequests,
@@ -35,13 +36,7 @@ afterEach(() => {
 
 const readList = ({ organisation }: TenantOnGithub) => syncMembers(world.service, organisation);
 
-const storedMembers = ({ organisation }: TenantOnGithub) =>
-  world.service.database.executor
-    .select()
-    .from(members)
-    .where(eq(members.organisationId, organisation.id))
-    .orderBy(members.githubId);
-
+const storedMembers = (home: TenantOnGithub) => memberRows(world.service, home);
 const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
 
 function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Account[] {

@@ -1,7 +1,6 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { repositories } from '../../src/database/schema.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -11,6 +10,7 @@ import {
   compare,
   fetchedSync,
   memberLogins,
+  repositoryRows,
   rule,
   scoreHistory,
   stored,
@@ -100,13 +100,8 @@ describe('what an older fetch found', () => {
 
 const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
 
-async function repositoryNames({ organisation, acme }: TenantOnGithub): Promise<string[]> {
-  const rows = await world.service.database.executor
-    .select()
-    .from(repositories)
-    .where(eq(repositories.organisationId, organisation.id));
-  return rows.map(({ name }) => name.replace(`${acme.login}/`, '')).sort();
-}
+const repositoryNames = async (home: TenantOnGithub) =>
+  (await repositoryRows(world.service, home)).map(({ name }) => name.replace(`${home.acme.login}/`, ''));
 
 const authorOf = ({ acme }: TenantOnGithub) => {
   const [author] = acme.members.values();

@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { finishRemoval } from '../../src/database/erasure.ts';
 import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
-import { organisations, repositories } from '../../src/database/schema.ts';
+import { organisations } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -16,7 +16,7 @@ import { webhookSecret } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, compare, fetchedSync, makeDue, rule, storedPullRequests, sync } from './support.ts';
+import { apply, compare, fetchedSync, makeDue, repositoryRows, rule, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 let hookUrl: string;
@@ -38,15 +38,8 @@ async function rescore({ organisation }: TenantOnGithub): Promise<void> {
   while ((await rescoreBatch(world.service, organisation.id)) > 0);
 }
 
-const repositoryNames = async ({ organisation }: TenantOnGithub) =>
-  (
-    await world.service.database.executor
-      .select()
-      .from(repositories)
-      .where(eq(repositories.organisationId, organisation.id))
-  )
-    .map(({ name }) => name)
-    .sort();
+const repositoryNames = async (home: TenantOnGithub) =>
+  (await repositoryRows(world.service, home)).map(({ name }) => name);
 
 /** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {

@@ -5,7 +5,14 @@ import { expect, onTestFinished } from 'vitest';
 import { requestRefetches } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
-import { members, organisations, pullRequests, scoreChanges, syncRequests } from '../../src/database/schema.ts';
+import {
+  members,
+  organisations,
+  pullRequests,
+  repositories,
+  scoreChanges,
+  syncRequests,
+} from '../../src/database/schema.ts';
 import { findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { Github } from '../../src/github/github.ts';
@@ -30,9 +37,25 @@ export function withStep(deps: Deps, step: (results: Results) => Promise<Results
   return { ...deps, github: stepping(deps.github) };
 }
 
+/** In the order of GitHub's ids. */
+export const memberRows = ({ database }: Deps, { organisation }: TenantOnGithub) =>
+  database.executor
+    .select()
+    .from(members)
+    .where(eq(members.organisationId, organisation.id))
+    .orderBy(asc(members.githubId));
+
+/** Sorted by their names. */
+export const repositoryRows = ({ database }: Deps, { organisation }: TenantOnGithub) =>
+  database.executor
+    .select()
+    .from(repositories)
+    .where(eq(repositories.organisationId, organisation.id))
+    .orderBy(asc(repositories.name));
+
 /** Logins of members who have not left. */
-export async function memberLogins({ database }: Deps, { organisation }: TenantOnGithub): Promise<string[]> {
-  const rows = await database.executor.select().from(members).where(eq(members.organisationId, organisation.id));
+export async function memberLogins(deps: Deps, home: TenantOnGithub): Promise<string[]> {
+  const rows = await memberRows(deps, home);
   return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
 }
 

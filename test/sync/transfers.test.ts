@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
-import { organisations, repositories } from '../../src/database/schema.ts';
+import { organisations } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -15,6 +15,7 @@ import {
   compareOnly,
   fetchedSync,
   makeDue,
+  repositoryRows,
   stored,
   storedPullRequests,
   sync,
@@ -36,12 +37,9 @@ async function twoRepositories() {
 }
 
 /** Names of those that are marked, without the owner. */
-async function leftRepositories({ organisation }: TenantOnGithub): Promise<string[]> {
-  const rows = await world.service.database.executor
-    .select()
-    .from(repositories)
-    .where(eq(repositories.organisationId, organisation.id));
-  return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? ''])).sort();
+async function leftRepositories(home: TenantOnGithub): Promise<string[]> {
+  const rows = await repositoryRows(world.service, home);
+  return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? '']));
 }
 
 const elsewhere = (repository: Repository) => repository.transfer(world.github.organisation('elsewhere'));
