@@ -14,7 +14,7 @@ import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, compare, remove, rule, stored, sync, waitUntil } from './support.ts';
+import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld(...appOptions());
 afterEach(() => {
@@ -506,11 +506,7 @@ describe('a failure to show a score', () => {
     expect(await turn(home)).toBe(true);
     expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
-    const [row] = await world.service.database.executor
-      .select({ seconds: sql<number>`extract(epoch from checks_due_at - now())::float8` })
-      .from(organisations)
-      .where(ofTenant(home));
-    expect(row?.seconds).toBeGreaterThan(100);
+    expect(await secondsTo(world.service, home, 'checks_due_at')).toBeGreaterThan(100);
     await world.service.database.executor.execute(sql`delete from github_limits`);
   });
 

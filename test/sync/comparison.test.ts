@@ -15,6 +15,7 @@ import {
   makeDue,
   pageExceeded,
   remove,
+  secondsTo,
   storedPullRequests,
   sync,
   waitingSyncs,
@@ -36,12 +37,7 @@ async function imported(pullRequests: number) {
   return { home, repository, opened };
 }
 
-async function dueInSeconds({ organisation: { id } }: TenantOnGithub): Promise<number> {
-  const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
-    sql`select extract(epoch from comparison_due_at - now())::float8 as seconds from organisations where id = ${id}`,
-  );
-  return rows[0]?.seconds ?? Number.NaN;
-}
+const dueInSeconds = (home: TenantOnGithub) => secondsTo(world.service, home, 'comparison_due_at');
 
 const titles = async (home: TenantOnGithub) =>
   (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();

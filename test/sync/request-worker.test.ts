@@ -22,7 +22,7 @@ import { isoTime } from '../support/github/world.ts';
 import type { Service } from '../support/service.ts';
 import { setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { dueRequests, refetch, retryFailed, stored, storedPullRequests, sync } from './support.ts';
+import { dueRequests, refetch, retryFailed, secondsTo, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
 let work: () => Promise<boolean>;
@@ -76,13 +76,7 @@ async function waiting({ organisation }: TenantOnGithub) {
 const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** Seconds until the organisation can have a turn. */
-async function pause({ organisation }: TenantOnGithub): Promise<number | undefined> {
-  const [row] = await world.service.database.executor
-    .select({ seconds: sql<number>`extract(epoch from sync_leased_until - now())::float8` })
-    .from(organisations)
-    .where(eq(organisations.id, organisation.id));
-  return row?.seconds;
-}
+const pause = (home: TenantOnGithub) => secondsTo(world.service, home, 'sync_leased_until');
 
 /** Lets time pass in the database. */
 const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });

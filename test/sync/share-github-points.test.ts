@@ -1,7 +1,6 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
-import { organisations } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -12,7 +11,7 @@ import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { compare, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import { compare, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(async () => {
@@ -47,12 +46,9 @@ describe('a tenth of the hourly points', () => {
     }
     await compare(world, home);
     expect(world.github.count()).toBe(before);
-    const [row] = await world.service.database.executor
-      .select({ seconds: sql<number>`extract(epoch from comparison_due_at - now())::float8` })
-      .from(organisations)
-      .where(eq(organisations.id, home.organisation.id));
+    const seconds = await secondsTo(world.service, home, 'comparison_due_at');
     const { points } = await limitsOf(world.service, home);
-    expect(row?.seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
+    expect(seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
   test('requests in the background wait, not fail, if only a tenth of the hourly points is left', async () => {

@@ -84,6 +84,19 @@ export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub
 export const remove = ({ database }: Pick<Deps, 'database'>, { organisation }: TenantOnGithub, id = '') =>
   removePullRequest(database, organisation.id, id, { name: 'a client', requestId: null });
 
+/** Seconds from now to a time of the organisation, by the database's clock; null if the time is not set. */
+export async function secondsTo(
+  { database }: Pick<Deps, 'database'>,
+  { organisation }: Pick<TenantOnGithub, 'organisation'>,
+  column: string,
+): Promise<number | null> {
+  const { rows } = await database.executor.execute<{ seconds: number | null }>(
+    sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
+      from organisations where id = ${organisation.id}`,
+  );
+  return rows[0]?.seconds ?? null;
+}
+
 /** Polls until the condition holds. @returns after how many milliseconds */
 export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<number> {
   const begin = performance.now();
