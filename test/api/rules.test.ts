@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { closing } from '../support/service.ts';
+import { applyRules } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 interface RuleBody {
@@ -27,9 +27,7 @@ const list = async (token = world.token) => {
   return body.data;
 };
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
-  service.database.transaction(executor =>
-    applyRuleset(executor, world.organisation.id, { definitions, rules, reviews: [], source: '' }),
-  );
+  applyRules(service, world.organisation.id, { definitions, rules });
 const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
   name,
   description: '',

@@ -6,7 +6,6 @@ import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import {
   accessTokens,
   githubLimits,
@@ -19,7 +18,7 @@ import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { waitUntilSettled } from '../support/settled.ts';
-import { createTenant } from '../support/tenants.ts';
+import { applyRules, createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
 
@@ -239,9 +238,7 @@ describe('member export', () => {
     const { organisation, github, ada, bert } = await newTenant('reviewing');
     const logic = [{ expression: 'true', effect: { action: 'ADD' as const, value: '4' } }];
     const reviews = [{ name: 'Review', description: '', is_enabled: true, logic }];
-    await world.service.database.transaction(executor =>
-      applyRuleset(executor, organisation.id, { definitions: [], rules: [], reviews, source: '' }),
-    );
+    await applyRules(world.service, organisation.id, { reviews });
     const carl = github.member('carl');
     for (const pullRequest of github.repository('web').pullRequests) {
       for (const reviewer of [ada, bert, carl]) pullRequest.review(reviewer, 'APPROVED', { comments: 2 });

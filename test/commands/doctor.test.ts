@@ -9,7 +9,6 @@ import { blockGithub } from '../../src/database/github-rate-limits.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -23,7 +22,7 @@ import type { Organisation as GithubOrganisation } from '../support/github/organ
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
 import { createDatabase, createEmptyDatabase, type Service, startReplica, webhookSecret } from '../support/service.ts';
-import { createTenant, type Tenant } from '../support/tenants.ts';
+import { applyRules, createTenant, type Tenant } from '../support/tenants.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 /*
@@ -57,14 +56,7 @@ beforeAll(async () => {
   await syncMembers(service, tenant.organisation);
   await importPullRequests(service, tenant.organisation);
   const rule = { name: 'One', logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }] };
-  await service.database.transaction(executor =>
-    applyRuleset(executor, tenant.organisation.id, {
-      definitions: [],
-      reviews: [],
-      rules: [{ ...rule, description: '', is_enabled: true }],
-      source: '',
-    }),
-  );
+  await applyRules(service, tenant.organisation.id, { rules: [{ ...rule, description: '', is_enabled: true }] });
   environment = {
     DATABASE_URL: database.url,
     GITHUB_API_URL: github.apiUrl,

@@ -3,14 +3,14 @@ import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { setChecksEnabled } from '../../src/database/check-runs.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import type { JobKind, Scorer } from '../../src/scorer/jobs.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { factsWith, reviewWith } from '../scoring/support.ts';
+import { applyRules } from '../support/tenants.ts';
 import { appOptions, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { applyReviews, newStored, rule, sync } from '../sync/support.ts';
+import { newStored, rule, sync } from '../sync/support.ts';
 
 const world = await startWorld(...appOptions());
 const { service } = world;
@@ -30,7 +30,7 @@ async function applyLong({ organisation }: TenantOnGithub, given: { rules?: numb
   const file = { define, rules: longRules(given.rules ?? 0), reviews: longRules(given.reviews ?? 0) };
   const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
   expect(checked.problems).toEqual([]);
-  await service.database.transaction(executor => applyRuleset(executor, organisation.id, checked));
+  await applyRules(service, organisation.id, checked);
 }
 
 /** As `serve` has it. */
@@ -78,7 +78,7 @@ test('a pull request is explained in time by rules that are nested as deeply as 
   const rules = [{ name: 'Deep', logic: [{ expression, effect: { action: 'ADD', value: '1' } }] }];
   const checked = checkRulesFile(Buffer.from(JSON.stringify({ rules })));
   expect(checked.problems).toEqual([]);
-  await service.database.transaction(executor => applyRuleset(executor, home.organisation.id, checked));
+  await applyRules(service, home.organisation.id, checked);
   const facts = factsWith({ body: 'The fix of core-12 '.repeat(3_449) });
   const input = { organisationId: home.organisation.id, version: 1, facts };
   await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
@@ -101,7 +101,7 @@ test('five hundred reviews are scored in time by rules that calculate as much as
   const file = { define: { d: `${number} != 7`, n: number }, rules: [], reviews };
   const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
   expect(checked.problems).toEqual([]);
-  await service.database.transaction(executor => applyRuleset(executor, home.organisation.id, checked));
+  await applyRules(service, home.organisation.id, checked);
   const given = Array.from({ length: 500 }, (_, index) =>
     reviewWith({ member: `mem_${index}`, review_comments: index, hours_to_review: index / 7 }),
   );
@@ -113,7 +113,7 @@ test('five hundred reviews are scored in time by rules that calculate as much as
 
 test('pull requests with hundreds of reviews are scored in several jobs', async () => {
   const home = await world.newTenant();
-  await applyReviews(service, home, [rule('1')], []);
+  await applyRules(service, home.organisation.id, { reviews: [rule('1')] });
   const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
   const pullRequests = Array.from({ length: 5 }, () => home.acme.repository('web').openPullRequest());
   for (const each of pullRequests) for (const reviewer of reviewers) each.review(reviewer, 'APPROVED');

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { applyRuleset } from '../../src/database/rules.ts';
 import { createRulesets } from '../../src/scorer/rulesets.ts';
 import type { Work } from '../../src/scorer/work.ts';
 import { factsWith } from '../scoring/support.ts';
+import { applyRules } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
 
@@ -11,14 +11,10 @@ const world = await startWorld();
 test('with care, each entry is named before it is evaluated, also those of reviews', async () => {
   const { database, log } = world.service;
   const { organisation } = world;
-  await database.transaction(executor =>
-    applyRuleset(executor, organisation.id, {
-      definitions: [],
-      rules: [rule('1', 'true', 'Size')],
-      reviews: [rule('2', 'true', 'Review')],
-      source: '',
-    }),
-  );
+  await applyRules(world.service, organisation.id, {
+    rules: [rule('1', 'true', 'Size')],
+    reviews: [rule('2', 'true', 'Review')],
+  });
   const named: unknown[] = [];
   const rulesets = createRulesets();
   const work: Work = {

@@ -1,14 +1,15 @@
 import { and, eq } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
-import { applyRuleset, getRuleset, suspendRules } from '../../src/database/rules.ts';
+import { getRuleset, suspendRules } from '../../src/database/rules.ts';
 import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runHere, runJson } from '../commands/support.ts';
+import { applyRules } from '../support/tenants.ts';
 import { startWorld, type World } from '../support/world.ts';
-import { applyReviews, rule } from '../sync/support.ts';
+import { rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
 const entry = 'rule "Slow", entry 2,';
@@ -62,9 +63,7 @@ test('suspending earlier rules leaves those in force suspended', async () => {
 test('suspended rules stay so in a file whose comments alone differ', async () => {
   const { organisation, service } = await startSuspended();
   const rules = [rule('1', 'true', 'Slow')];
-  const { version } = await service.database.transaction(executor =>
-    applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '# why' }),
-  );
+  const { version } = await applyRules(service, organisation.id, { rules, source: '# why' });
   expect(version).toBe(2);
   await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
     code: 'rules_suspended',
@@ -104,7 +103,10 @@ test('points for reviews stay in standings while rules without them are suspende
   const world = await startWorld();
   const { acme, client, organisation, service, token, web } = world;
   const [ada, bob] = [acme.member('ada'), acme.member('bob')];
-  await applyReviews(service, world, [rule('6', 'true', 'Review')], [rule('1', 'true', 'Opened')]);
+  await applyRules(service, organisation.id, {
+    reviews: [rule('6', 'true', 'Review')],
+    rules: [rule('1', 'true', 'Opened')],
+  });
   await syncMembers(service, organisation);
   web.openPullRequest({ author: ada }).review(bob, 'APPROVED');
   await world.import();

@@ -5,11 +5,10 @@ import { generateAccessToken, hashAccessToken } from '../../src/access-token.ts'
 import { addAccessToken } from '../../src/database/access-tokens.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { addOrganisation, type Organisation } from '../../src/database/organisations.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
+import { applyRuleset, type RulesetWithSource } from '../../src/database/rules.ts';
 import { addUser, type User } from '../../src/database/users.ts';
 import type { Deps } from '../../src/deps.ts';
 import { newId } from '../../src/ids.ts';
-import type { Ruleset } from '../../src/scoring/ruleset.ts';
 
 export interface Tenant {
   organisation: Organisation;
@@ -61,7 +60,11 @@ export async function createToken(
 }
 
 /** Puts rules in force. What is not given is empty. */
-export const applyRules = ({ database }: Pick<Deps, 'database'>, organisationId: string, given: Partial<Ruleset>) =>
+export const applyRules = (
+  { database }: Pick<Deps, 'database'>,
+  organisationId: string,
+  given: Partial<RulesetWithSource>,
+) =>
   database.transaction(executor =>
     applyRuleset(executor, organisationId, { definitions: [], rules: [], reviews: [], source: '', ...given }),
   );

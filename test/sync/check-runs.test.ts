@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
-import { applyRuleset, getRuleset } from '../../src/database/rules.ts';
+import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
@@ -13,6 +13,7 @@ import { earlier } from '../support/citus.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { applyRules } from '../support/tenants.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
 
@@ -153,9 +154,7 @@ describe('a check run', () => {
   test('says who gets points for a review, and names them without a mention', async () => {
     const home = await newShowingTenant();
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
-    await world.service.database.transaction(async transaction => {
-      await applyRuleset(transaction, home.organisation.id, { definitions: [], rules: [], reviews, source: '' });
-    });
+    await applyRules(world.service, home.organisation.id, { reviews });
     const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -194,16 +193,9 @@ describe('a check run', () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     const before = shownOn(pullRequest);
-    await world.service.database.transaction(async executor => {
-      const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
-      const applied = await applyRuleset(executor, home.organisation.id, {
-        definitions,
-        rules,
-        reviews: [],
-        source: '# why',
-      });
-      expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
-    });
+    const { definitions, rules } = await getRuleset(world.service.database.executor, home.organisation.id, 1);
+    const applied = await applyRules(world.service, home.organisation.id, { definitions, rules, source: '# why' });
+    expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
     await publish(home);
     expect(shownOn(pullRequest)).toEqual(before);
     expect(pullRequest.repository.checkRuns).toHaveLength(1);

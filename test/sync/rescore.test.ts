@@ -12,13 +12,13 @@ import {
   requestRescoring,
   splitRemainder,
 } from '../../src/database/rescore-ranges.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
+import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
@@ -448,15 +448,7 @@ test('rules whose commit gets no reply are not called applied, and a second try 
   const home = await world.newTenant();
   const proxy = await startProxy(world.service.database.url);
   const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
-  const attempt = () =>
-    database.transaction(executor =>
-      applyRuleset(executor, home.organisation.id, {
-        definitions: [],
-        reviews: [],
-        rules: [rule('1'), rule('2')],
-        source: '',
-      }),
-    );
+  const attempt = () => applyRules({ database }, home.organisation.id, { rules: [rule('1'), rule('2')] });
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);

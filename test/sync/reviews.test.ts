@@ -12,8 +12,9 @@ import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, applyReviews, fetchedSync, lockWaits, rule, scoreHistory, stored, sync, waitUntil } from './support.ts';
+import { apply, fetchedSync, lockWaits, rule, scoreHistory, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
@@ -28,7 +29,7 @@ async function newHome(...reviews: RuleDefinition[]) {
     const profiles = people.map(({ id, login }) => ({ githubId: id, login, name: login, photoUrl: '' }));
     return drawTicket(executor).then(ticket => saveMembers(executor, organisation.id, ticket, profiles));
   };
-  if (reviews.length > 0) await applyReviews(service, home, reviews);
+  if (reviews.length > 0) await applyRules(service, organisation.id, { reviews });
   const idOf = async ({ login }: Person) => {
     const [person] = await findMembersByLogin(service.database.executor, organisation.id, login);
     return person === undefined ? null : formatId('mem', person.id);
@@ -172,7 +173,7 @@ describe('points for reviews', () => {
       [pullRequest, other].map(async wanted => (await stored(service, home, wanted))?.changedBy);
     const [before, ofOther] = await Promise.all(await versions());
 
-    await applyReviews(service, home, byMembers, [rule('additions')]);
+    await applyRules(service, home.organisation.id, { reviews: byMembers, rules: [rule('additions')] });
     await rescore(home);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 6 }]);
     const [after, ofOtherAfter] = await Promise.all(await versions());
@@ -220,7 +221,7 @@ describe('points for reviews', () => {
       .update(pullRequests)
       .set({ factsVersion: 2 })
       .where(eq(pullRequests.organisationId, home.organisation.id));
-    await applyReviews(service, home, [rule('7')]);
+    await applyRules(service, home.organisation.id, { reviews: [rule('7')] });
     await rescore(home);
     expect(await reviewScores(home, pullRequest)).toBeNull();
     await sync(service, home, pullRequest);
@@ -295,7 +296,7 @@ describe('erasing a person', () => {
     await join(service.database.executor, bob);
     pullRequest.review(bob, 'APPROVED');
     await sync(service, home, pullRequest);
-    await applyReviews(service, home, byMembers);
+    await applyRules(service, home.organisation.id, { reviews: byMembers });
     const { database } = service;
     const { id } = home.organisation;
     await database.transaction(executor => splitRemainder(executor, id));

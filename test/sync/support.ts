@@ -4,7 +4,6 @@ import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { requestRefetches } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
-import { applyRuleset } from '../../src/database/rules.ts';
 import {
   members,
   organisations,
@@ -23,6 +22,7 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
 import { createLatch, type Fault } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { applyRules } from '../support/tenants.ts';
 import type { TenantOnGithub, World } from '../support/world.ts';
 
 type Results = Awaited<ReturnType<Github['fetchPullRequests']>>;
@@ -256,14 +256,4 @@ export const rule = (value: string, expression = 'true', name = value): RuleDefi
 });
 
 export const apply = (deps: Deps, home: TenantOnGithub, ...rules: RuleDefinition[]) =>
-  applyReviews(deps, home, [], rules);
-
-export const applyReviews = (
-  { database }: Deps,
-  { organisation }: TenantOnGithub,
-  reviews: RuleDefinition[],
-  rules: RuleDefinition[] = [],
-) =>
-  database.transaction(executor =>
-    applyRuleset(executor, organisation.id, { definitions: [], reviews, rules, source: '' }),
-  );
+  applyRules(deps, home.organisation.id, { rules });
