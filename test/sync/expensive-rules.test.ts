@@ -2,24 +2,13 @@ import { eq } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
-import { lockOrganisation } from '../../src/database/organisations.ts';
 import { requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  apply,
-  lockWaits,
-  newStored,
-  rule,
-  scoreHistory,
-  stored,
-  storedPullRequests,
-  sync,
-  waitUntil,
-} from './support.ts';
+import { apply, duringSave, newStored, rule, scoreHistory, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
 
@@ -125,16 +114,12 @@ test.each([
     );
     const { database } = world.service;
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    let scoring: Promise<number> | undefined;
-    await database.transaction(async executor => {
-      await lockOrganisation(executor, home.organisation.id, 'exclusive');
-      scoring ??= rescoreBatch(world.service, home.organisation.id);
-      // It has scored without a lock, and waits for one to save.
-      await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    const rescore = () => rescoreBatch(world.service, home.organisation.id);
+    const scored = await duringSave(world.service, home, rescore, async executor => {
       expect(await rangesOf(home)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
       await change(executor, home);
     });
-    expect(await scoring).toBe(3);
+    expect(scored).toBe(3);
     expect(await rangesOf(home)).toEqual([]);
     const history = await scoreHistory(world.service, home);
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
@@ -164,15 +149,12 @@ test('fetched pull requests are scored before their transaction', async () => {
   await apply(world.service, home, ...expensiveRules(990));
   const opened = Array.from({ length: 50 }, () => web.openPullRequest({ body }));
   const begin = performance.now();
-  let saving: Promise<unknown> | undefined;
   let lockedAt = 0;
-  await world.service.database.transaction(async executor => {
-    await lockOrganisation(executor, home.organisation.id, 'exclusive');
-    saving = sync(world.service, home, ...opened);
-    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const start = () => sync(world.service, home, ...opened);
+  const saved = await duringSave(world.service, home, start, async () => {
     lockedAt = performance.now();
   });
-  expect(await saving).toHaveLength(50);
+  expect(saved).toHaveLength(50);
   expect(performance.now() - lockedAt).toBeLessThan((lockedAt - begin) / 2);
 });
 
@@ -181,14 +163,11 @@ test('fetched pull requests are scored again if a person in them is erased meanw
   const bert = home.acme.member(`bert-of-${home.acme.login}`);
   await apply(world.service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
   const pullRequest = home.acme.repository('web').openPullRequest({ assignees: [bert] });
-  let saving: Promise<unknown> | undefined;
-  await world.service.database.transaction(async executor => {
-    await lockOrganisation(executor, home.organisation.id, 'exclusive');
-    saving ??= sync(world.service, home, pullRequest);
-    await waitUntil(async () => (await lockWaits(world.service)) === 1);
-    await addErased(executor, home.organisation.id, [bert.id]);
-  });
-  expect(await saving).toEqual(['saved']);
+  const start = () => sync(world.service, home, pullRequest);
+  const saved = await duringSave(world.service, home, start, executor =>
+    addErased(executor, home.organisation.id, [bert.id]),
+  );
+  expect(saved).toEqual(['saved']);
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });
 
@@ -198,13 +177,10 @@ test('fetched pull requests are scored again if the rules change meanwhile', asy
   await sync(world.service, home, web.openPullRequest());
   await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });
-  const { complaints, database } = world.service;
+  const { complaints } = world.service;
   complaints.length = 0;
-  let saving: Promise<unknown> | undefined;
-  await database.transaction(async executor => {
-    await lockOrganisation(executor, home.organisation.id, 'exclusive');
-    saving ??= sync(world.service, home, pullRequest);
-    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const start = () => sync(world.service, home, pullRequest);
+  const saved = await duringSave(world.service, home, start, async executor => {
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
     await applyRuleset(executor, home.organisation.id, {
       definitions: [],
@@ -213,6 +189,6 @@ test('fetched pull requests are scored again if the rules change meanwhile', asy
       source: '',
     });
   });
-  expect(await saving).toEqual(['saved']);
+  expect(saved).toEqual(['saved']);
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
 });

@@ -4,7 +4,6 @@ import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin, saveMembers } from '../../src/database/members.ts';
-import { lockOrganisation } from '../../src/database/organisations.ts';
 import { finishRange, leaseRanges, saveScores, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { changes, members, pullRequests } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
@@ -14,7 +13,7 @@ import { rescoreBatch } from '../../src/sync/rescore.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, fetchedSync, lockWaits, rule, scoreHistory, stored, sync, waitUntil } from './support.ts';
+import { apply, duringSave, fetchedSync, rule, scoreHistory, stored, sync } from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
@@ -64,14 +63,7 @@ async function rescore({ organisation }: TenantOnGithub): Promise<void> {
 
 /** Runs `change` after the pull request was fetched and scored, and before it is saved. */
 async function syncAcross(home: TenantOnGithub, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
-  let saving: Promise<unknown> | undefined;
-  await service.database.transaction(async executor => {
-    await lockOrganisation(executor, home.organisation.id, 'exclusive');
-    saving ??= sync(service, home, wanted);
-    await waitUntil(async () => (await lockWaits(service)) === 1);
-    await change(executor);
-  });
-  expect(await saving).toEqual(['saved']);
+  expect(await duringSave(service, home, () => sync(service, home, wanted), change)).toEqual(['saved']);
 }
 
 const byMembers = [rule('5', 'reviewer_is_member'), rule('1', 'true', 'anybody')];

@@ -4,6 +4,8 @@ import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { requestRefetches } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
+import type { Executor } from '../../src/database/client.ts';
+import { lockOrganisation } from '../../src/database/organisations.ts';
 import {
   members,
   organisations,
@@ -168,6 +170,23 @@ export async function lockWaits({ database }: Deps): Promise<number> {
     sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );
   return rows.length;
+}
+
+/** Starts it, and makes the change once it has scored and waits for the lock under which it saves. @returns its result */
+export async function duringSave<Result>(
+  deps: Deps,
+  { organisation }: TenantOnGithub,
+  start: () => Promise<Result>,
+  change: (executor: Executor) => Promise<unknown>,
+): Promise<Result | undefined> {
+  let saving: Promise<Result> | undefined;
+  await deps.database.transaction(async executor => {
+    await lockOrganisation(executor, organisation.id, 'exclusive');
+    saving ??= start();
+    await waitUntil(async () => (await lockWaits(deps)) === 1);
+    await change(executor);
+  });
+  return saving;
 }
 
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
