@@ -1,10 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
-import { newId } from '../../src/ids.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { signature } from '../support/github/webhooks.ts';
-import { webhookSecret } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
+import { post } from '../webhooks/support.ts';
 
 const world = await startWorld();
 beforeAll(async () => {
@@ -20,19 +18,7 @@ const remove = (id: string | undefined) =>
   world.client.delete<{ id: string; object: string; deleted: boolean }>(`/2025-04/pull-requests/${id}`, world.token);
 
 async function deliver(event: { event: string; payload: object }) {
-  const payload = JSON.stringify(event.payload);
-  const { statusCode } = await world.service.app.inject({
-    method: 'POST',
-    url: '/webhooks/github',
-    payload,
-    headers: {
-      'content-type': 'application/json',
-      'x-github-event': event.event,
-      'x-github-delivery': newId(),
-      'x-hub-signature-256': signature(webhookSecret, payload),
-    },
-  });
-  expect(statusCode).toBe(202);
+  expect((await post(world.service, event)).status).toBe(202);
   expect(await world.workOff()).toBeGreaterThan(0);
 }
 

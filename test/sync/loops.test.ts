@@ -11,10 +11,10 @@ import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { signature } from '../support/github/webhooks.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
-import { type Service, webhookSecret } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { post } from '../webhooks/support.ts';
 import { apply, makeDue, memberLogins, rule, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const world = await startWorld();
@@ -30,22 +30,7 @@ async function stopLoops(): Promise<void> {
 }
 afterEach(stopLoops);
 
-let guids = 0;
-async function deliver(service: Service, event: { event: string; payload: object }): Promise<number> {
-  const payload = JSON.stringify(event.payload);
-  const { statusCode } = await service.app.inject({
-    method: 'POST',
-    url: '/webhooks/github',
-    headers: {
-      'content-type': 'application/json',
-      'x-github-event': event.event,
-      'x-github-delivery': `loops-${++guids}`,
-      'x-hub-signature-256': signature(webhookSecret, payload),
-    },
-    payload,
-  });
-  return statusCode;
-}
+const deliver = async (...delivery: Parameters<typeof post>) => (await post(...delivery)).status;
 
 const now = ({ organisation }: TenantOnGithub) => getOrganisation(world.service.database.executor, organisation.id);
 

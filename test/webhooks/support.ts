@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { signature } from '../support/github/webhooks.ts';
+import { signedRequest } from '../support/github/webhooks.ts';
 import { type Service, webhookSecret } from '../support/service.ts';
 
 interface WebhookReply {
@@ -32,16 +32,11 @@ export async function post(
     headers = {},
   }: PostOptions = {},
 ): Promise<WebhookReply> {
-  const all: Record<string, string | string[] | undefined> = {
-    'content-type': 'application/json',
-    'user-agent': 'GitHub-Hookshot/044aadd',
-    'x-github-event': event,
-    'x-github-delivery': guid,
-    'x-hub-signature-256': signature(secret, body),
-    ...headers,
-  };
+  const signed = signedRequest(secret, { event, payload }, { guid, body });
   const given = Object.fromEntries(
-    Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    Object.entries({ ...signed.headers, ...headers }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    ),
   );
   const reply = await app.inject({ method: 'POST', url: path, payload: body, headers: given });
   expect(reply.headers).toMatchObject({

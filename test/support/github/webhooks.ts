@@ -30,7 +30,7 @@ export const signature = (secret: string, body: string | Buffer) =>
 /** A webhook as GitHub sends it, for `fetch` and for `inject`. */
 export function signedRequest(
   secret: string,
-  { event, payload }: WebhookEvent,
+  { event, payload }: { event: string; payload: unknown },
   { guid = randomUUID(), headers = {}, body = JSON.stringify(payload) }: DeliveryOptions = {},
 ) {
   const own = {
