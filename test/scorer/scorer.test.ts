@@ -11,6 +11,7 @@ import { createScorer } from '../../src/scorer/scorer.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { requireBuild } from '../commands/support.ts';
 import { bundleProgram } from '../support/bundle.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { hostileScorer, hostileScript, scorersOf } from '../support/scorer.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -32,19 +33,16 @@ const score = (scorer: Scorer, organisationId: string, ...titles: string[]) =>
 
 /** Never ends by itself. `pids`: the processes when it began */
 function audit(scorer: Scorer, organisationId: string, signal?: AbortSignal) {
-  let begin = () => {};
-  const begun = new Promise<void>(resolve => {
-    begin = resolve;
-  });
+  const begun = createLatch();
   const pids: number[] = [];
   const onProgress = () => {
     pids.push(...scorersOf());
-    begin();
+    begun.release();
   };
   const input = { organisationId, ruleset: { definitions: [], reviews: [], rules: [] } };
   const ended = scorer.run('audit', input, { signal, onProgress });
   ended.catch(() => undefined);
-  return { begun, ended, pids };
+  return { begun: begun.released, ended, pids };
 }
 
 const hasEnded = (pid: number) => !existsSync(`/proc/${pid}`) || /\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -167,14 +165,11 @@ test('a client that leaves ends its job at once, even one that does not give way
   const { signal } = leaving;
   const willing = audit(scorer, 'a', signal);
   await willing.begun;
-  let block = () => {};
-  const isBlocked = new Promise<void>(resolve => {
-    block = resolve;
-  });
+  const blocking = createLatch();
   const facts = [{ title: 'endless' } as Facts];
   const input = { organisationId: 'b', version: 1, facts };
-  const stuck = scorer.run('score', input, { signal, onProgress: () => block() });
-  await isBlocked;
+  const stuck = scorer.run('score', input, { signal, onProgress: blocking.release });
+  await blocking.released;
   const [blocked] = scorersOf().filter(pid => !willing.pids.includes(pid));
   leaving.abort();
   expect(await Promise.allSettled([willing.ended, stuck])).toMatchObject([

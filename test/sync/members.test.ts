@@ -8,7 +8,6 @@ import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { queryTimeout } from '../support/github/faults.ts';
@@ -281,11 +280,6 @@ async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
   return rows.map(({ githubId }) => githubId);
 }
 
-async function workOff(): Promise<void> {
-  const work = createRequestWorker(world.service);
-  while (await work());
-}
-
 const storedIds = async (home: TenantOnGithub) =>
   (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
@@ -315,7 +309,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await readList(home);
     expect(await untracked(home)).toEqual([]);
     const before = world.github.count();
-    await workOff();
+    await world.workOff();
     expect(world.github.count() - before).toBe(1);
     expect(await storedIds(home)).toEqual(idsOf([...history, ...news]));
     expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual(Array(6).fill(7));
@@ -328,7 +322,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
     expect(await sync(world.service, home, marked)).toEqual(['saved']);
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
-    await workOff();
+    await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
@@ -344,7 +338,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     home.acme.join(author);
     const later = web.openPullRequest({ author });
     await sync(world.service, home, later);
-    await workOff();
+    await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
@@ -355,10 +349,10 @@ describe('the earlier pull requests of somebody who joins', () => {
     await readList(home);
     const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
     world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
-    await workOff();
+    await world.workOff();
     expect(await waitingSyncs(world.service, home)).toHaveLength(1);
     await world.service.database.executor.execute(sql`update sync_requests set due_at = now()`);
-    await workOff();
+    await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
@@ -369,14 +363,14 @@ describe('the earlier pull requests of somebody who joins', () => {
     await readList(home);
     home.acme.leave(author);
     await readList(home);
-    await workOff();
+    await world.workOff();
     expect(await storedIds(home)).toEqual([]);
     await readList(home);
     expect(await untracked(home)).toEqual(idsOf(opened));
 
     home.acme.join(author);
     await readList(home);
-    await workOff();
+    await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
@@ -415,7 +409,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     const waiting = await waitingSyncs(world.service, home);
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
-    await workOff();
+    await world.workOff();
   });
 
   test('a new member brings only their own earlier pull requests, and only in that organisation', async () => {
@@ -431,7 +425,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await untracked(other)).toEqual([elsewhere.id]);
     expect(await waitingSyncs(world.service, home)).toHaveLength(3);
     expect(await waitingSyncs(world.service, other)).toEqual([]);
-    await workOff();
+    await world.workOff();
   });
 
   test('a moved pull request is remembered in both organisations, and fetched in the one its author joins', async () => {
@@ -442,7 +436,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     other.acme.join(author);
     await readList(other);
     expect(await untracked(other)).toEqual([]);
-    await workOff();
+    await world.workOff();
     expect(await storedIds(other)).toEqual(idsOf(opened));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
@@ -545,7 +539,7 @@ describe('a pull request that was fetched but not kept', () => {
     ]);
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual([]);
-    await workOff();
+    await world.workOff();
     // Nor if its author has left: it stays stored.
     home.acme.leave(author);
     await readList(home);
