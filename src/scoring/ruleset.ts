@@ -158,27 +158,31 @@ export interface CheckedRule {
   entries: CheckedEntry[];
 }
 
+/** Checked rules of a ruleset. */
+export type CheckedRuleset = Readonly<Record<RuleKind, readonly CheckedRule[]>>;
+
 /**
- * Checks stored rules, which share definitions and patterns. If they are over a limit together, none of them counts, and
- * all have the same problem.
+ * Checks stored rules, which share definitions and patterns. If those of a kind are over a limit together, none of them
+ * counts, and all have the same problem.
  *
  * @param isChecked the others have no problems
  */
-export function checkRules(
+export function checkRuleset(
   { definitions, ...lists }: Ruleset,
-  of: RuleKind,
   onEntry?: OnEntry,
   isChecked: (rule: RuleDefinition) => boolean = () => true,
-): CheckedRule[] {
+): CheckedRuleset {
   const { checked } = checkDefinitions(definitions);
-  const rules = lists[of];
-  const oversize = problemOfSize(rules, of);
-  return rules.map(rule => {
-    if (!isChecked(rule)) return { rule, problems: [], entries: [] };
-    if (oversize !== undefined) return { rule, problems: [oversize], entries: [] };
-    const { problems, entries } = checkRule(rule, checked, of, onEntry);
-    return { rule, problems, entries: rule.is_enabled && problems.length === 0 ? entries : [] };
-  });
+  const check = (of: RuleKind) => {
+    const oversize = problemOfSize(lists[of], of);
+    return lists[of].map((rule): CheckedRule => {
+      if (!isChecked(rule)) return { rule, problems: [], entries: [] };
+      if (oversize !== undefined) return { rule, problems: [oversize], entries: [] };
+      const { problems, entries } = checkRule(rule, checked, of, onEntry);
+      return { rule, problems, entries: rule.is_enabled && problems.length === 0 ? entries : [] };
+    });
+  };
+  return { rules: check('rules'), reviews: check('reviews') };
 }
 
 export const isEnabled = (rule: RuleDefinition) => rule.is_enabled;
@@ -194,8 +198,7 @@ export function factsReadBy(entries: readonly CheckedEntry[], of: RuleKind): Set
  * Compiles the enabled rules. Reports rules that this release refuses; they contribute nothing, and the others score.
  */
 export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
-  const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
-  const reviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
+  const { rules, reviews } = checkRuleset(ruleset, onEntry, isEnabled);
   const entries = rules.flatMap(rule => rule.entries);
   const reviewEntries = reviews.flatMap(rule => rule.entries);
   return {

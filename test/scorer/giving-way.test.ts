@@ -9,10 +9,16 @@ import { rule } from '../sync/support.ts';
 
 const world = await startWorld();
 
-/** `turns`: how often the job asked for one. */
+/** `turns`: how often the job asked for one. `silenceMs`: the longest processor time in which it did not say that it goes on. */
 function startWork() {
   const { database, log } = world.service;
-  const counts = { turns: 0 };
+  const counts = { turns: 0, silenceMs: 0 };
+  let last = process.cpuUsage();
+  const alive = () => {
+    const { user, system } = process.cpuUsage(last);
+    counts.silenceMs = Math.max(counts.silenceMs, (user + system) / 1000);
+    last = process.cpuUsage();
+  };
   const work = {
     ...{ database, log, rulesets: createRulesets(), isCareful: false, signal: new AbortController().signal },
     turn() {
@@ -20,7 +26,7 @@ function startWork() {
       return undefined;
     },
     progress: () => undefined,
-    alive: () => undefined,
+    alive,
   } as Partial<Work> as Work;
   return { work, counts };
 }
@@ -55,4 +61,17 @@ test('an explanation gives way to other jobs between its entries, and so does th
   counts.turns = 0;
   const [found] = await jobs.findWaiting(work, { ...input, facts: [facts], limit: 3 });
   expect([found?.count, counts.turns >= 50]).toEqual([49, true]);
+});
+
+test.each(['audit', 'plan'] as const)('a job says that it goes on while it reads slow rules: %s', async kind => {
+  const { work, counts } = startWork();
+  const slow = (index: number) =>
+    `matches(title, "\\\\pL\\\\pN\\\\pP\\\\pS\\\\pM\\\\p{Lo}\\\\p{Ll}\\\\b(?m:^$)${index}")`;
+  const rules = Array.from({ length: 100 }, (_, index) => rule('1', slow(index), `Rule ${index}`));
+  const ruleset = { definitions: [], rules, reviews: [] };
+  const { user: before } = process.cpuUsage();
+  await jobs[kind](work, { organisationId: world.organisation.id, ruleset, withAudit: true });
+  work.alive();
+  const usedMs = (process.cpuUsage().user - before) / 1000;
+  expect(counts.silenceMs).toBeLessThan(usedMs / 3);
 });

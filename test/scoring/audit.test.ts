@@ -4,13 +4,13 @@ import type { Facts } from '../../src/scoring/facts.ts';
 import { type AuditedWay, createAudit } from '../../src/scoring/plan/audit.ts';
 import { type Way, ways } from '../../src/scoring/plan/audit-ways.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import type { RuleKind } from '../../src/scoring/ruleset.ts';
+import { checkRuleset, type RuleKind } from '../../src/scoring/ruleset.ts';
 import { anyReviewedFacts, anyRules } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
   const definitions = [{ name: 'wanted', expression: '"bounty"' }];
-  const tried = createAudit({ ...rulesetOf(rules), definitions }, 'rules');
+  const tried = createAudit(checkRuleset({ ...rulesetOf(rules), definitions }), 'rules');
   for (const [index, facts] of pullRequests.entries()) Array.from(tried.add(`pr ${index}`, factsWith(facts)));
   return tried.result();
 }
@@ -138,7 +138,7 @@ test('an audit never throws, and never changes a pull request', () => {
       anyRules,
       fc.array(anyReviewedFacts, { maxLength: 4 }),
       (of, rules, reviews, pullRequests) => {
-        const tried = createAudit({ ...rulesetOf(rules), reviews }, of);
+        const tried = createAudit(checkRuleset({ ...rulesetOf(rules), reviews }), of);
         const before = structuredClone(pullRequests);
         for (const facts of pullRequests) Array.from(tried.add('pr', facts));
         expect(pullRequests).toEqual(before);
@@ -154,6 +154,6 @@ test('an audit never throws, and never changes a pull request', () => {
 });
 
 test('an audit stops before each change that it tries', () => {
-  const tried = createAudit(rulesetOf(paying('merged')), 'rules');
+  const tried = createAudit(checkRuleset(rulesetOf(paying('merged'))), 'rules');
   expect(Array.from(tried.add('pr', factsWith(work))).length).toBeGreaterThanOrEqual(ways.length);
 });

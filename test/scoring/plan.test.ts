@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
-import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
 import type { RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { type BreakdownEntry, definitionsOf, entry, factsWith, rule, rulesetOf } from './support.ts';
+import { type BreakdownEntry, definitionsOf, entry, factsWith, newPlan, rule, rulesetOf } from './support.ts';
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
 
@@ -24,7 +23,7 @@ describe('a plan', () => {
         anyRules,
         fc.array(fc.tuple(fc.constantFrom('ada', 'bob', 'cleo'), anyFacts), { maxLength: 6 }),
         (before, after, pullRequests) => {
-          const plan = createPlan(rulesetOf(before), rulesetOf(after));
+          const plan = newPlan(rulesetOf(before), rulesetOf(after));
           for (const [index, [member, facts]] of pullRequests.entries()) plan.add(`pr ${index}`, member, facts);
           const result = plan.result();
 
@@ -75,7 +74,7 @@ describe('a plan', () => {
       ...rulesetOf(rules),
       definitions: definitionsOf({ many: 'limit < size', limit: '20', points: '5' }),
     };
-    const plan = createPlan(before, after);
+    const plan = newPlan(before, after);
     plan.add('1', 'ada', factsWith({ size: 15, merged: true }));
     plan.add('2', 'ada', factsWith({ size: 25, merged: true }));
     const { rules: results, pull_requests: counts } = plan.result();
@@ -86,7 +85,7 @@ describe('a plan', () => {
     ]);
     expect(results[1]?.entries).toHaveLength(1);
     const merged = rule('S', entry('merged', '1'));
-    const conditional = createPlan(rulesetOf([merged]), rulesetOf([{ ...merged, when: 'size > 20' }]));
+    const conditional = newPlan(rulesetOf([merged]), rulesetOf([{ ...merged, when: 'size > 20' }]));
     expect(conditional.result().rules[0]?.entries.map(({ expression }) => expression)).toEqual([
       '(size > 20) && (merged)',
       'merged',
@@ -95,7 +94,7 @@ describe('a plan', () => {
 
   test('describes every change of a few pull requests', () => {
     const either = rule('Both', entry('merged', '2'), entry('merged', 'size', 'SUBTRACT'));
-    const plan = createPlan(
+    const plan = newPlan(
       rulesetOf([either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))]),
       rulesetOf([rule('New', entry('draft', '4')), either]),
     );
@@ -161,7 +160,7 @@ describe('a plan', () => {
     const many = Array.from({ length: 12 }, (_, index) =>
       rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
     );
-    const plan = createPlan(rulesetOf([]), rulesetOf(many));
+    const plan = newPlan(rulesetOf([]), rulesetOf(many));
     const { score } = compileRuleset(rulesetOf(many));
     for (const size of [0, 1, 299, 300, 600, 10_000]) {
       const facts = factsWith({ size });
@@ -172,7 +171,7 @@ describe('a plan', () => {
   });
 
   test('shows which entries are kept, added and removed', () => {
-    const plan = createPlan(
+    const plan = newPlan(
       rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))]),
       rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))]),
     );
@@ -191,7 +190,7 @@ describe('a plan', () => {
 
   test('counts pull requests that keep their score from other entries', () => {
     const same = rule('Same', entry('true', 'size'));
-    const plan = createPlan(
+    const plan = newPlan(
       rulesetOf([same, rule('Old', entry('merged', '5'))]),
       rulesetOf([same, rule('New', entry('merged && size > 10', '5'), entry('merged && size <= 10', '4'))]),
     );
@@ -203,7 +202,7 @@ describe('a plan', () => {
 
   test('lists a disabled rule without entries, and an invalid rule with no points', () => {
     const invalid = rule('Old', entry('title.length > 3', '5'));
-    const plan = createPlan(
+    const plan = newPlan(
       rulesetOf([invalid]),
       rulesetOf([rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]),
     );
@@ -220,7 +219,7 @@ describe('a plan', () => {
   });
 
   test('gives members with the same total the same rank, and skips the ranks after it', () => {
-    const plan = createPlan(rulesetOf([]), rulesetOf([rule('Size', entry('true', 'size'))]));
+    const plan = newPlan(rulesetOf([]), rulesetOf([rule('Size', entry('true', 'size'))]));
     for (const [member, size] of [
       ['ada', 3],
       ['bob', 9],
@@ -238,7 +237,7 @@ describe('a plan', () => {
   });
 
   test('lists members by total after, then by total before, then by id', () => {
-    const plan = createPlan(
+    const plan = newPlan(
       rulesetOf([rule('Before', entry('true', 'additions'))]),
       rulesetOf([rule('After', entry('true', 'deletions'))]),
     );
@@ -254,7 +253,7 @@ describe('a plan', () => {
   });
 
   test('keeps the twenty-five largest changes each way, of equal ones the later first', () => {
-    const plan = createPlan(rulesetOf([]), rulesetOf([rule('Number', entry('true', 'number'))]));
+    const plan = newPlan(rulesetOf([]), rulesetOf([rule('Number', entry('true', 'number'))]));
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
     // These sort in order of creation, as our ids do.
     const id = (index: number) => String(index).padStart(3, '0');
@@ -270,7 +269,7 @@ describe('a plan', () => {
   });
 
   test('has no mean, median or buckets without pull requests', () => {
-    const { scores, histogram, members } = createPlan(rulesetOf([]), rulesetOf([])).result();
+    const { scores, histogram, members } = newPlan(rulesetOf([]), rulesetOf([])).result();
     expect(scores.before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
     expect([histogram, members]).toEqual([[], []]);
   });

@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { createAudit } from '../../src/scoring/plan/audit.ts';
-import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { type ReviewWay, reviewWays } from '../../src/scoring/plan/review-ways.ts';
-import { compileRuleset } from '../../src/scoring/ruleset.ts';
+import { checkRuleset, compileRuleset } from '../../src/scoring/ruleset.ts';
 import { anyReviewedFacts, anyRules } from './generate.ts';
-import { entry, factsWith, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
+import { entry, factsWith, newPlan, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
 const reviewed = (facts: Partial<Facts>, ...reviews: Partial<ReviewFacts>[]) =>
   factsWith({ ...facts, given_reviews: reviews.map(reviewWith) });
@@ -15,7 +14,7 @@ test('a plan for reviews agrees with scoring each review under both rulesets', (
   fc.assert(
     fc.property(anyRules, anyRules, fc.array(anyReviewedFacts, { maxLength: 4 }), (before, after, pullRequests) => {
       const sides = [reviewRules(...before), reviewRules(...after)] as const;
-      const plan = createPlan(...sides, 'reviews');
+      const plan = newPlan(...sides, 'reviews');
       for (const [index, facts] of pullRequests.entries()) plan.add(`pr ${index}`, 'author', facts);
       const result = plan.result();
       const [from = [], to = []] = sides.map(side =>
@@ -40,11 +39,7 @@ test('a plan for reviews agrees with scoring each review under both rulesets', (
 });
 
 test('a plan for reviews counts each review, and those by nobody for rules and not for members', () => {
-  const plan = createPlan(
-    rulesetOf([]),
-    reviewRules(rule('Review', entry('merged', '1 + review_comments'))),
-    'reviews',
-  );
+  const plan = newPlan(rulesetOf([]), reviewRules(rule('Review', entry('merged', '1 + review_comments'))), 'reviews');
   const ada = { member: 'mem_ada', review_comments: 3 };
   plan.add('1', 'author', reviewed({ merged: true }, ada, { review_comments: 9 }, { reviewer_is_bot: true }));
   plan.add('2', 'author', reviewed({ merged: false }, ada));
@@ -58,7 +53,7 @@ test('a plan for reviews counts each review, and those by nobody for rules and n
 
 function wayOf(way: ReviewWay, [reviews, rules = 'false']: readonly [string, string?], facts: Facts) {
   const ruleset = { ...rulesetOf([rule('Opened', entry(rules, '1'))]), ...reviewsOf(reviews), definitions };
-  const audit = createAudit(ruleset, 'reviews');
+  const audit = createAudit(checkRuleset(ruleset), 'reviews');
   Array.from(audit.add('1', facts));
   const found = audit.result().ways.find(each => each.way === way);
   return { share: found?.share, gain: found?.largest_gain, rules: found?.rules.map(({ name }) => name) };
@@ -129,6 +124,6 @@ test('no way gains points from rules that it does not deceive', () => {
 });
 
 test('an audit of reviews names every way once', () => {
-  const { ways } = createAudit(rulesetOf([]), 'reviews').result();
+  const { ways } = createAudit(checkRuleset(rulesetOf([])), 'reviews').result();
   expect(ways.map(({ way }) => way)).toEqual(reviewWays);
 });

@@ -5,12 +5,11 @@ import { maxReviewers } from '../../src/pull-request.ts';
 import { createExplainer, explainScore } from '../../src/scoring/explain/explain.ts';
 import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
-import { createPlan } from '../../src/scoring/plan/plan.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { runToEnd } from '../../src/scoring/steps.ts';
 import { anyExpression, anyReviewedFacts, anyRules } from './generate.ts';
 import { processorTime } from './processor-time.ts';
-import { entry, factsWith, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
+import { entry, factsWith, newPlan, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
 const scoresOf = (ruleset: Ruleset, facts: Facts): ReviewScore[] | null =>
   JSON.parse(compileRuleset(ruleset).score(facts).reviewScores ?? 'null');
@@ -184,7 +183,7 @@ describe('a review', () => {
 
   test.each<[what: string, (ruleset: Ruleset) => (facts: Facts) => unknown]>([
     ['a score', ruleset => compileRuleset(ruleset).score],
-    ['a plan', ruleset => createPlan(rulesetOf([]), ruleset, 'reviews').add.bind(undefined, 'id', 'author')],
+    ['a plan', ruleset => newPlan(rulesetOf([]), ruleset, 'reviews').add.bind(undefined, 'id', 'author')],
   ])('shares the reading of files and texts with the others of its pull request, in %s', (_, compile) => {
     const slow = ['lines("src/**/*.{ts,tsx}") > 0', 'matches(body, "x.{9}(q|#7)")', 'contains(lower(body), "needle")'];
     const read = compile(reviewRules(rule('R', ...slow.map(expression => entry(expression, 'review_comments')))));

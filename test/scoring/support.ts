@@ -14,8 +14,9 @@ import { checkDefinitions, type Definition } from '../../src/scoring/language/de
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import type { Value } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
+import { createPlan } from '../../src/scoring/plan/plan.ts';
 import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
-import type { Ruleset } from '../../src/scoring/ruleset.ts';
+import { checkRuleset, type RuleKind, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { interpret } from './interpreter.ts';
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
@@ -60,6 +61,10 @@ export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({
 
 /** Rules of reviews without others. */
 export const reviewRules = (...reviews: RuleDefinition[]): Ruleset => ({ ...rulesetOf([]), reviews });
+
+/** A plan of rulesets that are not checked yet. */
+export const newPlan = (before: Ruleset, after: Ruleset, of: RuleKind = 'rules') =>
+  createPlan(checkRuleset(before), checkRuleset(after), of);
 
 /** A review by nobody with the given facts. */
 export const reviewWith = (given: Partial<ReviewFacts> = {}): ReviewFacts => ({

@@ -6,7 +6,7 @@ import { type CheckedEntry, scoredReviews, treesOf } from '../language/compile.t
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
-import { type CheckedRule, checkRules, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
+import { type CheckedRule, checkRuleset, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
 import { type ExplainedPart, explainExpression, missingParts, representPart } from './parts.ts';
 
@@ -179,8 +179,7 @@ function* explainRule(
  * @param onEntry also called before each entry is explained
  */
 export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
-  const rules = checkRules(ruleset, 'rules', onEntry, isEnabled);
-  const rulesOfReviews = checkRules(ruleset, 'reviews', onEntry, isEnabled);
+  const { rules, reviews: rulesOfReviews } = checkRuleset(ruleset, onEntry, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
   const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
   function* explain(checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) {

@@ -6,7 +6,7 @@
 import { type Facts, pullRequestFactNames, type SourceName } from '../facts.ts';
 import { type CheckedEntry, compileEffects, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore } from '../language/rounding.ts';
-import { checkRules, factsReadBy, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { type CheckedRuleset, factsReadBy, type RuleKind } from '../ruleset.ts';
 import { type Change, changesOf, type Way } from './audit-ways.ts';
 import { createDistribution } from './distribution.ts';
 import { type ReviewWay, reviewChangesOf } from './review-ways.ts';
@@ -38,8 +38,8 @@ function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: read
 }
 
 /** How points of pull requests can be gained, or those of reviews: by those who review a pull request, all together. */
-export function createAudit(ruleset: Ruleset, of: RuleKind) {
-  const entriesOf = (kind: RuleKind) => checkRules(ruleset, kind).flatMap(rule => rule.entries);
+export function createAudit(ruleset: CheckedRuleset, of: RuleKind) {
+  const entriesOf = (kind: RuleKind) => ruleset[kind].flatMap(rule => rule.entries);
   const entries = { rules: entriesOf('rules'), reviews: of === 'rules' ? [] : entriesOf('reviews') };
   const facts = new Set<SourceName>([
     ...factsReadBy(entries.rules, 'rules'),

@@ -8,7 +8,7 @@ import type { Facts } from '../facts.ts';
 import { type CheckedEntry, compileEffects, scoredReviews, treesOf } from '../language/compile.ts';
 import { clampScore } from '../language/rounding.ts';
 import { definitionsUsed } from '../language/tree.ts';
-import { type CheckedRule, checkRules, factsReadBy, type OnEntry, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { type CheckedRule, type CheckedRuleset, factsReadBy, type RuleKind } from '../ruleset.ts';
 import { bucketsOf, createDistribution, type Distribution } from './distribution.ts';
 
 export type PlanResult = ReturnType<ReturnType<typeof createPlan>['result']>;
@@ -92,9 +92,8 @@ function talliesOf(rule: number, before: CheckedRule | undefined, after: Checked
  * Compares the rules in force with others. For rules of reviews, `pull_requests` are reviews in all of the result: each
  * counts by itself, and its member is the reviewer.
  */
-export function createPlan(before: Ruleset, after: Ruleset, of: RuleKind = 'rules', onEntry?: OnEntry) {
-  const checkedByName = (ruleset: Ruleset) =>
-    new Map(checkRules(ruleset, of, onEntry).map(checked => [checked.rule.name, checked]));
+export function createPlan(before: CheckedRuleset, after: CheckedRuleset, of: RuleKind) {
+  const checkedByName = (ruleset: CheckedRuleset) => new Map(ruleset[of].map(checked => [checked.rule.name, checked]));
   const rulesBefore = checkedByName(before);
   const rulesAfter = checkedByName(after);
   const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];

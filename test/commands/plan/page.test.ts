@@ -7,9 +7,8 @@ import { planReport } from '../../../src/commands/plan/page.ts';
 import { planMarkdown, planText } from '../../../src/commands/plan/text.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { type PlanDocument, planDocument } from '../../../src/reports/plan.ts';
-import { createPlan } from '../../../src/scoring/plan/plan.ts';
 import { compareRules } from '../../../src/scoring/plan/rule-changes.ts';
-import { factsWith, reviewRules, reviewWith, rulesetOf } from '../../scoring/support.ts';
+import { factsWith, newPlan, reviewRules, reviewWith, rulesetOf } from '../../scoring/support.ts';
 import { anyCharacter } from '../../support/any-character.ts';
 
 interface Texts {
@@ -36,8 +35,8 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
     reviewRules(ruleOf(rule, 'review_comments > 1', '2')),
     reviewRules(ruleOf(rule, 'review_comments > 1', '3'), ruleOf(`${rule}!`, `reviewer != ${quoted}`, '1')),
   ];
-  const plan = createPlan(rulesetOf(before), rulesetOf(after));
-  const reviewPlan = createPlan(reviewsBefore, reviewsAfter, 'reviews');
+  const plan = newPlan(rulesetOf(before), rulesetOf(after));
+  const reviewPlan = newPlan(reviewsBefore, reviewsAfter, 'reviews');
   const pullRequests = Array.from({ length: count }, () => newId());
   const members = Array.from({ length: people }, () => newId());
   for (const [index, id] of pullRequests.entries()) {
