@@ -50,9 +50,6 @@ async function runAudits(work: Work, executor: Executor, organisationId: string,
   return stored;
 }
 
-/** Patterns take most of the time, so plans and audits share what is checked. */
-const check = (work: Work, ruleset: Ruleset) => checkRuleset(ruleset, () => work.alive());
-
 const hasReviews = ({ reviews }: CheckedRuleset) => reviews.length > 0;
 
 /** Searches rules for ways to game them. Writes nothing. @returns `reviews`: null if no rules are for them */
@@ -60,7 +57,7 @@ export function audit(work: Work, { organisationId, ruleset }: { organisationId:
   return readSnapshot(
     work.database,
     async executor => {
-      const checked = check(work, ruleset);
+      const checked = checkRuleset(ruleset, () => work.alive());
       const audit = createAudit(checked, 'rules');
       const reviews = hasReviews(checked) ? createAudit(checked, 'reviews') : null;
       const stored = await runAudits(work, executor, organisationId, reviews === null ? [audit] : [audit, reviews]);
@@ -86,6 +83,7 @@ export function plan(
   work: Work,
   { organisationId, ruleset, withAudit }: { organisationId: string; ruleset: Ruleset; withAudit: boolean },
 ) {
+  const alive = () => work.alive();
   return readSnapshot(
     work.database,
     async executor => {
@@ -94,7 +92,8 @@ export function plan(
       const inForce = await getRuleset(executor, organisationId, version);
       const outdated = await countOutdated(executor, organisationId);
       await work.turn();
-      const sides = [check(work, inForce), check(work, ruleset)] as const;
+      // Patterns take most of the time, so plans and audits share what is checked.
+      const sides = [checkRuleset(inForce, alive), checkRuleset(ruleset, alive)] as const;
       const plan = createPlan(...sides, 'rules');
       const reviewPlan = sides.some(hasReviews) ? createPlan(...sides, 'reviews') : null;
       const reader = createFactsReader(new Set([...plan.facts, ...(reviewPlan?.facts ?? [])]));
@@ -109,11 +108,11 @@ export function plan(
       return {
         version,
         outdated,
-        changes: compareRules(inForce, ruleset, 'rules'),
+        changes: compareRules(inForce, ruleset, 'rules', alive),
         result: plan.result(),
         audits: compareAudited(stored, audits),
         reviews: reviewPlan && {
-          changes: compareRules(inForce, ruleset, 'reviews'),
+          changes: compareRules(inForce, ruleset, 'reviews', alive),
           result: reviewPlan.result(),
           audits: compareAudited(stored, reviewAudits),
         },

@@ -52,6 +52,10 @@ export const rule = (name: string, ...logic: RuleLogic[]): RuleDefinition => ({
   logic,
 });
 
+/** A condition whose pattern takes about two milliseconds to read. */
+export const slowToRead = (index: number): string =>
+  `matches(title, "\\\\pL\\\\pN\\\\pP\\\\pS\\\\pM\\\\p{Lo}\\\\p{Ll}\\\\b(?m:^$)${index}")`;
+
 /** Rules without definitions. */
 export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({
   definitions: [],
