@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, isNull, notInArray, sql } from 'drizzle-orm';
 import { preconditionFailed } from '../errors.ts';
 import { newId } from '../ids.ts';
-import { compareRules, hasChanges } from '../scoring/plan/rule-changes.ts';
+import { differ } from '../scoring/plan/rule-changes.ts';
 import { evaluatedLogic, type Ruleset } from '../scoring/ruleset.ts';
 import { storable } from '../text/storable.ts';
 import { recordAuditEvent } from './audit-log.ts';
@@ -166,8 +166,7 @@ export async function applyRuleset(
     throw preconditionFailed(message, undefined, { parameter: 'if-match' });
   }
   const inForce = await getRuleset(executor, organisationId, current);
-  const changed =
-    current === 0 || (['rules', 'reviews'] as const).some(of => hasChanges(compareRules(inForce, ruleset, of)));
+  const changed = current === 0 || differ(inForce, ruleset);
   const sourceChanged = changed || source !== inForce.source;
   if (!sourceChanged) return { version: current, changed, sourceChanged };
   const version = current + 1;

@@ -1,11 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
-import { compareRules, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
+import { compareRules, differ, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
 import type { RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
-import { compileRuleset } from '../../src/scoring/ruleset.ts';
+import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { anyFacts, anyRules } from './generate.ts';
-import { type BreakdownEntry, definitionsOf, entry, factsWith, newPlan, rule, rulesetOf } from './support.ts';
+import { processorTime } from './processor-time.ts';
+import {
+  type BreakdownEntry,
+  definitionsOf,
+  entry,
+  factsWith,
+  newPlan,
+  rule,
+  rulesetOf,
+  slowToRead,
+} from './support.ts';
 
 const off = (given: RuleDefinition): RuleDefinition => ({ ...given, is_enabled: false });
 
@@ -350,13 +360,21 @@ describe('a comparison of rules', () => {
 
   test('leaves out the order of definitions, but not an unused definition', () => {
     const [one, two] = definitionsOf({ one: '1', two: '2' }) as [Definition, Definition];
-    const differ = (before: Definition[], after: Definition[]) =>
-      hasChanges(compareRules({ ...rulesetOf([]), definitions: before }, { ...rulesetOf([]), definitions: after }));
-    expect([differ([one, two], [two, one]), differ([one, two], [one]), differ([one], [one, two])]).toEqual([
-      false,
-      true,
-      true,
-    ]);
+    const defining = (...definitions: Definition[]) => ({ ...rulesetOf([]), definitions });
+    expect(differ(defining(one, two), defining(two, one))).toBe(false);
+    expect(differ(defining(one, two), defining(one))).toBe(true);
+    expect(differ(defining(one), defining(one, two))).toBe(true);
+  });
+
+  test('is told without reading expressions, since a service reads none', () => {
+    const rules = Array.from({ length: 100 }, (_, index) => rule(`R${index}`, entry(slowToRead(index), '1')));
+    const [before, after, same] = ['1', '2', '1'].map(points => ({
+      ...rulesetOf(rules),
+      definitions: definitionsOf({ points }),
+    })) as [Ruleset, Ruleset, Ruleset];
+    const compare = () => expect([differ(before, after), differ(before, same)]).toEqual([true, false]);
+    expect(differ(before, { ...before, reviews: rules.slice(1) })).toBe(true);
+    expect(processorTime(compare, 50)).toBeLessThan(50);
   });
 
   test('includes a condition that is added, changed or removed', () => {

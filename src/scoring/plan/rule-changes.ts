@@ -78,7 +78,14 @@ export function compareRules(before: Ruleset, after: Ruleset, of: RuleKind = 'ru
   };
 }
 
+const isAny = ({ added, removed, changed }: Record<'added' | 'removed' | 'changed', readonly unknown[]>) =>
+  added.length + removed.length + changed.length > 0;
+
 /** Whether anything differs. */
 export const hasChanges = ({ reordered, definitions, ...rules }: RuleChanges): boolean =>
-  reordered ||
-  [rules, definitions].some(({ added, removed, changed }) => added.length + removed.length + changed.length > 0);
+  reordered || isAny(rules) || isAny(definitions);
+
+/** Whether two rulesets differ. Reads no expressions: without other definitions, a comparison of rules does not. */
+export const differ = (before: Ruleset, after: Ruleset): boolean =>
+  isAny(compareDefinitions(before.definitions, after.definitions)) ||
+  (['rules', 'reviews'] as const).some(of => hasChanges(compareRules(before, after, of)));
