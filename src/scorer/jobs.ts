@@ -9,6 +9,7 @@ import type { Score } from '../scoring/language/compile.ts';
 import type { Steps } from '../scoring/steps.ts';
 import { audit, plan } from './plan.ts';
 import { rescore } from './rescore.ts';
+import { loadRuleset, readRuleset } from './rulesets.ts';
 import type { Work } from './work.ts';
 
 /** Pull requests, and the version of the rules for them. */
@@ -29,7 +30,7 @@ async function takingTurns<Result>(work: Work, steps: Steps<Result>): Promise<Re
 
 /** Scores pull requests. @returns in their order */
 async function score(work: Work, { organisationId, version, facts }: VersionedFacts): Promise<Score[]> {
-  const ruleset = await work.rulesets.load(work, organisationId, version);
+  const ruleset = await loadRuleset(work, organisationId, version);
   const scores: Score[] = [];
   for (const each of facts) {
     await work.turn();
@@ -47,7 +48,7 @@ interface Explained {
 
 /** Explains one score: with a thousand entries, an explanation has twenty megabytes. */
 async function explain(work: Work, { organisationId, version, facts }: Explained): Promise<Explanation> {
-  const ruleset = await work.rulesets.read(work, organisationId, version);
+  const ruleset = await readRuleset(work, organisationId, version);
   const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
   return takingTurns(work, explainPullRequest(facts));
 }
@@ -62,7 +63,7 @@ async function findWaiting(
   work: Work,
   { organisationId, version, facts, limit }: VersionedFacts & { limit: number },
 ): Promise<{ entries: WaitingEntry[]; count: number }[]> {
-  const ruleset = await work.rulesets.read(work, organisationId, version);
+  const ruleset = await readRuleset(work, organisationId, version);
   const onEntry = (rule: string, entry: number) => work.alive({ version, rule, entry });
   const explainPullRequest = createExplainer({ ...ruleset, reviews: [] }, onEntry);
   const found: { entries: WaitingEntry[]; count: number }[] = [];

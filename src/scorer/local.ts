@@ -1,12 +1,10 @@
 import type { Logger } from 'pino';
 import type { Database } from '../database/client.ts';
 import { type InputOf, type JobKind, type JobOptions, jobs, priorities, type Scorer } from './jobs.ts';
-import { createRulesets } from './rulesets.ts';
 import { createTurns } from './turns.ts';
 
 /** Runs jobs in the process of a command: whatever its rules do, only the command waits. */
 export function createLocalScorer(database: Database, log: Logger): Scorer {
-  const rulesets = createRulesets();
   const takeTurns = createTurns();
   return {
     run<Kind extends JobKind>(
@@ -18,7 +16,6 @@ export function createLocalScorer(database: Database, log: Logger): Scorer {
       const work = {
         database,
         log,
-        rulesets,
         signal,
         isCareful: false,
         turn: takeTurns({ organisationId, priority: priorities[kind], signal, begin: () => undefined }),

@@ -14,6 +14,7 @@ import {
   saveScores,
   splitRemainder,
 } from '../database/rescore-ranges.ts';
+import { loadRuleset } from './rulesets.ts';
 import type { Work } from './work.ts';
 
 /** Seconds that the other replicas leave a batch alone. A killed replica's work must resume within ten. */
@@ -60,7 +61,7 @@ async function rescoreRanges(work: Work, organisationId: string, ranges: readonl
   const { database } = work;
   // Read after the lease began: whatever changes these scores from now on replaces the ranges.
   const rulesetVersion = await getUsableVersion(database.executor, organisationId);
-  const ruleset = await work.rulesets.load(work, organisationId, rulesetVersion);
+  const ruleset = await loadRuleset(work, organisationId, rulesetVersion);
   const reader = createFactsReader(ruleset.facts);
   const deadline = performance.now() + maxScoringMs;
   let characters = 0;

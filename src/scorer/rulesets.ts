@@ -4,44 +4,42 @@ import { rulesSuspended } from '../errors.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { type CheckedEntry, compileScore, type Score } from '../scoring/language/compile.ts';
 import { type CompiledRuleset, compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
-import { BoundBroken, maxPullRequestMs, type RuleEntry, type Rulesets, type Work } from './work.ts';
+import { BoundBroken, maxPullRequestMs, type RuleEntry, type Work } from './work.ts';
 
 /** Organisations whose rulesets a process keeps compiled, as long as its heap has room for more. */
 const maxKept = 1_000;
 const maxHeapBytes = 128_000_000;
 
-/** The compiled rules of a process. */
-export function createRulesets(): Rulesets {
-  /** By organisation: each has its latest version only. A version never changes, so a compiled one stays valid. */
-  const compiled = new LRUCache<string, { version: number; ruleset: CompiledRuleset }>({ max: maxKept });
+/** By organisation: each has its latest version only. A version never changes, so a compiled one stays valid. */
+const compiled = new LRUCache<string, { version: number; ruleset: CompiledRuleset }>({ max: maxKept });
 
-  /** @throws ServiceError `rules_suspended` */
-  async function read({ database }: Work, organisationId: string, version: number): Promise<Ruleset> {
-    const { suspension, ...ruleset } = await getRuleset(database.executor, organisationId, version);
-    if (suspension !== null) throw rulesSuspended();
-    return ruleset;
+/** @throws ServiceError `rules_suspended` */
+export async function readRuleset({ database }: Work, organisationId: string, version: number): Promise<Ruleset> {
+  const { suspension, ...ruleset } = await getRuleset(database.executor, organisationId, version);
+  if (suspension !== null) throw rulesSuspended();
+  return ruleset;
+}
+
+/**
+ * Compiled rules. Those that this release refuses contribute nothing and are logged once. `facts`: all that they read.
+ *
+ * @throws ServiceError `rules_suspended`
+ */
+export async function loadRuleset(work: Work, organisationId: string, version: number) {
+  let kept = compiled.get(organisationId);
+  if (kept?.version !== version) {
+    const stored = await readRuleset(work, organisationId, version);
+    await work.turn();
+    kept = { version, ruleset: compileRuleset(stored, () => work.alive()) };
+    for (const { message } of kept.ruleset.problems) {
+      work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
+    }
+    // A pattern can take two kilobytes for each of its characters, so memory is measured rather than estimated.
+    if (process.memoryUsage().heapUsed > maxHeapBytes) compiled.clear();
+    if (version >= (compiled.get(organisationId)?.version ?? 0)) compiled.set(organisationId, kept);
   }
-
-  return {
-    read,
-    /** Rules that this release refuses contribute nothing and are logged once. */
-    async load(work: Work, organisationId: string, version: number) {
-      let kept = compiled.get(organisationId);
-      if (kept?.version !== version) {
-        const stored = await read(work, organisationId, version);
-        await work.turn();
-        kept = { version, ruleset: compileRuleset(stored, () => work.alive()) };
-        for (const { message } of kept.ruleset.problems) {
-          work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
-        }
-        // A pattern can take two kilobytes for each of its characters, so memory is measured rather than estimated.
-        if (process.memoryUsage().heapUsed > maxHeapBytes) compiled.clear();
-        if (version >= (compiled.get(organisationId)?.version ?? 0)) compiled.set(organisationId, kept);
-      }
-      const { score, facts } = kept.ruleset;
-      return { facts, score: work.isCareful ? scoreCarefully(work, version, kept.ruleset) : score };
-    },
-  };
+  const { score, facts } = kept.ruleset;
+  return { facts, score: work.isCareful ? scoreCarefully(work, version, kept.ruleset) : score };
 }
 
 /** Evaluates each entry alone first, and says which comes next: if the process ends in it, it is known. */

@@ -6,7 +6,6 @@ import { isDatabaseUnavailable } from '../database/failures.ts';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import type { JobKind } from './jobs.ts';
-import { createRulesets } from './rulesets.ts';
 import { createTurns } from './turns.ts';
 import { BoundBroken, type RuleEntry, type Work } from './work.ts';
 
@@ -60,7 +59,6 @@ export function serveJobs(
   const send = (report: Report) => void process.send?.(report);
   const log = createLog({ logLevel });
   const database = connectDatabase(DATABASE_URL, log, maxConnections);
-  const rulesets = createRulesets();
   const takeTurns = createTurns();
   const running = new Map<number, AbortController>();
 
@@ -77,7 +75,6 @@ export function serveJobs(
     const work: Work = {
       database,
       log,
-      rulesets,
       signal,
       isCareful,
       turn: takeTurns({ organisationId, priority, signal, begin: report }),

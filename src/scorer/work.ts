@@ -1,14 +1,10 @@
 import type { Logger } from 'pino';
 import type { Database } from '../database/client.ts';
-import type { Facts, SourceName } from '../scoring/facts.ts';
-import type { Score } from '../scoring/language/compile.ts';
-import type { Ruleset } from '../scoring/ruleset.ts';
 
 /** What a job is given besides its input. */
 export interface Work {
   readonly database: Database;
   readonly log: Logger;
-  readonly rulesets: Rulesets;
   /** Aborted once no caller waits for the result. */
   readonly signal: AbortSignal;
   /**
@@ -23,18 +19,6 @@ export interface Work {
   progress(done: number): void;
   /** A process has ended in this job: entries are evaluated one by one, so that the one behind it is known. */
   readonly isCareful: boolean;
-}
-
-/** Stored rules, as a job gets them. */
-export interface Rulesets {
-  /** @throws ServiceError `rules_suspended` */
-  read(work: Work, organisationId: string, version: number): Promise<Ruleset>;
-  /** Compiled. `facts`: all that it reads. @throws ServiceError `rules_suspended` */
-  load(
-    work: Work,
-    organisationId: string,
-    version: number,
-  ): Promise<{ score: (facts: Facts) => Score; facts: ReadonlySet<SourceName> }>;
 }
 
 /** Organisations whose last turn is remembered; the others were served longer ago than any job waits. */

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { applyRuleset } from '../../src/database/rules.ts';
 import { jobs } from '../../src/scorer/jobs.ts';
-import { createRulesets } from '../../src/scorer/rulesets.ts';
 import type { Work } from '../../src/scorer/work.ts';
 import { factsWith, slowToRead } from '../scoring/support.ts';
 import { insertPullRequests } from '../support/tenants.ts';
@@ -21,7 +20,7 @@ function startWork() {
     last = process.cpuUsage();
   };
   const work = {
-    ...{ database, log, rulesets: createRulesets(), isCareful: false, signal: new AbortController().signal },
+    ...{ database, log, isCareful: false, signal: new AbortController().signal },
     turn() {
       counts.turns += 1;
       return undefined;

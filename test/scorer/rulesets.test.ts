@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRulesets } from '../../src/scorer/rulesets.ts';
+import { loadRuleset } from '../../src/scorer/rulesets.ts';
 import type { Work } from '../../src/scorer/work.ts';
 import { factsWith } from '../scoring/support.ts';
 import { applyRules } from '../support/tenants.ts';
@@ -16,14 +16,13 @@ test('with care, each entry is named before it is evaluated, also those of revie
     reviews: [rule('2', 'true', 'Review')],
   });
   const named: unknown[] = [];
-  const rulesets = createRulesets();
   const work: Work = {
-    ...{ database, log, rulesets, isCareful: true, signal: new AbortController().signal },
+    ...{ database, log, isCareful: true, signal: new AbortController().signal },
     turn: () => undefined,
     progress: () => undefined,
     alive: entry => entry === undefined || named.push(entry.rule),
   };
-  const { score } = await rulesets.load(work, organisation.id, 1);
+  const { score } = await loadRuleset(work, organisation.id, 1);
   named.length = 0;
   const review = { reviewer: 'ada', member: null, reviewer_is_bot: false } as never;
   expect(score({ ...factsWith({}), given_reviews: [review] })).toMatchObject({
