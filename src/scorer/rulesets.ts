@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { getRuleset } from '../database/rules.ts';
 import { rulesSuspended } from '../errors.ts';
 import type { Facts } from '../scoring/facts.ts';
-import { type CheckedEntry, compileScore, type Score } from '../scoring/language/compile.ts';
+import { compileScore, type Score } from '../scoring/language/compile.ts';
 import { type CompiledRuleset, compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
 import { BoundBroken, maxPullRequestMs, type RuleEntry, type Work } from './work.ts';
 
@@ -43,12 +43,11 @@ export async function loadRuleset(work: Work, organisationId: string, version: n
 }
 
 /** Evaluates each entry alone first, and says which comes next: if the process ends in it, it is known. */
-function scoreCarefully({ alive }: Work, version: number, { entries, reviewEntries, score }: CompiledRuleset) {
-  const nameOf = ({ name, entry }: CheckedEntry): RuleEntry => ({ version, rule: name, entry });
-  const evaluators = [
-    ...entries.map(each => ({ name: nameOf(each), evaluate: compileScore([each], []) })),
-    ...reviewEntries.map(each => ({ name: nameOf(each), evaluate: compileScore([], [each]) })),
-  ];
+function scoreCarefully({ alive }: Work, version: number, { entries, score }: CompiledRuleset) {
+  const evaluators = entries.map(each => {
+    const name: RuleEntry = { version, rule: each.name, entry: each.entry };
+    return { name, evaluate: compileScore([each]) };
+  });
   return (facts: Facts): Score => {
     let totalMs = 0;
     let slowest: { name: RuleEntry; ms: number } | undefined;

@@ -188,9 +188,9 @@ export function checkRuleset(
 export const isEnabled = (rule: RuleDefinition) => rule.is_enabled;
 
 /** What these entries read. Entries of reviews read all reviews of a pull request. */
-export function factsReadBy(entries: readonly CheckedEntry[], of: RuleKind): Set<SourceName> {
+export function factsReadBy(entries: readonly CheckedEntry[]): Set<SourceName> {
   const names = factsRead(treesOf(entries));
-  if (of === 'rules' || entries.length === 0) return names;
+  if (!entries.some(entry => entry.isOfReview)) return names;
   return new Set([...[...names].filter(name => !factOf(name)?.isOfReview), 'given_reviews']);
 }
 
@@ -199,15 +199,14 @@ export function factsReadBy(entries: readonly CheckedEntry[], of: RuleKind): Set
  */
 export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
   const { rules, reviews } = checkRuleset(ruleset, onEntry, isEnabled);
-  const entries = rules.flatMap(rule => rule.entries);
-  const reviewEntries = reviews.flatMap(rule => rule.entries);
+  const all = [...rules, ...reviews];
+  const entries = all.flatMap(rule => rule.entries);
   return {
-    score: compileScore(entries, reviewEntries),
+    score: compileScore(entries),
     entries,
-    reviewEntries,
     /** All that it reads. */
-    facts: new Set([...factsReadBy(entries, 'rules'), ...factsReadBy(reviewEntries, 'reviews')]),
-    problems: [...new Set([...rules, ...reviews].flatMap(({ problems }) => problems))],
+    facts: factsReadBy(entries),
+    problems: [...new Set(all.flatMap(({ problems }) => problems))],
   };
 }
 

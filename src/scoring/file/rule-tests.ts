@@ -84,8 +84,8 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
  * @param onStep called again and again meanwhile
  */
 export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): Steps<RuleTestResult[]> {
-  const { score, entries, reviewEntries } = compileRuleset(ruleset, onStep);
-  const maxShown = Math.min(maxExplained, countFitting([...entries, ...reviewEntries], maxExplainedParts));
+  const { score, entries } = compileRuleset(ruleset, onStep);
+  const maxShown = Math.min(maxExplained, countFitting(entries, maxExplainedParts));
   let failed = 0;
   const run = ({ test, of, facts }: Case): RuleTestResult => {
     const scored = score(facts);

@@ -258,15 +258,13 @@ export function compileParts(trees: readonly TypedExpression[]): (facts: Facts) 
 }
 
 /**
- * Compiles all entries into as few functions as V8 optimises.
+ * Compiles entries, all of pull requests or all of reviews, into as few functions as V8 optimises.
  *
  * @returns a function that never throws, and always gives the same score for the same facts
  */
-function compileEntries(
-  entries: readonly CheckedEntry[],
-  { isForReviews = false } = {},
-): (facts: Facts, review?: ReviewFacts) => Score {
+function compileEntries(entries: readonly CheckedEntry[]): (facts: Facts, review?: ReviewFacts) => Score {
   const chunks: ScoreChunk[] = [];
+  const isForReviews = entries.some(entry => entry.isOfReview);
   let writer = createWriter(isForReviews);
   for (const entry of entries) {
     if (writer.isFull()) {
@@ -294,7 +292,7 @@ export const scoredReviews = (facts: Facts, entries: readonly CheckedEntry[]): (
   reviewsIn(facts, entries).map(review => ({ ...facts, ...review }));
 
 function compileReviews(entries: readonly CheckedEntry[]): (facts: Facts) => string | null {
-  const scoreReview = compileEntries(entries, { isForReviews: true });
+  const scoreReview = compileEntries(entries);
   return facts => {
     let out = '';
     for (const review of reviewsIn(facts, entries)) {
@@ -307,11 +305,9 @@ function compileReviews(entries: readonly CheckedEntry[]): (facts: Facts) => str
 }
 
 /** Compiles what a pull request and its reviews are worth: see {@link compileEntries}. */
-export function compileScore(
-  entries: readonly CheckedEntry[],
-  reviewEntries: readonly CheckedEntry[],
-): (facts: Facts) => Score {
-  const scorePullRequest = compileEntries(entries);
+export function compileScore(entries: readonly CheckedEntry[]): (facts: Facts) => Score {
+  const reviewEntries = entries.filter(entry => entry.isOfReview);
+  const scorePullRequest = compileEntries(entries.filter(entry => !entry.isOfReview));
   if (reviewEntries.length === 0) return scorePullRequest;
   const scoreReviews = compileReviews(reviewEntries);
   return facts => {
@@ -322,15 +318,12 @@ export function compileScore(
 }
 
 /** What each entry adds to a score, without a breakdown: negative if it subtracts, 0 if it does not count. */
-export function compileEffects(
-  entries: readonly CheckedEntry[],
-  { isForReviews = false } = {},
-): (facts: Facts) => number[] {
-  const compiled = entries.map(({ logic, condition, value, skipsBots }) => ({
+export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts) => number[] {
+  const compiled = entries.map(({ logic, condition, value, isOfReview, skipsBots }) => ({
     skipsBots,
     sign: logic.effect.action === 'ADD' ? 1 : -1,
-    isMet: compileExpression(condition, isForReviews),
-    valueFor: compileExpression(value, isForReviews),
+    isMet: compileExpression(condition, isOfReview),
+    valueFor: compileExpression(value, isOfReview),
   }));
   return facts =>
     compiled.map(({ sign, skipsBots, isMet, valueFor }) => {

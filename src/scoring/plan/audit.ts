@@ -22,7 +22,7 @@ type Score = (facts: Facts, points: Float64Array) => number;
 
 /** @param names of the rules: their places in `points` */
 function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: readonly string[]): Score {
-  const evaluate = compileEffects(entries, { isForReviews: of === 'reviews' });
+  const evaluate = compileEffects(entries);
   const ruleOf = entries.map(({ name }) => names.indexOf(name));
   const scoreOne: Score = (facts, points) => {
     let sum = 0;
@@ -41,12 +41,12 @@ function createScore(entries: readonly CheckedEntry[], of: RuleKind, names: read
 export function createAudit(ruleset: CheckedRuleset, of: RuleKind) {
   const entriesOf = (kind: RuleKind) => ruleset[kind].flatMap(rule => rule.entries);
   const entries = { rules: entriesOf('rules'), reviews: of === 'rules' ? [] : entriesOf('reviews') };
+  const all = [...entries.rules, ...entries.reviews];
   const facts = new Set<SourceName>([
-    ...factsReadBy(entries.rules, 'rules'),
-    ...factsReadBy(entries.reviews, 'reviews'),
+    ...factsReadBy(all),
     ...pullRequestFactNames.filter(name => !largeFacts.has(name)),
   ]);
-  const names = [...new Set([...entries.rules, ...entries.reviews].map(({ name }) => name))];
+  const names = [...new Set(all.map(({ name }) => name))];
   const rules = createScore(entries.rules, 'rules', names);
   const reviews = createScore(entries.reviews, 'reviews', names);
   const both: Score = (facts, points) => rules(facts, points) + reviews(facts, points);

@@ -99,7 +99,7 @@ export function createPlan(before: CheckedRuleset, after: CheckedRuleset, of: Ru
   const names = [...new Set([...rulesAfter.keys(), ...rulesBefore.keys()])];
   const tallies = names.flatMap((name, index) => talliesOf(index, rulesBefore.get(name), rulesAfter.get(name)));
   const entries = tallies.map(({ entry }) => entry);
-  const evaluate = compileEffects(entries, { isForReviews: of === 'reviews' });
+  const evaluate = compileEffects(entries);
 
   // How many pull requests each rule counted for, and the last of them, so that two entries of a rule count once.
   const ruleCounts = { before: new Uint32Array(names.length), after: new Uint32Array(names.length) };
@@ -188,7 +188,7 @@ export function createPlan(before: CheckedRuleset, after: CheckedRuleset, of: Ru
 
   return {
     /** Those that either ruleset reads. */
-    facts: factsReadBy(entries, of),
+    facts: factsReadBy(entries),
     add,
     result: () => ({
       pull_requests: {
