@@ -6,8 +6,8 @@ import { closedObject, Nullable, namedObject, stringEnum } from '../validation.t
 
 const Count = (description: string) => Type.Integer({ description });
 
-const Way = stringEnum([...ways], { description: 'A cheap way to change a pull request' });
-const ReviewWay = stringEnum([...reviewWays], { description: 'A cheap way to review, or to be reviewed' });
+const Way = stringEnum(ways, { description: 'A cheap way to change a pull request' });
+const ReviewWay = stringEnum(reviewWays, { description: 'A cheap way to review, or to be reviewed' });
 
 const Figures = {
   share: Type.Number({ description: 'Of the pull requests, how many gain points, from 0 to 1' }),

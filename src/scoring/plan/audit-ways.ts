@@ -2,22 +2,6 @@
 import { type Facts, hoursBetween, type SourceName } from '../facts.ts';
 import { allParts, type TypedExpression } from '../language/tree.ts';
 
-/** In the order in which reports list them if they gain equally. */
-export const ways = [
-  'split',
-  'pad',
-  'commits',
-  'body',
-  'title',
-  'label',
-  'reopen',
-  'self_merge',
-  'bot_approval',
-  'files',
-] as const;
-
-export type Way = (typeof ways)[number];
-
 /** The pull requests that would replace one; undefined if the way does not apply. */
 export type Change = (facts: Facts) => Facts | readonly Facts[] | undefined;
 
@@ -153,7 +137,7 @@ const findHints = (trees: readonly TypedExpression[]) => ({
 });
 
 /** The changes to try for each way, of which the best counts. @param trees of the rules, which show what they look for */
-export function changesOf(trees: readonly TypedExpression[]): Record<Way, readonly Change[]> {
+export function changesOf(trees: readonly TypedExpression[]) {
   const { labels, titles } = findHints(trees);
   return {
     split: [split],
@@ -177,5 +161,10 @@ export function changesOf(trees: readonly TypedExpression[]): Record<Way, readon
     self_merge: [mergeAlone],
     bot_approval: [facts => ({ ...facts, bot_reviews: (facts.bot_reviews ?? 0) + 1 })],
     files: [splitFile],
-  };
+  } satisfies Record<string, readonly Change[]>;
 }
+
+export type Way = keyof ReturnType<typeof changesOf>;
+
+/** In the order in which reports list them if they gain equally. */
+export const ways = Object.keys(changesOf([])) as Way[];

@@ -3,11 +3,6 @@ import type { Facts, ReviewFacts } from '../facts.ts';
 import type { TypedExpression } from '../language/tree.ts';
 import { type Change, comparisonsWith, split } from './audit-ways.ts';
 
-/** In the order in which reports list them if they gain equally. */
-export const reviewWays = ['rubber_stamp', 'split_review', 'trivial_comments', 'mutual_approval'] as const;
-
-export type ReviewWay = (typeof reviewWays)[number];
-
 const trivialComments = 10;
 
 /** Of one rule's list or comparison, any name that is left will do. */
@@ -70,7 +65,7 @@ function namesIn(trees: readonly TypedExpression[]): string[][] {
 }
 
 /** The changes to try for each way, of which the best counts. @param trees of the rules, for the names in them */
-export function reviewChangesOf(trees: readonly TypedExpression[]): Record<ReviewWay, readonly Change[]> {
+export function reviewChangesOf(trees: readonly TypedExpression[]) {
   const friends = [['a-friend'], ...namesIn(trees)];
   const approvals = friends.flatMap(names => [approve(names, false), approve(names, true)]);
   return {
@@ -78,5 +73,10 @@ export function reviewChangesOf(trees: readonly TypedExpression[]): Record<Revie
     split_review: [reviewOften, split],
     trivial_comments: [commentMore],
     mutual_approval: approvals,
-  };
+  } satisfies Record<string, readonly Change[]>;
 }
+
+export type ReviewWay = keyof ReturnType<typeof reviewChangesOf>;
+
+/** In the order in which reports list them if they gain equally. */
+export const reviewWays = Object.keys(reviewChangesOf([])) as ReviewWay[];
