@@ -41,7 +41,7 @@ export function* checkInSteps(bytes: Buffer, { onStep }: { onStep?: () => void }
     return { ...emptyFile, problems: [problem], source, results: [] };
   }
   const file = parseRulesFile(source, onStep);
-  const results = file.problems.length > 0 ? [] : yield* testRules(file, file.tests, onStep);
+  const results = yield* testRules(file, file.tests, onStep);
   return { ...file, source, results };
 }
 

@@ -36,29 +36,24 @@ const maxExplained = 20;
 /** Of all of them together. */
 const maxExplainedParts = 200_000;
 
-/** @param taken the names of the tests before @returns undefined if there was a problem, which is reported */
+/** Reports problems: what is read is then not used. @param taken the names of the tests before */
 export function readTest(node: YamlNode, position: number, taken: Set<string>, report: Report): RuleTest | undefined {
-  let isValid = true;
-  const fail: Report = (...problem) => {
-    isValid = false;
-    report(...problem);
-  };
-  const map = readMap(node, ['name', 'pull_request', 'reviews', 'score'], `Test ${position}`, fail);
+  const map = readMap(node, ['name', 'pull_request', 'reviews', 'score'], `Test ${position}`, report);
   if (map === undefined) return undefined;
   const name = map.readName();
   const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
   if (name !== '' && taken.has(name)) {
-    fail(map.lineOf('name'), `${place} is in the file twice; give each test its own name`, { part: 'name' });
+    report(map.lineOf('name'), `${place} is in the file twice; give each test its own name`, { part: 'name' });
   }
   taken.add(name);
-  const reviews = readTestReviews(map.nodeOf('reviews'), place, fail);
+  const reviews = readTestReviews(map.nodeOf('reviews'), place, report);
   const isForReviews = reviews.length > 0 && map.nodeOf('score') === undefined;
-  const score = isForReviews ? undefined : readScore(map, place, fail);
+  const score = isForReviews ? undefined : readScore(map, place, report);
   const given = map.nodeOf('pull_request');
-  if (given === undefined) fail(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
+  if (given === undefined) report(node.line, `${place} has no \`pull_request\`; write the facts that matter, or {}`);
   const reviewFacts = reviews.map(review => review.facts);
-  const facts = given && readTestFacts(given, `${place}, pull_request`, reviewFacts, fail);
-  return isValid && facts !== undefined ? { line: node.line, name, facts, score, reviews } : undefined;
+  const facts = given && readTestFacts(given, `${place}, pull_request`, reviewFacts, report);
+  return facts && { line: node.line, name, facts, score, reviews };
 }
 
 /** What is expected of one score. */

@@ -15,11 +15,11 @@ import { type RuleTest, readTest } from './rule-tests.ts';
 import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-reader.ts';
 
-/** Its rules are in the file's order, without those that have problems. */
+/** What is in it, in its order. If there are problems, nothing else is. */
 export interface RulesFile extends Ruleset {
   tests: RuleTest[];
   problems: FileProblem[];
-  /** What is valid and probably not meant; only if there are no problems. */
+  /** What is valid and probably not meant. */
   warnings: FileProblem[];
 }
 
@@ -99,8 +99,6 @@ interface ReadRule {
   node: YamlNode & { kind: 'map' };
   /** How messages call it. */
   place: string;
-  /** Whether its form is: its expressions are not checked yet. */
-  isValid: boolean;
 }
 
 type CheckedRule = ReadRule & ValidRule;
@@ -160,7 +158,7 @@ function readRule(
     ...(when === undefined ? {} : { when }),
     logic,
   };
-  return { of, rule, node, place, isValid };
+  return { of, rule, node, place };
 }
 
 function checkExpressions(
@@ -168,15 +166,15 @@ function checkExpressions(
   definitions: CheckedDefinitions,
   report: Report,
   onStep: (() => void) | undefined,
-): CheckedRule[] {
-  const { of, rule, node, place, isValid } = read;
+): CheckedRule {
+  const { of, rule, node, place } = read;
   const { entries, problems } = checkRule(rule, definitions, of, onStep);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
     const message = rule.name === '' ? problem.message.replace('Rule ""', place) : problem.message;
     report(found.line, message + adviseOn(found, message), { ...problem, rule: rule.name || null });
   }
-  return problems.length === 0 && isValid ? [{ ...read, entries }] : [];
+  return { ...read, entries };
 }
 
 /** Of a file, before the rest is not checked. */
@@ -186,6 +184,8 @@ const reportTo =
   (problems: FileProblem[]): Report =>
   (line, message, { rule = null, entry = null, part = null } = {}) =>
     problems.push({ line, message, rule, entry, part });
+
+const byLine = (a: FileProblem, b: FileProblem) => a.line - b.line;
 
 /**
  * Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests.
@@ -234,7 +234,7 @@ export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
       report(rule.node.line, 'The check ends here; fix the other problems first');
       break;
     }
-    rules.push(...checkExpressions(rule, checked, report, onStep));
+    rules.push(checkExpressions(rule, checked, report, onStep));
   }
   const takenByTests = new Set<string>();
   const tests = readList(file.nodeOf('tests'), '`tests`', report)
@@ -254,13 +254,12 @@ export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
     const judgement = judge(measureRules(enabled, onStep));
     if (judgement !== undefined) reportRule(judgement.isRefused ? report : warn, judgement);
   }
-  if (problems.length === 0) {
-    for (const warning of lintRules(checked, rules)) {
-      if ('rule' in warning) reportRule(warn, warning);
-      else warn(defined.get(warning.definition)?.line ?? 1, warning.message, { part: 'define' });
-    }
+  if (problems.length > 0) return { ...emptyFile, problems: problems.sort(byLine) };
+  for (const warning of lintRules(checked, rules)) {
+    if ('rule' in warning) reportRule(warn, warning);
+    else warn(defined.get(warning.definition)?.line ?? 1, warning.message, { part: 'define' });
   }
-  for (const list of [problems, warnings]) list.sort((a, b) => a.line - b.line);
+  warnings.sort(byLine);
   const rulesOf = (wanted: RuleKind) => rules.flatMap(({ of, rule }) => (of === wanted ? [rule] : []));
   return { definitions, rules: rulesOf('rules'), reviews: rulesOf('reviews'), tests, problems, warnings };
 }

@@ -257,7 +257,7 @@ function complete(given: Given, reviews: readonly ReviewFacts[]): Facts {
   return { ...emptyFacts, ...derived, ...assumed, given_reviews: reviews } as Facts;
 }
 
-/** Reads the facts of a test; undefined if there was a problem, which is reported. @param reviews that it has */
+/** Reads the facts of a test. Reports problems: what is read is then not used. @param reviews that it has */
 export function readTestFacts(
   node: YamlNode,
   place: string,
@@ -268,12 +268,9 @@ export function readTestFacts(
     report(node.line, `${place}: it must be a map of facts, such as { additions: 10 }`);
     return undefined;
   }
-  let isValid = true;
   const { entries } = node;
-  const fail = (name: string, problem: string) => {
-    isValid = false;
+  const fail = (name: string, problem: string) =>
     report(entries.get(name)?.line ?? node.line, `${place}${problem}`, { part: name });
-  };
   const names = [...entries.keys()].filter((name): name is FactName => {
     if (isFactName(name) && !factTable[name].isOfReview) return true;
     const hint = suggestion(name, pullRequestFactNames) || seeList('fact');
@@ -303,5 +300,5 @@ export function readTestFacts(
   if (reviews.some(({ reviewer }) => typeof given.author === 'string' && reviewer === given.author)) {
     fail('author', `: ${shown('author')} is one of the test's reviewers, and authors do not count as such`);
   }
-  return isValid ? complete(given, reviews) : undefined;
+  return complete(given, reviews);
 }
