@@ -12,7 +12,7 @@ export const maxFileBytes = 2_000_000;
 /** The first tests that fail have an explanation of their score. */
 export type Problem = FileProblem & {
   explanation?: ExplainedRules | undefined;
-  relevant?: ReadonlySet<ExplainedEntry> | undefined;
+  relevant?: readonly number[] | undefined;
 };
 
 /** Mistakes, or else tests that fail. */

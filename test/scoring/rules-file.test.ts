@@ -149,7 +149,7 @@ const relevant = (facts: string, score: number) => {
   const tests = `tests: [{ name: t, pull_request: { ${facts} }, score: ${score} }]`;
   const file = parseRulesFile(withLogic(fiveEntries.join('\n')) + tests);
   const [result] = runRuleTests(file, file.tests);
-  return Array.from(result?.relevant ?? [], ({ entry }) => entry);
+  return result?.relevant?.map(place => place + 1);
 };
 
 test('the entries relevant to a failed test have a true condition, or would bring the score nearer', () => {

@@ -79,16 +79,17 @@ function showRule(rule: ExplainedRule, isShown: (entry: ExplainedEntry) => boole
   return shown.map(entry => showEntry(rule, entry));
 }
 
-/** The entries with their parts, then the total. @param relevant the entries to show; all if it is left out */
-export function showExplanation({ rules, sum, score }: ExplainedRules, relevant?: ReadonlySet<ExplainedEntry>): string {
+/** The entries with their parts, then the total. @param places of the entries to show, from 0; all if it is left out */
+export function showExplanation({ rules, sum, score }: ExplainedRules, places?: readonly number[]): string {
   if (rules.length === 0) return 'There are no rules.';
   const total = inMargin(
     formatInteger(score),
     sum === score ? 'total' : `total: the sum ${formatInteger(sum)}, limited to 32 bits`,
   );
-  const shown = rules.flatMap(rule => showRule(rule, entry => relevant?.has(entry) ?? true));
-  const entries = rules.reduce((count, rule) => count + rule.entries.length, 0);
-  const hidden = entries - (relevant?.size ?? entries);
+  const entries = rules.flatMap(rule => rule.entries);
+  const relevant = new Set(places?.map(place => entries[place]) ?? entries);
+  const shown = rules.flatMap(rule => showRule(rule, entry => relevant.has(entry)));
+  const hidden = entries.length - relevant.size;
   const others =
     hidden === 0 ? [] : [[`${counted(hidden, 'more entry', 'more entries')} did not count. To show all: --all`]];
   return [...shown, [inMargin('───────', ''), total], ...others].map(lines => lines.join('\n')).join('\n\n');

@@ -1,6 +1,6 @@
 /** The tests of a rules file: facts of a pull request and of its reviews, and the scores that they must give. */
 
-import { countFitting, createExplainer, type ExplainedEntry, type ExplainedRules } from '../explain/explain.ts';
+import { countFitting, createExplainer, type ExplainedRules } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
 import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
@@ -26,8 +26,8 @@ export interface RuleTestResult {
   passed: boolean;
   /** How the score came about, of the first tests that fail. */
   explanation?: ExplainedRules;
-  /** Of the explanation, the entries that counted, or that may have been expected to. */
-  relevant?: ReadonlySet<ExplainedEntry>;
+  /** The entries that counted, or that may have been expected to: their places among all of the explanation, from 0. */
+  relevant?: readonly number[];
 }
 
 /** Explanations are large: every part of every entry. */
@@ -126,7 +126,7 @@ function findRelevant(
   { test, of, facts }: Case,
   explanation: ExplainedRules,
   onStep?: () => void,
-): Set<ExplainedEntry> {
+): number[] {
   // Entries that do not read this give bots nothing.
   const always = of === 'rules' ? 'true' : 'reviewer_is_bot || true';
   const unconditional = ruleset[of].map(({ when, logic, ...rule }) => ({
@@ -146,6 +146,7 @@ function findRelevant(
   const nearer = others.filter(({ share }) => share > 0);
   const fitting = nearer.filter(({ share }) => share <= 1);
   const expected = new Set(fitting.length > 0 ? fitting : nearer);
-  const relevant = entries.filter(each => expected.has(each) || !others.includes(each));
-  return new Set((relevant.length > 0 ? relevant : entries).map(({ entry }) => entry));
+  const isRelevant = (each: (typeof entries)[number]) => expected.has(each) || !others.includes(each);
+  const showsAll = !entries.some(isRelevant);
+  return entries.flatMap((each, place) => (showsAll || isRelevant(each) ? place : []));
 }
