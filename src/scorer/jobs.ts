@@ -49,7 +49,7 @@ interface Explained {
 /** Explains one score: with a thousand entries, an explanation has twenty megabytes. */
 async function explain(work: Work, { organisationId, version, facts }: Explained): Promise<Explanation> {
   const ruleset = await readRuleset(work, organisationId, version);
-  const explainPullRequest = createExplainer(ruleset, (rule, entry) => work.alive({ version, rule, entry }));
+  const explainPullRequest = createExplainer(ruleset, next => work.alive(next && { version, ...next }));
   return takingTurns(work, explainPullRequest(facts));
 }
 
@@ -64,8 +64,8 @@ async function findWaiting(
   { organisationId, version, facts, limit }: VersionedFacts & { limit: number },
 ): Promise<{ entries: WaitingEntry[]; count: number }[]> {
   const ruleset = await readRuleset(work, organisationId, version);
-  const onEntry = (rule: string, entry: number) => work.alive({ version, rule, entry });
-  const explainPullRequest = createExplainer({ ...ruleset, reviews: [] }, onEntry);
+  const onlyRules = { ...ruleset, reviews: [] };
+  const explainPullRequest = createExplainer(onlyRules, next => work.alive(next && { version, ...next }));
   const found: { entries: WaitingEntry[]; count: number }[] = [];
   for (const each of facts) {
     const { waiting } = await takingTurns(work, explainPullRequest(each));

@@ -90,15 +90,15 @@ export function problemOfSize(rules: readonly RuleDefinition[], of: RuleKind): R
   );
 }
 
-/** Called before each entry: rules at their limits take a while. @param entry from 1 */
-export type OnEntry = (rule: string, entry: number) => void;
+/** Called before each definition and each entry: rules at their limits take a while. @param next the entry, from 1 */
+export type OnStep = (next?: { rule: string; entry: number }) => void;
 
 /** Checks a rule's conditions and values. The entries are complete only if there are no problems. */
 export function checkRule(
   rule: RuleDefinition,
   definitions: CheckedDefinitions,
   of: RuleKind,
-  onEntry: OnEntry = () => undefined,
+  onStep: OnStep = () => undefined,
 ): Omit<CheckedRule, 'rule'> {
   const { name, when, logic } = rule;
   const entries: CheckedEntry[] = [];
@@ -127,7 +127,7 @@ export function checkRule(
     return read(conditionOf(rule, expression), entry, 'expression', "together with the rule's `when`, ");
   };
   for (const [index, { expression, effect }] of logic.entries()) {
-    onEntry(name, index + 1);
+    onStep({ rule: name, entry: index + 1 });
     const condition = readCondition(expression, index + 1);
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;
@@ -169,16 +169,16 @@ export type CheckedRuleset = Readonly<Record<RuleKind, readonly CheckedRule[]>>;
  */
 export function checkRuleset(
   { definitions, ...lists }: Ruleset,
-  onEntry?: OnEntry,
+  onStep?: OnStep,
   isChecked: (rule: RuleDefinition) => boolean = () => true,
 ): CheckedRuleset {
-  const { checked } = checkDefinitions(definitions);
+  const { checked } = checkDefinitions(definitions, onStep);
   const check = (of: RuleKind) => {
     const oversize = problemOfSize(lists[of], of);
     return lists[of].map((rule): CheckedRule => {
       if (!isChecked(rule)) return { rule, problems: [], entries: [] };
       if (oversize !== undefined) return { rule, problems: [oversize], entries: [] };
-      const { problems, entries } = checkRule(rule, checked, of, onEntry);
+      const { problems, entries } = checkRule(rule, checked, of, onStep);
       return { rule, problems, entries: rule.is_enabled && problems.length === 0 ? entries : [] };
     });
   };
@@ -197,8 +197,8 @@ export function factsReadBy(entries: readonly CheckedEntry[]): Set<SourceName> {
 /**
  * Compiles the enabled rules. Reports rules that this release refuses; they contribute nothing, and the others score.
  */
-export function compileRuleset(ruleset: Ruleset, onEntry?: OnEntry) {
-  const { rules, reviews } = checkRuleset(ruleset, onEntry, isEnabled);
+export function compileRuleset(ruleset: Ruleset, onStep?: OnStep) {
+  const { rules, reviews } = checkRuleset(ruleset, onStep, isEnabled);
   const all = [...rules, ...reviews];
   const entries = all.flatMap(rule => rule.entries);
   return {

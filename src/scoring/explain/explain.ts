@@ -6,7 +6,7 @@ import { type CheckedEntry, scoredReviews, treesOf } from '../language/compile.t
 import { clampScore, roundHalfAway, scoreLimits } from '../language/rounding.ts';
 import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
-import { type CheckedRule, checkRuleset, evaluatedLogic, isEnabled, type OnEntry, type Ruleset } from '../ruleset.ts';
+import { type CheckedRule, checkRuleset, evaluatedLogic, isEnabled, type OnStep, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
 import { type ExplainedPart, explainExpression, missingParts, representPart } from './parts.ts';
 
@@ -144,7 +144,7 @@ function* explainRule(
   { rule, entries: checked, problems }: CheckedRule,
   facts: Facts,
   waiting: WaitingEntry[],
-  onEntry?: OnEntry,
+  onStep?: OnStep,
 ): Steps<ExplainedRule> {
   const skipped: Judgement = rule.is_enabled
     ? { outcome: 'invalid', effect: 0, reason: 'its rule is no longer valid' }
@@ -152,7 +152,7 @@ function* explainRule(
   const entries: ExplainedEntry[] = [];
   for (const [index, logic] of evaluatedLogic(rule).entries()) {
     yield;
-    onEntry?.(rule.name, index + 1);
+    onStep?.({ rule: rule.name, entry: index + 1 });
     const entry = checked[index];
     const place = { rule: rule.name, entry: index + 1, isOnly: rule.logic.length === 1 };
     entries.push({
@@ -176,15 +176,15 @@ function* explainRule(
 /**
  * Gives the same scores as the compiled rules, rule by rule. Never throws. Yields before each entry.
  *
- * @param onEntry also called before each entry is explained
+ * @param onStep also called before each entry is explained
  */
-export function createExplainer(ruleset: Ruleset, onEntry?: OnEntry) {
-  const { rules, reviews: rulesOfReviews } = checkRuleset(ruleset, onEntry, isEnabled);
+export function createExplainer(ruleset: Ruleset, onStep?: OnStep) {
+  const { rules, reviews: rulesOfReviews } = checkRuleset(ruleset, onStep, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
   const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
   function* explain(checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) {
     const explained: ExplainedRule[] = [];
-    for (const rule of checked) explained.push(yield* explainRule(rule, facts, waiting, onEntry));
+    for (const rule of checked) explained.push(yield* explainRule(rule, facts, waiting, onStep));
     return total(explained);
   }
   return function* (facts: Facts): Steps<Explanation> {

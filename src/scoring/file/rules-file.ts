@@ -67,7 +67,7 @@ function readDefinition(node: YamlNode): { expression: string } | { problem: str
 }
 
 /** @returns also those that have problems, so that what uses them is checked */
-function readDefinitions(node: YamlNode | undefined, report: Report) {
+function readDefinitions(node: YamlNode | undefined, report: Report, onStep: (() => void) | undefined) {
   const definitions: Definition[] = [];
   const entries: ReadonlyMap<string, YamlNode> = node?.kind === 'map' ? node.entries : new Map();
   if (node !== undefined && node.kind !== 'map' && !isBlank(node)) {
@@ -88,7 +88,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report) {
     if ('problem' in read) fail(name, read.problem);
     else definitions.push({ name, ...read });
   }
-  const { checked, problems } = checkDefinitions(definitions);
+  const { checked, problems } = checkDefinitions(definitions, onStep);
   for (const [name, message] of problems) fail(name, message);
   return { definitions, checked, entries };
 }
@@ -205,7 +205,7 @@ export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
   } else if (isBlank(rulesNode)) {
     report(rulesNode.line, '`rules` has no value; list the rules below it, or write `rules: []` for none');
   }
-  const { definitions, checked, entries: defined } = readDefinitions(file.nodeOf('define'), report);
+  const { definitions, checked, entries: defined } = readDefinitions(file.nodeOf('define'), report, onStep);
   const taken = new Set<string>();
   let isOversize = false;
   const read = (['rules', 'reviews'] as const).flatMap(of => {

@@ -66,9 +66,13 @@ function describeCycle(names: readonly string[]): string {
 /**
  * Checks definitions, in whatever order they use each other. Each is checked once, however often it is used.
  *
+ * @param onStep called before each
  * @returns the definitions, and the problems by name; a definition that only uses a faulty one has none
  */
-export function checkDefinitions(definitions: readonly Definition[]): {
+export function checkDefinitions(
+  definitions: readonly Definition[],
+  onStep?: () => void,
+): {
   checked: CheckedDefinitions;
   problems: Map<string, string>;
 } {
@@ -112,6 +116,9 @@ export function checkDefinitions(definitions: readonly Definition[]): {
     }
   }
 
-  for (const { name } of definitions) visit(name, []);
+  for (const { name } of definitions) {
+    onStep?.();
+    visit(name, []);
+  }
   return { checked, problems };
 }

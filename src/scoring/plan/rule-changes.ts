@@ -5,7 +5,7 @@ import { treesOf } from '../language/compile.ts';
 import { checkDefinitions, type Definition } from '../language/definitions.ts';
 import { type CheckedDefinitions, definitionsUsed } from '../language/tree.ts';
 import type { RuleDefinition } from '../rule.ts';
-import { checkRule, type OnEntry, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { checkRule, type OnStep, type RuleKind, type Ruleset } from '../ruleset.ts';
 
 export type RuleChanges = ReturnType<typeof compareRules>;
 export type DefinitionChanges = RuleChanges['definitions'];
@@ -33,11 +33,11 @@ function compareDefinitions(before: readonly Definition[], after: readonly Defin
 }
 
 /** Tells whether a definition that a rule uses on both sides differs. A rule that is not valid uses none. */
-function createDefinitionComparison(before: Ruleset, after: Ruleset, of: RuleKind, onEntry?: OnEntry) {
-  const { checked: checkedBefore } = checkDefinitions(before.definitions);
-  const { checked: checkedAfter } = checkDefinitions(after.definitions);
+function createDefinitionComparison(before: Ruleset, after: Ruleset, of: RuleKind, onStep?: OnStep) {
+  const { checked: checkedBefore } = checkDefinitions(before.definitions, onStep);
+  const { checked: checkedAfter } = checkDefinitions(after.definitions, onStep);
   const usedBy = (rule: RuleDefinition, checked: CheckedDefinitions) =>
-    definitionsUsed(treesOf(checkRule(rule, checked, of, onEntry).entries));
+    definitionsUsed(treesOf(checkRule(rule, checked, of, onStep).entries));
   return (known: RuleDefinition, rule: RuleDefinition): boolean => {
     const used = usedBy(rule, checkedAfter);
     return [...usedBy(known, checkedBefore)].some(
@@ -47,10 +47,10 @@ function createDefinitionComparison(before: Ruleset, after: Ruleset, of: RuleKin
 }
 
 /** Identifies rules by name, as `rules apply` does. */
-export function compareRules(before: Ruleset, after: Ruleset, of: RuleKind = 'rules', onEntry?: OnEntry) {
+export function compareRules(before: Ruleset, after: Ruleset, of: RuleKind = 'rules', onStep?: OnStep) {
   const definitions = compareDefinitions(before.definitions, after.definitions);
   const usesOther =
-    definitions.changed.length === 0 ? () => false : createDefinitionComparison(before, after, of, onEntry);
+    definitions.changed.length === 0 ? () => false : createDefinitionComparison(before, after, of, onStep);
   const rulesBefore = new Map(before[of].map(rule => [rule.name, rule]));
   const rulesAfter = new Map(after[of].map(rule => [rule.name, rule]));
   const changed: RuleChange[] = [];
