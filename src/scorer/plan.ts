@@ -8,7 +8,7 @@ import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../databas
 import { type Audit, createAudit } from '../scoring/plan/audit.ts';
 import { createPlan } from '../scoring/plan/plan.ts';
 import { compareRules } from '../scoring/plan/rule-changes.ts';
-import { type CheckedRuleset, checkRuleset, type Ruleset } from '../scoring/ruleset.ts';
+import { type CheckedRuleset, checkRuleset, type RuleKind, type Ruleset } from '../scoring/ruleset.ts';
 import type { Work } from './work.ts';
 
 /** An audit of more pull requests reads a sample: its shares are off by about one percentage point at most. */
@@ -102,8 +102,13 @@ export function plan(
         reviewPlan?.add(id, memberId, facts);
         return undefined;
       });
-      const audits = withAudit ? sides.map(side => createAudit(side, 'rules')) : [];
-      const reviewAudits = withAudit && reviewPlan !== null ? sides.map(side => createAudit(side, 'reviews')) : [];
+      const auditsOf = (of: RuleKind) =>
+        sides.map(side => {
+          alive();
+          return createAudit(side, of);
+        });
+      const audits = withAudit ? auditsOf('rules') : [];
+      const reviewAudits = withAudit && reviewPlan !== null ? auditsOf('reviews') : [];
       const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
       return {
         version,
