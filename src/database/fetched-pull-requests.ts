@@ -5,6 +5,7 @@ import { recordChanges } from './change-log.ts';
 import { expectLastCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
+import { createFindByGithubId, createRemoveByGithubId } from './rows-by-github-id.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 import { hasGithubId, sortedForLocking } from './statement.ts';
 
@@ -37,24 +38,9 @@ export async function lockPullRequests(
 }
 
 /** Those that were deleted here and have not come back, by GitHub id, with the deletion's ticket. */
-export async function findTombstones(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<Map<number, { sourceUpdatedAt: number; ticket: number }>> {
-  const isWanted = hasGithubId(deletedPullRequests, organisationId, githubIds);
-  const rows = await executor.select().from(deletedPullRequests).where(isWanted);
-  return new Map(rows.map(row => [row.githubId, row]));
-}
+export const findTombstones = createFindByGithubId(deletedPullRequests);
 
-export async function removeTombstones(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<void> {
-  if (githubIds.length === 0) return;
-  await executor.delete(deletedPullRequests).where(hasGithubId(deletedPullRequests, organisationId, githubIds));
-}
+export const removeTombstones = createRemoveByGithubId(deletedPullRequests);
 
 const keptColumns = new Set(['organisationId', 'id', 'githubId', 'changedBy']);
 

@@ -3,6 +3,7 @@ import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { readErased } from './erased-people.ts';
 import { createExistsAnywhere } from './organisations.ts';
+import { createFindByGithubId } from './rows-by-github-id.ts';
 import { members } from './schema.ts';
 import {
   createSelection,
@@ -125,16 +126,7 @@ export async function findMembersByLogin(executor: Executor, organisationId: str
 }
 
 /** Stored members by GitHub id, including those who have left. */
-export async function findMembers(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<Map<number, Member>> {
-  if (githubIds.length === 0) return new Map();
-  const isWanted = hasGithubId(members, organisationId, githubIds);
-  const rows = await executor.select().from(members).where(isWanted);
-  return new Map(rows.map(row => [row.githubId, row]));
-}
+export const findMembers = createFindByGithubId(members);
 
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.

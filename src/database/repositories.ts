@@ -6,6 +6,7 @@ import { renewContentVersion } from './content-versions.ts';
 import { TransactionOvertaken } from './failures.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
+import { createFindByGithubId } from './rows-by-github-id.ts';
 import { repositories } from './schema.ts';
 import { asTable, hasGithubId, sortedForLocking } from './statement.ts';
 import { requestUntrackedByRepository } from './untracked-pull-requests.ts';
@@ -15,16 +16,9 @@ export type StoredRepository = typeof repositories.$inferSelect;
 type RepositoryValues = Pick<StoredRepository, 'githubId' | 'nodeId' | 'name'>;
 
 /** Those that are stored, by GitHub id. */
-export async function findRepositories(
-  executor: Executor,
-  organisationId: string,
-  wanted: readonly Pick<RepositoryValues, 'githubId'>[],
-): Promise<Map<number, StoredRepository>> {
-  const githubIds = wanted.map(({ githubId }) => githubId);
-  const isWanted = hasGithubId(repositories, organisationId, githubIds);
-  const rows = await executor.select().from(repositories).where(isWanted);
-  return new Map(rows.map(row => [row.githubId, row]));
-}
+export const findRepositories = createFindByGithubId(repositories);
+
+const githubIdsOf = (values: readonly Pick<RepositoryValues, 'githubId'>[]) => values.map(({ githubId }) => githubId);
 
 /** Whether GitHub's answer changes the name or node id of a stored repository. A row from a newer fetch stays. */
 const isRenamed = (stored: StoredRepository, ticket: number, { name, nodeId }: RepositoryValues): boolean =>
@@ -78,7 +72,7 @@ export async function saveRepositories(
 ): Promise<Map<number, Pick<StoredRepository, 'id' | 'name'>>> {
   const wanted = sortedForLocking(values);
   if (wanted.length === 0) return new Map();
-  const stored = lockedRows ?? (await findRepositories(executor, organisationId, wanted));
+  const stored = lockedRows ?? (await findRepositories(executor, organisationId, githubIdsOf(wanted)));
   const found = new Map<number, Pick<StoredRepository, 'id' | 'name'>>(stored);
   const changed = wanted.filter(value => {
     const row = stored.get(value.githubId);
@@ -181,7 +175,7 @@ export async function saveUntrackedRepositories(
   ticket: number,
   values: readonly (RepositoryValues & Pick<StoredRepository, 'ignoredBecause'>)[],
 ): Promise<void> {
-  const stored = await findRepositories(executor, organisationId, values);
+  const stored = await findRepositories(executor, organisationId, githubIdsOf(values));
   const changed = sortedForLocking(values).filter(({ githubId, ignoredBecause }) => {
     const row = stored.get(githubId);
     return row === undefined || row.leftAt === null || row.ignoredBecause !== ignoredBecause;
@@ -251,7 +245,7 @@ export async function findImportPlaces(
   wanted: readonly Pick<RepositoryValues, 'githubId'>[],
   maxAgeMs: number,
 ): Promise<Map<number, ImportPlace>> {
-  const rows = [...(await findRepositories(executor, organisationId, wanted)).values()];
+  const rows = [...(await findRepositories(executor, organisationId, githubIdsOf(wanted))).values()];
   const oldest = Date.now() - maxAgeMs;
   const places = rows.map(({ githubId, importCursor, importedAt }) => {
     const startedAt = importedAt?.getTime() ?? 0;

@@ -99,12 +99,14 @@ export function oneRow<Row>([row]: readonly Row[]): Row {
   return row;
 }
 
+export interface GithubColumns {
+  organisationId: PgColumn;
+  githubId: PgColumn;
+}
+
 /** Whether a row is the organisation's, and has one of these ids on GitHub. */
-export const hasGithubId = (
-  table: { organisationId: PgColumn; githubId: PgColumn },
-  organisationId: string,
-  githubIds: readonly number[],
-) => and(eq(table.organisationId, organisationId), isOneOf(table.githubId, githubIds));
+export const hasGithubId = (table: GithubColumns, organisationId: string, githubIds: readonly number[]) =>
+  and(eq(table.organisationId, organisationId), isOneOf(table.githubId, githubIds));
 
 /** Each once, in the order of their ids on GitHub: transactions that write rows in the same order do not deadlock. */
 export const sortedForLocking = <Value extends { githubId: number }>(values: readonly Value[]): Value[] =>

@@ -1,6 +1,7 @@
 import { and, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
 import { maxRequestedAtOnce, requestInBackground } from './background-requests.ts';
 import type { Executor } from './client.ts';
+import { createRemoveByGithubId } from './rows-by-github-id.ts';
 import { members, untrackedPullRequests } from './schema.ts';
 import { asTable, hasGithubId, isOneOf } from './statement.ts';
 
@@ -40,14 +41,7 @@ export async function rememberUntracked(
           excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`);
 }
 
-export async function forgetUntracked(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<void> {
-  if (githubIds.length === 0) return;
-  await executor.delete(untrackedPullRequests).where(hasGithubId(untrackedPullRequests, organisationId, githubIds));
-}
+export const forgetUntracked = createRemoveByGithubId(untrackedPullRequests);
 
 /**
  * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were

@@ -130,7 +130,8 @@ async function comparePage(
   const { deps, organisation, signal, note } = run;
   const { database, log } = deps;
   for (const error of failed) note(`A repository was not compared: ${error.text}`);
-  const known = await findRepositories(database.executor, organisation.id, listed);
+  const githubIds = listed.map(({ githubId }) => githubId);
+  const known = await findRepositories(database.executor, organisation.id, githubIds);
   const sinceOf = ({ githubId }: { githubId: number }) => known.get(githubId)?.comparedAt ?? trackedSince(organisation);
   // Read anew: the settings may have changed since the comparison began.
   const { tracked, ignored } = separateIgnored(await getOrganisation(database.executor, organisation.id), listed);

@@ -161,7 +161,7 @@ async function saveUntracked(
   { organisationId, fetched, ticket }: Fetch,
 ): Promise<UntrackedPullRequest[]> {
   const organisation = await lockOrganisation(executor, organisationId, 'shared');
-  const stored = await findRepositories(executor, organisationId, repositoriesOf(fetched));
+  const stored = await findRepositories(executor, organisationId, repositoryIdsOf(fetched));
   const isTrackedSince = ({ repositoryGithubId }: FetchedPullRequest) => {
     const repository = stored.get(repositoryGithubId);
     return repository !== undefined && repository.leftAt === null && repository.fetchTicket > ticket;
@@ -201,7 +201,7 @@ interface Known {
 async function readKnown(executor: Executor, { organisationId, fetched }: Fetch): Promise<Known> {
   const reviewers = fetched.flatMap(each => each.reviewers.flatMap(({ githubId }) => githubId ?? []));
   return {
-    repositories: await findRepositories(executor, organisationId, repositoriesOf(fetched)),
+    repositories: await findRepositories(executor, organisationId, repositoryIdsOf(fetched)),
     members: await findMembers(executor, organisationId, [...new Set(reviewers)]),
     isErased: await readErased(executor, organisationId),
   };
@@ -344,6 +344,7 @@ const repositoryOf = ({ repositoryGithubId, repositoryNodeId, repository }: Fetc
   name: repository,
 });
 const repositoriesOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(repositoryOf);
+const repositoryIdsOf = (fetched: readonly FetchedPullRequest[]) => fetched.map(each => each.repositoryGithubId);
 
 /** The pull request without other people whose data was erased. */
 function withoutErased(
