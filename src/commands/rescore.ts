@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Executor } from '../database/client.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
-import { rescoreBatch } from '../sync/rescore.ts';
 import { counted, formatInteger } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
@@ -32,8 +31,7 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
     .description('bring every score up to date with the rules in force, and wait for it')
     .addHelpText('after', '\nThe service does this in the background. This command helps it and shows the progress.')
     .examples('rescore --organisation acme')
-    .answerFor(() => async (deps, { id }) => {
-      const { executor } = deps.database;
+    .answerFor(() => async ({ database: { executor }, scorer }, { id }) => {
       const outdated = await countOutdated(executor, id);
       const total = await countPullRequests(executor, id);
       await withProgress(
@@ -44,7 +42,7 @@ export function rescoreCommands(program: PullscoreCommand, context: Context): vo
           while (left > 0) {
             onProgress(Math.max(0, outdated - left), outdated);
             signal.throwIfAborted();
-            const scored = await rescoreBatch(deps, id);
+            const scored = await scorer.run('rescore', { organisationId: id });
             // The service may be working on the last ones.
             if (scored === 0) await delay(200, undefined, { signal });
             left = scored === 0 || scored >= left ? await countOutdated(executor, id) : left - scored;

@@ -3,11 +3,11 @@ import pg from 'pg';
 import { clientOptions, openSession } from '../database/connection.ts';
 import { isDatabaseUnavailable } from '../database/failures.ts';
 import { isOrganisationGone } from '../database/organisations.ts';
+import { findOutdatedOrganisation } from '../database/rescore-ranges.ts';
 import type { Deps } from '../deps.ts';
 import { compareOrganisation } from './compare.ts';
 import { pruneOrganisation } from './prune.ts';
 import { publishCheckRuns } from './publish-check-runs.ts';
-import { rescoreBatch } from './rescore.ts';
 import { createRequestWorker } from './serve-requests.ts';
 
 /** How often a loop looks for work that became due, or whose notification was lost. */
@@ -32,12 +32,17 @@ export interface Loops {
 }
 
 export function startLoops(deps: Deps, { pollMs = defaultPollMs }: { pollMs?: number } = {}): Loops {
-  const { github } = deps;
+  const { database, github, scorer } = deps;
   const loops = new Map<string, Loop>();
   const start = (name: string, width: number, work: Work) =>
     loops.set(name, startLoop(deps, name, work, width, pollMs));
   // Two: one reads and scores while the database writes what the other has scored.
-  start('rescore', 2, async (_, onFound) => (await rescoreBatch(deps, undefined, onFound)) > 0);
+  start('rescore', 2, async (_, onFound) => {
+    const organisationId = await findOutdatedOrganisation(database.executor);
+    if (organisationId === undefined) return false;
+    onFound();
+    return (await scorer.run('rescore', { organisationId })) > 0;
+  });
   start('prune', 1, signal => pruneOrganisation(deps, signal));
   if (github.configured) {
     start('compare', widths.compare, (signal, onFound) => compareOrganisation(deps, signal, onFound));

@@ -4,7 +4,7 @@ import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { createTenant, insertPullRequests } from '../support/tenants.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { compareOnly } from '../sync/support.ts';

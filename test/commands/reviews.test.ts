@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { startWorld } from '../support/world.ts';
 import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 

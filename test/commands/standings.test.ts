@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { members, pullRequests, repositories } from '../../src/database/schema.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { Reviewer } from '../../src/pull-request.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { createFolder, ruleWith, runHere, runJson } from './support.ts';

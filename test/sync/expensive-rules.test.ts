@@ -6,7 +6,7 @@ import { requestRescoring, splitRemainder } from '../../src/database/rescore-ran
 import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, duringSave, newStored, rule, scoreHistory, stored, storedPullRequests, sync } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createRefresh } from '../../src/sync/refresh.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, memberRows, repositoryRows, rule, stored, storedPullRequests, sync, withStep } from './support.ts';
 

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,

@@ -15,9 +15,9 @@ import {
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {

@@ -1,7 +1,7 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rescoreBatch } from '../../src/sync/rescore.ts';
 import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { rescoreBatch } from '../support/rescore.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { beforeAll, expect, test } from 'vitest';
 import { connect, createMirror, follow, list } from '../../../demo/client.ts';
-import { rescoreBatch } from '../../../src/sync/rescore.ts';
+import { rescoreBatch } from '../../support/rescore.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { startWorld } from '../../support/world.ts';
 

@@ -5,7 +5,7 @@ import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { readStandings } from '../../../src/reports/standings.ts';
 import { importPullRequests } from '../../../src/sync/import.ts';
-import { rescoreBatch } from '../../../src/sync/rescore.ts';
+import { rescoreBatch } from '../../support/rescore.ts';
 import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { compareOnly, lockWaits } from '../../sync/support.ts';
