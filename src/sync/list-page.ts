@@ -14,45 +14,38 @@ const sizes = new LRUCache<string, number>({ max: 3_000, ttl: 600_000 });
 /**
  * Asks for a page. If that many entries are too much for GitHub, asks for half at once, down to one.
  *
- * @param list what is listed: each list has a size of its own
- * @param request called with how many to ask for
- * @throws all other errors
- */
-export async function shrinkPage<Result>(list: string, request: (size: number) => Promise<Result>): Promise<Result> {
-  const size = sizes.get(list) ?? maxPageSize;
-  try {
-    return await request(size);
-  } catch (error) {
-    if (!(error instanceof GithubError && error.tooMuch)) throw error;
-    if (size > 1) {
-      sizes.set(list, Math.floor(size / 2));
-      return shrinkPage(list, request);
-    }
-    // One entry alone is too much; those after it need not be.
-    sizes.delete(list);
-    throw error;
-  }
-}
-
-/**
- * @param list what of the organisation is listed
+ * @param list what of the organisation is listed: each list has a size of its own
+ * @param ask called with how many to ask for
  * @returns the page, and the ticket of the request for it
  */
-export const askPage = <Page extends object | undefined>(
+export async function askPage<Page extends object | undefined>(
   deps: Deps,
   organisation: Organisation,
   list: string,
   ask: (github: Github, pageSize: number) => Promise<Page>,
   identityIn?: (page: Page) => GithubIdentity | undefined,
-): Promise<{ reply: Page; ticket: number }> =>
-  shrinkPage(`${list} ${organisation.id}`, async pageSize => {
-    const options = { urgency: 'background', ...(identityIn && { identityIn }) } as const;
-    const answer = await askGithub(deps, organisation, github => ask(github, pageSize), options);
-    const page = answer.reply as { failed?: readonly GithubError[] } | undefined;
-    const tooMuch = page?.failed?.find(error => error.tooMuch);
-    if (tooMuch !== undefined && pageSize > 1) throw tooMuch;
-    return answer;
-  });
+): Promise<{ reply: Page; ticket: number }> {
+  const key = `${list} ${organisation.id}`;
+  const options = { urgency: 'background', ...(identityIn && { identityIn }) } as const;
+  for (;;) {
+    const size = sizes.get(key) ?? maxPageSize;
+    try {
+      const answer = await askGithub(deps, organisation, github => ask(github, size), options);
+      const page = answer.reply as { failed?: readonly GithubError[] } | undefined;
+      const tooMuch = page?.failed?.find(error => error.tooMuch);
+      if (tooMuch === undefined || size === 1) return answer;
+      throw tooMuch;
+    } catch (error) {
+      if (!(error instanceof GithubError && error.tooMuch)) throw error;
+      if (size === 1) {
+        // One entry alone is too much; those after it need not be.
+        sizes.delete(key);
+        throw error;
+      }
+      sizes.set(key, Math.floor(size / 2));
+    }
+  }
+}
 
 /**
  * A page of the organisation's repositories, and its ticket. Repositories on which GitHub fails are logged and left out.

@@ -3,7 +3,6 @@ import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { shrinkPage } from '../../src/sync/list-page.ts';
 import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
 import { clientOf, errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
 
@@ -248,42 +247,5 @@ describe('a failed connection', () => {
     const server = createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
     const error = await errorOf(clientFor(await listen(server)).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
-  });
-});
-
-describe('a page', () => {
-  /** The first page of a list, with the sizes that were asked for. */
-  const pages = async (name: string) => {
-    const { github, web, client } = await start();
-    for (let index = 0; index < 60; index++) web.openPullRequest();
-    const read = () =>
-      shrinkPage(name, size =>
-        client.listPullRequests({ login: 'acme' }, web.nodeId, { order: 'created', after: null, pageSize: size }),
-      );
-    return { github, read, sizes: () => github.requests.map(each => each.variables.first) };
-  };
-
-  test('halves until GitHub manages it, and so do the next ones', async () => {
-    const { github, read, sizes } = await pages('halves');
-    github.fault(htmlError(502), { times: 2 });
-    github.fault(queryTimeout());
-    expect((await read())?.items).toHaveLength(12);
-    await read();
-    expect(sizes()).toEqual([100, 50, 25, 12, 12]);
-  });
-
-  test('fails if even one entry is too much, and is as large as possible after that', async () => {
-    const { github, read, sizes } = await pages('one');
-    github.fault(htmlError(502), { times: 7 });
-    expect(await errorOf(read())).toMatchObject({ code: 'github_failed', tooMuch: true });
-    await read();
-    expect(sizes()).toEqual([100, 50, 25, 12, 6, 3, 1, 100]);
-  });
-
-  test('fails at once at a rate limit', async () => {
-    const { github, read, sizes } = await pages('limit');
-    github.fault(secondaryLimit('5'));
-    expect(await errorOf(read())).toMatchObject({ code: 'github_rate_limited' });
-    expect(sizes()).toEqual([100]);
   });
 });

@@ -6,6 +6,7 @@ import { getOrganisation } from '../../src/database/organisations.ts';
 import { beginImport } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
+import { listPage } from '../../src/sync/list-page.ts';
 import { estimateEffort, type ImportPreview, previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
@@ -734,5 +735,43 @@ describe('trouble at GitHub during an import', () => {
     });
     expect(await run(home)).toMatchObject({ seen: 60, saved: 60 });
     expect(await storedCount(home)).toBe(60);
+  });
+});
+
+describe('a page', () => {
+  /** Reads the first page of a list, and says how many entries were asked for each time. */
+  const pages = async () => {
+    const home = await world.newTenant();
+    fill(home, 'web', 60);
+    const { nodeId, fullName: name } = home.acme.repository('web');
+    const range = { since: undefined, after: null };
+    return {
+      read: () => listPage(world.service, home.organisation, { nodeId, name }, range),
+      sizes: () => world.github.requests.map(({ variables }) => variables.first),
+    };
+  };
+
+  test('halves until GitHub manages it, and so do the next ones', async () => {
+    const { read, sizes } = await pages();
+    world.github.fault(htmlError(502), { times: 2 });
+    world.github.fault(queryTimeout());
+    expect((await read()).items).toHaveLength(12);
+    await read();
+    expect(sizes()).toEqual([100, 50, 25, 12, 12]);
+  });
+
+  test('fails if even one entry is too much, and is as large as possible after that', async () => {
+    const { read, sizes } = await pages();
+    world.github.fault(htmlError(502), { times: 7 });
+    await expect(read()).rejects.toMatchObject({ code: 'github_failed', tooMuch: true });
+    await read();
+    expect(sizes()).toEqual([100, 50, 25, 12, 6, 3, 1, 100]);
+  });
+
+  test('fails at once at a rate limit', async () => {
+    const { read, sizes } = await pages();
+    world.github.fault(secondaryLimit('5'));
+    await expect(read()).rejects.toMatchObject({ code: 'github_rate_limited' });
+    expect(sizes()).toEqual([100]);
   });
 });
