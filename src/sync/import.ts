@@ -96,12 +96,27 @@ export async function importPullRequests(
   const { since, restoresDeleted, signal, record, onProgress } = options;
   parseNames(unidentified.login, options.repositories);
   const progress: ImportProgress = { repository: '', seen: 0, total: 0, looked: 0 };
-  const onWait = (waitingSeconds: number, waitingReason: string) => {
-    const until = new Date(Date.now() + waitingSeconds * 1000);
-    log.info({ waitingSeconds, until, reason: waitingReason }, 'the import waits for GitHub');
-    onProgress?.({ ...progress, waitingSeconds, waitingReason });
+  /**
+   * Tries again what GitHub does not answer: after a rate limit once it ends, and after transient failures with growing
+   * waits.
+   */
+  const retry = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    for (let failures = 0; ; ) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        const limited = error.code === 'github_rate_limited';
+        if (!limited) failures += 1;
+        if (!limited && (!isTransientFailure(error) || failures === maxTries)) throw error;
+        const waitingSeconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
+        const until = new Date(Date.now() + waitingSeconds * 1000);
+        log.info({ waitingSeconds, until, reason: error.text }, 'the import waits for GitHub');
+        onProgress?.({ ...progress, waitingSeconds, waitingReason: error.text });
+        await delay(waitingSeconds * 1000, undefined, { signal });
+      }
+    }
   };
-  const retry = <Result>(work: () => Promise<Result>) => withRetries(work, onWait, signal);
 
   // Without rules nothing can be saved.
   await getUsableVersion(executor, unidentified.id);
@@ -223,31 +238,4 @@ export async function importPullRequests(
     result[outcome] += 1;
   }
   return result;
-}
-
-/**
- * Tries again what GitHub does not answer: after a rate limit once it ends, and after transient failures with growing
- * waits.
- *
- * @param onWait called before each wait, with its seconds and the reason
- * @param signal ends a wait
- */
-async function withRetries<Result>(
-  work: () => Promise<Result>,
-  onWait: (seconds: number, reason: string) => void,
-  signal: AbortSignal | undefined,
-): Promise<Result> {
-  for (let failures = 0; ; ) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      const limited = error.code === 'github_rate_limited';
-      if (!limited) failures += 1;
-      if (!limited && (!isTransientFailure(error) || failures === maxTries)) throw error;
-      const seconds = limited ? (error.retryAfter ?? 60) : 2 ** failures;
-      onWait(seconds, error.text);
-      await delay(seconds * 1000, undefined, signal === undefined ? {} : { signal });
-    }
-  }
 }
