@@ -10,10 +10,10 @@ import {
   organisationByLoginQuery,
   organisationQuery,
   readListedRepository,
+  readLost,
   readMembers,
   readNamedRepository,
   readOrganisation,
-  readOwners,
   readRepositories,
   repositoriesQuery,
   repositoryOwnersQuery,
@@ -171,14 +171,13 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     },
 
     /**
-     * @param nodeIds up to {@link maxPageSize}
-     * @returns GitHub's id of each repository's owner, by node id; null if GitHub does not show the repository. Those
-     * on which GitHub failed are missing.
+     * @param nodeIds of repositories, up to {@link maxPageSize}
+     * @returns those that GitHub does not show, or shows with another owner; not those on which it failed
      */
-    async findRepositoryOwners(organisation: OrganisationReference, nodeIds: readonly string[]) {
+    async findLostRepositories(organisation: GithubIdentity, nodeIds: readonly string[]): Promise<Set<string>> {
       const subject = `${nodeIds.length} repositories`;
       const { nodes, failures } = await askNodes(repositoryOwnersQuery, nodeIds, { organisation, subject });
-      return readOwners(nodeIds, nodes, failures);
+      return readLost(organisation.githubId, nodeIds, nodes, failures);
     },
 
     /** @returns for each of them why GitHub did not create it; undefined if it did */

@@ -160,23 +160,19 @@ export function readNamedRepository(answer: unknown) {
   return { organisation: identityOf(organisation), repository: repository ? repositoryOf(repository) : undefined };
 }
 
-/**
- * GitHub's ids of the owners of repositories, by node id; null for those that GitHub does not show. Those on which it
- * failed are missing.
- */
-export function readOwners(
+/** Those of the repositories that GitHub does not show, or shows with another owner; not those on which it failed. */
+export function readLost(
+  owner: number,
   nodeIds: readonly string[],
   nodes: readonly unknown[],
   failures: readonly GraphqlFailure[],
-): Map<string, number | null> {
+): Set<string> {
   const gone = new Set(failures.flatMap(({ path, type }) => (type === 'NOT_FOUND' ? [path.join('/')] : [])));
-  const owners = new Map<string, number | null>();
-  nodeIds.forEach((nodeId, index) => {
+  const lost = nodeIds.filter((_, index) => {
     const repository = nodes[index];
-    if (gone.has(`nodes/${index}`)) owners.set(nodeId, null);
-    else if (matches(Owned, repository)) owners.set(nodeId, Number(repository.owner.databaseId));
+    return gone.has(`nodes/${index}`) || (matches(Owned, repository) && Number(repository.owner.databaseId) !== owner);
   });
-  return owners;
+  return new Set(lost);
 }
 
 export function readMembers(answer: unknown, after: string | null) {

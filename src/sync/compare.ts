@@ -199,10 +199,9 @@ async function markLeft({ deps, organisation }: Run, ticket: number): Promise<vo
   const unlisted = await findUnlistedRepositories(database.executor, organisation.id, ticket, maxPageSize);
   if (unlisted.length === 0) return;
   const nodeIds = unlisted.map(({ nodeId }) => nodeId);
-  const ask = (github: Deps['github']) => github.findRepositoryOwners(organisation, nodeIds);
-  const { reply: owners, ticket: askedAt } = await askGithub(deps, organisation, ask, { urgency: 'background' });
-  const left = unlisted.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
-  const githubIds = left.map(({ githubId }) => githubId);
+  const ask = (github: Deps['github']) => github.findLostRepositories(organisation, nodeIds);
+  const { reply: lost, ticket: askedAt } = await askGithub(deps, organisation, ask, { urgency: 'background' });
+  const githubIds = unlisted.flatMap(({ nodeId, githubId }) => (lost.has(nodeId) ? [githubId] : []));
   for (const repository of await markRepositoriesLeft(database.executor, organisation.id, askedAt, githubIds)) {
     log.info({ organisation: organisation.login, repository }, 'a repository has left the organisation');
   }

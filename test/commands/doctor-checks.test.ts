@@ -343,17 +343,6 @@ test.each([
   expect(found.settings).toBe(`${page}/organizations/acme/settings/hooks`);
 });
 
-test('a repository on which GitHub fails is not lost', async () => {
-  const stored = ['failing', 'deleted', 'here'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
-  const owners = new Map([
-    ['deleted', undefined],
-    ['here', 7],
-  ]);
-  const github = { findRepositoryOwners: async () => owners } as unknown as Github;
-  const lost = await remote.findLostRepositories(request => request(github), { githubId: 7 } as never, stored);
-  expect(lost.map(({ nodeId }) => nodeId)).toEqual(['deleted']);
-});
-
 describe('the webhook', () => {
   const hook = {
     id: 7,

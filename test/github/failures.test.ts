@@ -168,7 +168,7 @@ describe('a reply', () => {
         const calls = [
           client.fetchPullRequests({ login: 'acme' }, [nodeId]),
           client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage),
-          client.findRepositoryOwners({ login: 'acme' }, [web.nodeId]),
+          client.findLostRepositories(identityOf(acme), [web.nodeId]),
           client.pageMembers(identityOf(acme), null),
           client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 }),
           client.findOrganisation({ login: 'acme' }),

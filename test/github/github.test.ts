@@ -356,19 +356,17 @@ describe('paging', () => {
     expect(listed).toEqual(names);
   });
 
-  test('the owners of a hundred repositories come in one request of one point', async () => {
+  test('which of a hundred repositories are lost is one request of one point', async () => {
     const seen: GithubRequest[] = [];
     const { github, acme, web, client } = await start();
     client.onRequest(request => seen.push(request));
     const [gone, moved] = [acme.repository('gone'), acme.repository('moved')];
     const others = Array.from({ length: 97 }, (_, index) => acme.repository(`other-${index}`));
     gone.remove();
-    const other = github.organisation('other');
-    moved.transfer(other);
+    moved.transfer(github.organisation('other'));
     const nodeIds = [web, gone, moved, ...others].map(({ nodeId }) => nodeId);
-    const owners = await client.findRepositoryOwners({ login: 'acme' }, nodeIds);
-    expect([...owners.values()]).toEqual([acme.id, null, other.id, ...others.map(() => acme.id)]);
-    expect([...owners.keys()]).toEqual(nodeIds);
+    const lost = await client.findLostRepositories(identityOf(acme), nodeIds);
+    expect([...lost]).toEqual([gone.nodeId, moved.nodeId]);
     expect(seen.map(({ rateLimit }) => rateLimit?.cost)).toEqual([1]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { UnexpectedReply } from '../../src/github/decode.ts';
 import type { GraphqlFailure } from '../../src/github/github-error.ts';
 import { GithubError } from '../../src/github/github-error.ts';
-import { readListedRepository, readMembers, readOwners } from '../../src/github/organisation.ts';
+import { readListedRepository, readLost, readMembers } from '../../src/github/organisation.ts';
 import { nodeIdOf, readListedPullRequest } from '../../src/github/pull-request.ts';
 import {
   answerAt,
@@ -201,20 +201,18 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
   expect(reading(defect)).toThrow(defect);
 });
 
-test('the owner of a repository is unknown if GitHub failed, and null only if GitHub says it is gone', () => {
+test('a repository is lost only if GitHub says that it is gone, or names another owner', () => {
   const at = (type: string, ...path: (string | number)[]): GraphqlFailure => ({ type, message: 'No.', path });
-  const nodeIds = ['R_1', 'R_2', 'R_3', 'R_4', 'R_5', 'R_6', 'R_7'];
-  const nodes = [{ owner: { databaseId: 9 } }, null, null, null, null, {}, { owner: { databaseId: -1 } }];
+  const nodeIds = ['R_1', 'R_2', 'R_3', 'R_4', 'R_5', 'R_6', 'R_7', 'R_8'];
+  const [own, another, invalid] = [9, 8, -1].map(databaseId => ({ owner: { databaseId } }));
+  const nodes = [own, null, null, null, null, {}, invalid, another];
   const failures = [
     at('NOT_FOUND', 'nodes', 1),
     at('FORBIDDEN', 'nodes', 2),
     at('NOT_FOUND', 'nodes', 3, 'owner'),
     at('NOT_FOUND'),
   ];
-  expect([...readOwners(nodeIds, nodes, failures)]).toEqual([
-    ['R_1', 9],
-    ['R_2', null],
-  ]);
+  expect([...readLost(9, nodeIds, nodes, failures)]).toEqual(['R_2', 'R_8']);
 });
 
 test('a failure of a single pull request of a page is told from one of the whole page', () => {

@@ -8,7 +8,7 @@ import { separateIgnored } from '../../sync/ignore-repositories.ts';
 import { credentialOf } from '../../sync/share-github-points.ts';
 import { counted, duration, formatInteger } from '../../text/number-formats.ts';
 import { defineCheck, list, ok, problem, type Verdict, warning } from './findings.ts';
-import { findUnconfirmedRepositories, type UnconfirmedRepository } from './inspection.ts';
+import { findUnconfirmedRepositories } from './inspection.ts';
 import { command, logs, nameOf, type OrganisationScope, type Scope } from './scope.ts';
 
 const app = 'See the settings of the App on GitHub.';
@@ -212,21 +212,14 @@ export const pullRequests = defineCheck('github', 'pull_requests', allow(pullReq
 
 export const maxNamed = 3;
 
-/** Finds stored repositories that GitHub no longer shows in the organisation. */
-export async function findLostRepositories(
-  call: Call,
-  organisation: IdentifiedOrganisation,
-  stored: readonly UnconfirmedRepository[],
-): Promise<UnconfirmedRepository[]> {
-  if (stored.length === 0) return [];
-  const nodeIds = stored.map(({ nodeId }) => nodeId);
-  const owners = await call(github => github.findRepositoryOwners(organisation, nodeIds));
-  return stored.filter(({ nodeId }) => owners.has(nodeId) && owners.get(nodeId) !== organisation.githubId);
-}
-
 export const repositories = defineCheck('github', 'repositories', 'Check the permissions of the credentials.', {
-  ask: async ({ call, current, database }: CurrentScope) =>
-    findLostRepositories(call, current, await findUnconfirmedRepositories(database.executor, current.id, maxNamed)),
+  ask: async ({ call, current, database }: CurrentScope) => {
+    const stored = await findUnconfirmedRepositories(database.executor, current.id, maxNamed);
+    if (stored.length === 0) return [];
+    const nodeIds = stored.map(({ nodeId }) => nodeId);
+    const lost = await call(github => github.findLostRepositories(current, nodeIds));
+    return stored.filter(({ nodeId }) => lost.has(nodeId));
+  },
   judge(lost, { config }) {
     if (lost.length === 0) return ok('GitHub shows the repositories of all stored pull requests.');
     const names = list([...lost.map(({ name }) => name), ...(lost.length === maxNamed ? ['perhaps more'] : [])]);

@@ -72,8 +72,6 @@ export async function findSetup(executor: Executor, organisationId: string) {
   return oneRow(rows);
 }
 
-export type UnconfirmedRepository = Awaited<ReturnType<typeof findUnconfirmedRepositories>>[number];
-
 /**
  * Repositories with stored pull requests, first those that are marked as having left, then those that GitHub listed
  * longest ago: each comparison moves the tickets of all that it lists.
