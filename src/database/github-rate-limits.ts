@@ -133,11 +133,13 @@ export async function countPoints(
   count: number,
   resetAt: number,
 ): Promise<void> {
-  const { pointsUsed } = organisations;
+  const { pointsUsed, pointsResetAt } = organisations;
+  // A reply from the hour before may be counted late.
+  const latest = sql`greatest(${pointsResetAt}, to_timestamp(${resetAt}::double precision))`;
   const used = sql`case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::int`;
   await executor
     .update(organisations)
-    .set({ pointsUsed: used, pointsResetAt: resetAt })
+    .set({ pointsUsed: used, pointsResetAt: latest })
     .where(eq(organisations.id, organisationId));
 }
 

@@ -242,6 +242,17 @@ describe('the points that an organisation has used', () => {
     await executor.execute(sql`update github_limits set reset_at = now() + interval '3 hours'`);
     expect(await used(home)).toBe(0);
   });
+
+  test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
+    const home = await world.newTenant();
+    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    const { executor } = world.service.database;
+    const before = world.github.limit?.resetAt ?? 0;
+    await executor.execute(sql`update github_limits set reset_at = to_timestamp(${before + 3_600})`);
+    await countPoints(executor, home.organisation.id, 100, before + 3_600);
+    await countPoints(executor, home.organisation.id, 1, before);
+    expect(await used(home)).toBe(101);
+  });
 });
 
 describe('a limit of a token', () => {
