@@ -17,16 +17,18 @@ export type Limits = Awaited<ReturnType<typeof findLimits>>;
 const toleranceSeconds = 1_800;
 
 /**
- * `secondsBlocked` until GitHub may be called again, 0 means now; and the points as GitHub last reported them, undefined
- * after their reset or if there was no report. `used`: those that {@link countPoints} has counted for the organisation.
+ * `secondsBlocked` until GitHub may be called again, 0 means now; `refusals` in a row for which GitHub named no time; and
+ * the points as GitHub last reported them, undefined after their reset or if there was no report. `used`: those that
+ * {@link countPoints} has counted for the organisation.
  */
 export async function findLimits(executor: Executor, credential: string, organisationId: string) {
-  const { blockedUntil, points, remainingPoints, resetAt } = githubLimits;
+  const { blockedUntil, refusals, points, remainingPoints, resetAt } = githubLimits;
   const { id, pointsResetAt, pointsUsed } = organisations;
   const isOfThisHour = sql`${pointsResetAt} > ${resetAt} - make_interval(secs => ${toleranceSeconds})`;
   const [row] = await executor
     .select({
       secondsBlocked: sql<number>`greatest(0, ceil(extract(epoch from ${blockedUntil} - now())))::int`,
+      refusals,
       limit: sql<number>`${points}`,
       remaining: sql<number>`${remainingPoints}`,
       resetAt: sql<number>`extract(epoch from ${resetAt})::float8`,
@@ -38,44 +40,25 @@ export async function findLimits(executor: Executor, credential: string, organis
     .where(eq(githubLimits.credential, credential));
   return {
     secondsBlocked: row?.secondsBlocked ?? 0,
+    refusals: row?.refusals ?? 0,
     points: row !== undefined && row.secondsToReset > 0 ? row : undefined,
   };
 }
 
 /**
- * Keeps all replicas from calling GitHub for a while.
+ * Keeps all replicas from calling GitHub for a while. A longer wait stays.
  *
- * @param wait in seconds; or, if GitHub named no time, a guess that doubles while it keeps refusing
+ * @param refusals in a row, this one included, for which GitHub named no time; 0 if it named one
  */
-export async function blockGithub(
-  executor: Executor,
-  credential: string,
-  wait: number | { firstSeconds: number; maxSeconds: number },
-): Promise<void> {
-  const { blockedUntil, credential: target, refusals } = githubLimits;
-  const seconds = typeof wait === 'number' ? wait : wait.firstSeconds;
-  const values = { credential, blockedUntil: secondsFromNow(seconds) };
-  if (typeof wait === 'number') {
-    const set = { blockedUntil: sql`greatest(${blockedUntil}, excluded.blocked_until)` };
-    await executor.insert(githubLimits).values(values).onConflictDoUpdate({ target, set });
-    return;
-  }
-  // A distributed PostgreSQL allows only what always has the same result here: not now(), nor an interval added to a
-  // time with a zone. So the present comes from the row that was to be inserted, in UTC.
-  const now = sql`excluded.blocked_until at time zone 'UTC' - make_interval(secs => ${seconds})`;
-  const guess = sql`least(${wait.maxSeconds}, ${seconds} * 2 ^ least(${refusals}, 20))`;
+export async function blockGithub(executor: Executor, credential: string, seconds: number, refusals = 0) {
+  const set = {
+    blockedUntil: sql`greatest(${githubLimits.blockedUntil}, excluded.blocked_until)`,
+    refusals: sql`greatest(${githubLimits.refusals}, excluded.refusals)`,
+  };
   await executor
     .insert(githubLimits)
-    .values({ ...values, refusals: 1 })
-    .onConflictDoUpdate({
-      target,
-      set: {
-        blockedUntil: sql`(${now} + make_interval(secs => ${guess})) at time zone 'UTC'`,
-        refusals: sql`${refusals} + 1`,
-      },
-      // A refusal of many requests at once counts once.
-      setWhere: sql`${blockedUntil} at time zone 'UTC' <= ${now}`,
-    });
+    .values({ credential, blockedUntil: secondsFromNow(seconds), refusals })
+    .onConflictDoUpdate({ target: githubLimits.credential, set });
 }
 
 /**

@@ -39,8 +39,8 @@ export const countOrganisationsOnCredential = async ({
 /** What points are used for: webhooks and operators' commands (`now`), PUT syncs, or work for which no caller waits. */
 export type Urgency = 'now' | 'put' | 'background';
 
-/** If GitHub refuses and names no time. */
-const guessedWait = { firstSeconds: 60, maxSeconds: 3_600 };
+/** The longest wait if GitHub keeps refusing and names no time. */
+const maxGuessSeconds = 3_600;
 
 /** The parts of an hour's points that each leaves to what is more urgent. */
 const reserves = { now: 0, put: 1 / 20, background: 1 / 10 } satisfies Record<Urgency, number>;
@@ -86,22 +86,23 @@ export async function askGithub<Reply>(
  * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
  * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
  *
- * @returns the points of this hour; undefined if they are not known
+ * @returns with the points of this hour; undefined if they are not known
  * @throws GithubError `github_rate_limited` if GitHub must not be asked now
  */
 export async function requireLimits(
   deps: Pick<Deps, 'config' | 'database'>,
   { id }: Pick<Organisation, 'id'>,
   urgency: Urgency,
-): Promise<Limits['points']> {
-  const { secondsBlocked, points } = await findLimits(deps.database.executor, credentialOf(deps.config, { id }), id);
+): Promise<Limits> {
+  const limits = await findLimits(deps.database.executor, credentialOf(deps.config, { id }), id);
+  const { secondsBlocked, points } = limits;
   if (secondsBlocked > 0) {
     throw new GithubError('github_rate_limited', "GitHub's rate limit is used up.", {
       action: `Try again in ${secondsBlocked} seconds.`,
       retryAfter: secondsBlocked,
     });
   }
-  if (urgency === 'now' || points === undefined) return points;
+  if (urgency === 'now' || points === undefined) return limits;
   const [remaining, limit, used] = [points.remaining, points.limit, points.used].map(each => each.toLocaleString('en'));
   const refusal = (message: string) => {
     const until = new Date(points.resetAt * 1000).toISOString().slice(11, 16);
@@ -118,7 +119,7 @@ export async function requireLimits(
       `This organisation has used ${used} of GitHub's ${limit} points: what is left is kept for webhooks and for PUT syncs of others`,
     );
   }
-  return points;
+  return limits;
 }
 
 /**
@@ -135,7 +136,7 @@ export async function keepToLimits<Reply>(
 ): Promise<Reply> {
   const { executor } = deps.database;
   const credential = credentialOf(deps.config, organisation);
-  const points = await requireLimits(deps, organisation, urgency);
+  const { points, refusals } = await requireLimits(deps, organisation, urgency);
   let spent = 0;
   let latest: RateLimit | undefined;
   const github = deps.github.metered(({ rateLimit }) => {
@@ -149,8 +150,10 @@ export async function keepToLimits<Reply>(
     return reply;
   } catch (error) {
     if (error instanceof GithubError && error.code === 'github_rate_limited') {
-      const named = error.retryAfterGuessed ? undefined : error.retryAfter;
-      await blockGithub(executor, credential, named ?? guessedWait);
+      const { retryAfter = 60, retryAfterGuessed: isGuess } = error;
+      const seconds = isGuess ? Math.min(maxGuessSeconds, retryAfter * 2 ** refusals) : retryAfter;
+      // Requests that are refused at once have read the same number: they count once.
+      await blockGithub(executor, credential, seconds, isGuess ? refusals + 1 : 0);
     }
     throw error;
   } finally {
