@@ -8,18 +8,19 @@ import { deletedPullRequests, organisations, pullRequests, syncRequests, untrack
 import { asTable, hasGithubId, isOneOf, secondsFromNow, sortedForLocking } from './statement.ts';
 
 /**
- * The sweep, for facts that change on GitHub without a webhook: requests refetches of stored pull requests, as many as
- * its pace allows since the last sweep, at most an hour's. Runs in a transaction; the caller holds the organisation's
- * comparison.
+ * The sweep, for facts that change on GitHub without a webhook: requests refetches of the stored pull requests that were
+ * fetched longest ago, as many as its pace allows since the last sweep, at most an hour's. Runs in a transaction; the
+ * caller holds the organisation's comparison.
  *
  * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before; `minPauseSeconds`: between
  * two sweeps
+ * @returns how many it requested
  */
 export async function sweepPullRequests(
   executor: Executor,
   organisationId: string,
   { perHour, minAgeSeconds, minPauseSeconds }: { perHour: number; minAgeSeconds: number; minPauseSeconds: number },
-): Promise<void> {
+): Promise<number> {
   const { id, sweptAt } = organisations;
   const [last] = await executor
     .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
@@ -27,36 +28,25 @@ export async function sweepPullRequests(
     .where(and(eq(id, organisationId), lt(sweptAt, secondsFromNow(-minPauseSeconds))));
   const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
   // Leave `swept_at` alone until enough time has passed for one pull request.
-  if (limit === 0) return;
-  await requestRefetches(executor, organisationId, { limit, minAgeSeconds });
-  await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
-}
-
-/**
- * Requests refetches of the stored pull requests that were fetched longest ago. Runs in a transaction.
- *
- * @returns how many
- */
-export async function requestRefetches(
-  executor: Executor,
-  organisationId: string,
-  { limit, minAgeSeconds }: { limit: number; minAgeSeconds: number },
-): Promise<number> {
-  const { id, fetchedAt } = pullRequests;
+  if (limit === 0) return 0;
+  const { fetchedAt } = pullRequests;
   const isOfOrganisation = eq(pullRequests.organisationId, organisationId);
   const oldest = await executor
-    .select({ id })
+    .select({ id: pullRequests.id })
     .from(pullRequests)
     .where(and(isOfOrganisation, lt(fetchedAt, secondsFromNow(-minAgeSeconds)), isInPresentRepository(organisationId)))
     .orderBy(fetchedAt)
     .limit(limit)
     .for('update', { skipLocked: true });
-  if (oldest.length === 0) return 0;
-  const ids = oldest.map(row => row.id);
-  // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
-  const asked = sql`update ${pullRequests} set fetched_at = now() where ${and(isOfOrganisation, isOneOf(id, ids))}
-    returning github_id, node_id`;
-  await requestInBackground(executor, organisationId, asked);
+  if (oldest.length > 0) {
+    const ids = oldest.map(row => row.id);
+    const isOldest = and(isOfOrganisation, isOneOf(pullRequests.id, ids));
+    // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
+    const asked = sql`update ${pullRequests} set fetched_at = now() where ${isOldest}
+      returning github_id, node_id`;
+    await requestInBackground(executor, organisationId, asked);
+  }
+  await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
   return oldest.length;
 }
 

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
-import { requestRefetches } from '../../src/database/background-requests.ts';
+import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import type { Executor } from '../../src/database/client.ts';
-import { lockOrganisation } from '../../src/database/organisations.ts';
+import { lockOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
 import {
   members,
   organisations,
@@ -74,9 +74,12 @@ export async function waitingSyncs({ database }: Deps, { organisation }: TenantO
 export const dueRequests = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number) =>
   findDueSyncRequests(database.executor, organisation.id, { limit, isolatedAfterSeconds: 30 });
 
-/** Requests refetches, as a sweep does. @returns how many */
-export const refetch = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number): Promise<number> =>
-  database.transaction(executor => requestRefetches(executor, organisation.id, { limit, minAgeSeconds: 86_400 }));
+/** Sweeps, an hour after the last sweep. @returns how many refetches it requested */
+export const refetch = ({ database }: Deps, { organisation: { id } }: TenantOnGithub, limit: number): Promise<number> =>
+  database.transaction(async executor => {
+    await updateOrganisation(executor, id, { sweptAt: sql`now() - interval '1 hour'` });
+    return sweepPullRequests(executor, id, { perHour: limit, minAgeSeconds: 86_400, minPauseSeconds: 60 });
+  });
 
 /** As `webhooks retry` does. */
 export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub) =>
