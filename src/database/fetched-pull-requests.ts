@@ -5,6 +5,7 @@ import { recordChanges } from './change-log.ts';
 import { expectLastCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { TransactionOvertaken } from './failures.ts';
+import { fields } from './pull-requests.ts';
 import { createFindByGithubId, createRemoveByGithubId } from './rows-by-github-id.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';
 import { hasGithubId, sortedForLocking } from './statement.ts';
@@ -46,41 +47,27 @@ const keptColumns = new Set(['organisationId', 'id', 'githubId', 'changedBy']);
 
 const excluded = ({ name }: PgColumn) => sql.raw(`excluded."${name}"`);
 
+const columns: Record<string, PgColumn> = getTableColumns(pullRequests);
+
 /** Every column that comes from a fetch, set to the row that was to be inserted. */
 const fetchedColumns: Record<string, SQL> = Object.fromEntries(
-  Object.entries(getTableColumns(pullRequests))
+  Object.entries(columns)
     .filter(([property]) => !keptColumns.has(property))
     .map(([property, column]) => [property, excluded(column)]),
 );
 
-/** All that any version of the interface shows, without the names of repositories: they are in `url`. */
-const shownColumns: readonly PgColumn[] = [
-  pullRequests.memberId,
-  pullRequests.repositoryId,
-  pullRequests.number,
-  pullRequests.url,
-  pullRequests.state,
-  pullRequests.title,
-  pullRequests.body,
-  pullRequests.author,
-  pullRequests.base,
-  pullRequests.labels,
-  pullRequests.additions,
-  pullRequests.deletions,
-  pullRequests.commits,
-  pullRequests.changedFiles,
-  pullRequests.createdAt,
-  pullRequests.sourceUpdatedAt,
-  pullRequests.mergedAt,
-  pullRequests.closedAt,
-  pullRequests.score,
-  pullRequests.rulesetVersion,
-];
+/** All that any version shows, two columns under other names, without names of repositories: they are in `url`. */
+const shownColumns = [...Object.keys(fields), 'sourceUpdatedAt', 'repositoryId'].flatMap(property =>
+  keptColumns.has(property) ? [] : (columns[property] ?? []),
+);
 
-const rowOf = (expressionOf: (column: PgColumn) => SQL) =>
-  // `json` can't be compared.
-  sql`(${sql.join(shownColumns.map(expressionOf), sql`, `)}, ${expressionOf(pullRequests.scoreBreakdown)}::text,
-    ${expressionOf(pullRequests.reviewScores)}::text)`;
+const rowOf = (expressionOf: (column: PgColumn) => SQL) => {
+  const values = shownColumns.map(column =>
+    // It can't be compared.
+    column.getSQLType() === 'json' ? sql`${expressionOf(column)}::text` : expressionOf(column),
+  );
+  return sql`(${sql.join(values, sql`, `)})`;
+};
 
 /** Stays as it is if clients see no difference. */
 const changedBy = sql`case when ${rowOf(column => sql`${column}`)} is distinct from ${rowOf(excluded)}
