@@ -2,6 +2,7 @@ import type { Executor } from '../database/client.ts';
 import { readErased } from '../database/erased-people.ts';
 import { findMembers, type MemberProfile, markOthersLeft, saveMembers, saveProfile } from '../database/members.ts';
 import { lockOrganisation, type Organisation } from '../database/organisations.ts';
+import { sortedForLocking } from '../database/statement.ts';
 import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.ts';
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
@@ -117,7 +118,7 @@ export async function saveAuthors(
   const known = await findMembers(executor, organisationId, [...profiles.keys()]);
   const ids = new Map<number, string>();
   const changed: MemberProfile[] = [];
-  for (const { marked, ...profile } of profiles.values()) {
+  for (const { marked, ...profile } of sortedForLocking([...profiles.values()])) {
     const member = known.get(profile.githubId);
     const isPresent = member !== undefined && member.leftAt === null;
     if (!isPresent && !marked) continue;

@@ -10,6 +10,7 @@ import { organisations, syncRequests, webhookDeliveries } from '../../src/databa
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -94,6 +95,25 @@ test('two simultaneous saves of one pull request give one continuous history of 
     '1 → 11 (pull_request, 1)',
     '11 → 111 (pull_request, 1)',
   ]);
+});
+
+test('a save locks authors in one order, whatever the order of their pull requests', async () => {
+  const home = await world.newTenant();
+  const [first, second] = [home.acme.member(`one-${home.acme.login}`), home.acme.member(`two-${home.acme.login}`)];
+  const opened = [second, first].map(author =>
+    home.acme.repository('web').openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }),
+  );
+  await syncMembers(world.service, home.organisation);
+  for (const author of [first, second]) author.login += '-renamed';
+  const [lock, other] = [await openSession(world), await openSession(world)];
+  await lock.query('begin');
+  await lock.query('select from members where github_id = $1 for update', [first.id]);
+  const saving = sync(world.service, home, ...opened);
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const { rows } = await other.query('select from members where github_id = $1 for update skip locked', [second.id]);
+  expect(rows).toHaveLength(1);
+  await lock.query('rollback');
+  expect(await saving).toEqual(['saved', 'saved']);
 });
 
 describe('a retry by the operator during a fetch', () => {
