@@ -56,7 +56,8 @@ export const needsExclusiveLock = (
 /**
  * Adds new repositories that the organisation tracks and renames known ones, whose pull requests are then scored again:
  * rules can depend on names. One that had left or was ignored loses its mark. A repository from a newer fetch stays as
- * it is. Runs in a transaction.
+ * it is. Runs in a transaction, before anything else in it locks repositories: others hold the organisation's lock, which
+ * this may wait for, when they do.
  *
  * @param ticket drawn before GitHub was asked
  * @param lockedRows what {@link findRepositories} found under the organisation's lock, if the caller holds that. It must be
@@ -260,16 +261,14 @@ export async function findImportPlaces(
   );
 }
 
-/** Starts an import of the repositories, or continues an interrupted one. Runs in a transaction. */
+/** Starts an import of stored repositories, or continues an interrupted one. Runs in a transaction. */
 export async function beginImport(
   executor: Executor,
   organisationId: string,
-  ticket: number,
-  values: readonly RepositoryValues[],
+  wanted: readonly Pick<RepositoryValues, 'githubId'>[],
   maxAgeMs: number,
 ): Promise<Map<number, ImportPlace>> {
-  await saveRepositories(executor, organisationId, ticket, values);
-  const places = await findImportPlaces(executor, organisationId, values, maxAgeMs);
+  const places = await findImportPlaces(executor, organisationId, wanted, maxAgeMs);
   const fresh = [...places].flatMap(([githubId, { begun }]) => (begun ? [] : [githubId]));
   if (fresh.length > 0) {
     await executor

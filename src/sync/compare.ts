@@ -138,13 +138,13 @@ async function comparePage(
   const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
   const changed = named.filter(each => (each.pullRequestsUpdatedAt ?? Number.NEGATIVE_INFINITY) >= sinceOf(each));
   await database.transaction(async transaction => {
+    const saved = named.filter(each => known.has(each.githubId) || changed.includes(each));
+    await saveRepositories(transaction, organisation.id, ticket, saved);
     // An ignored one is confirmed, too, but keeps its name.
     const kept = ignored.map(repository => known.get(repository.githubId) ?? repository);
     await confirmNames(transaction, organisation.id, ticket, [...named, ...kept]);
     const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
     await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
-    const saved = named.filter(each => known.has(each.githubId) || changed.includes(each));
-    await saveRepositories(transaction, organisation.id, ticket, saved);
   });
   for (const repository of changed) {
     signal?.throwIfAborted();

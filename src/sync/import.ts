@@ -124,12 +124,11 @@ export async function importPullRequests(
   const { repositories, failedRepositories, ignored, ticket } = await scopeImport(deps, organisation, options, retry);
   const places = await database.transaction(async transaction => {
     await record?.(transaction);
+    const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
+    await saveRepositories(transaction, organisation.id, ticket, values);
     const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
     await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
-    const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    if (isContinuable(options)) return beginImport(transaction, organisation.id, ticket, values, maxImportAgeMs);
-    await saveRepositories(transaction, organisation.id, ticket, values);
-    return undefined;
+    return isContinuable(options) ? beginImport(transaction, organisation.id, repositories, maxImportAgeMs) : undefined;
   });
   const result: ImportResult = {
     repositories: 0,

@@ -3,7 +3,7 @@ import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { beginImport } from '../../src/database/repositories.ts';
+import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
 import { listPage } from '../../src/sync/list-page.ts';
@@ -302,7 +302,10 @@ test('an import can start in more repositories than a statement can have paramet
     nodeId: `R_${index + 1}`,
     name: `${home.acme.login}/repository-${index}`,
   }));
-  const places = await database.transaction(executor => beginImport(executor, home.organisation.id, 1, values, 0));
+  const places = await database.transaction(async executor => {
+    await saveRepositories(executor, home.organisation.id, 1, values);
+    return beginImport(executor, home.organisation.id, values, 0);
+  });
   expect(places.size).toBe(11_000);
 });
 

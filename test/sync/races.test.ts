@@ -4,17 +4,20 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
+import { updateOrganisation } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescore-ranges.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createTenant } from '../support/tenants.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { startWorld, type TenantOnGithub, type World } from '../support/world.ts';
 import {
   apply,
+  compareOnly,
   dueRequests,
   fetchedSync,
   lockWaits,
@@ -114,6 +117,31 @@ test('a save locks authors in one order, whatever the order of their pull reques
   expect(rows).toHaveLength(1);
   await lock.query('rollback');
   expect(await saving).toEqual(['saved', 'saved']);
+});
+
+test.each([
+  ['a comparison', compareOnly],
+  ['an import', ({ service }: World, { organisation }: TenantOnGithub) => importPullRequests(service, organisation)],
+] as const)('%s that renames a repository waits for savers before it locks any', async (_, rename) => {
+  const home = await world.newTenant();
+  const { acme, organisation } = home;
+  const [web, api, old] = [acme.repository('web'), acme.repository('api'), acme.repository('old')];
+  for (const repository of [web, api, old]) await sync(world.service, home, repository.openPullRequest());
+  const settings = { ignoredGlobs: ['old'] };
+  await updateOrganisation(world.service.database.executor, organisation.id, settings);
+  api.rename('service');
+  const saver = await openSession(world);
+  await saver.query('begin');
+  await saver.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
+  const renaming = rename(world, { ...home, organisation: { ...organisation, ...settings } });
+  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const { rows } = await saver.query(
+    'select name from repositories where organisation_id = $1 for update skip locked',
+    [organisation.id],
+  );
+  expect(rows).toHaveLength(3);
+  await saver.query('rollback');
+  await renaming;
 });
 
 describe('a retry by the operator during a fetch', () => {
