@@ -2,7 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { noCredentials } from '../github/credentials.ts';
 import { parseDay } from '../reports/period.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
-import { estimateEffort, fullName, type ImportPreview, isContinuable, previewImport } from '../sync/scope-import.ts';
+import { estimateEffort, type ImportPreview, isContinuable, previewImport } from '../sync/scope-import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
@@ -67,7 +67,7 @@ function describeStep({ repository, waitingSeconds, waitingReason }: ImportProgr
 }
 
 const representIgnored = (ignored: ImportResult['ignored']) =>
-  ignored.map(each => ({ repository: fullName(each), reason: each.ignoredBecause }));
+  ignored.map(({ name, ignoredBecause }) => ({ repository: name, reason: ignoredBecause }));
 
 /** A note that counts the repositories that are left out, by reason. */
 function describeIgnored(ignored: ImportResult['ignored']): string[] {
@@ -100,7 +100,7 @@ function describeResult({ failedRepositories, ignored, ...result }: ImportResult
 function describePreview({ finished, ...preview }: ImportPreview, day: string | undefined): Answer {
   const { failedRepositories, ignored } = preview;
   const efforts = preview.repositories.map(each => ({
-    repository: fullName(each),
+    repository: each.name,
     pull_requests: each.pullRequests,
     ...estimateEffort(each.pullRequests),
   }));

@@ -122,7 +122,8 @@ function repositoryOf(repository: Static<typeof Repository>) {
     nodeId: repository.id,
     /** The owner's login. */
     owner: repository.owner.login,
-    name: repository.name,
+    /** `owner/name` */
+    name: `${repository.owner.login}/${repository.name}`,
     isArchived: repository.isArchived,
     isFork: repository.isFork,
     pullRequests: repository.pullRequests.totalCount,

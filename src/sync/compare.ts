@@ -27,7 +27,6 @@ import { identifyOrganisation, reasonOfRepository } from './identify-organisatio
 import { separateIgnored } from './ignore-repositories.ts';
 import { listPage, pageRepositories } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
-import { fullName } from './scope-import.ts';
 import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
 import { syncMembers } from './sync-members.ts';
 
@@ -135,16 +134,14 @@ async function comparePage(
   const sinceOf = ({ githubId }: { githubId: number }) => known.get(githubId)?.comparedAt ?? trackedSince(organisation);
   // Read anew: the settings may have changed since the comparison began.
   const { tracked, ignored } = separateIgnored(await getOrganisation(database.executor, organisation.id), listed);
-  const named = tracked.map(repository => ({ ...repository, name: fullName(repository) }));
-  const changed = named.filter(each => (each.pullRequestsUpdatedAt ?? Number.NEGATIVE_INFINITY) >= sinceOf(each));
+  const changed = tracked.filter(each => (each.pullRequestsUpdatedAt ?? Number.NEGATIVE_INFINITY) >= sinceOf(each));
   await database.transaction(async transaction => {
-    const saved = named.filter(each => known.has(each.githubId) || changed.includes(each));
+    const saved = tracked.filter(each => known.has(each.githubId) || changed.includes(each));
     await saveRepositories(transaction, organisation.id, ticket, saved);
     // An ignored one is confirmed, too, but keeps its name.
     const kept = ignored.map(repository => known.get(repository.githubId) ?? repository);
-    await confirmNames(transaction, organisation.id, ticket, [...named, ...kept]);
-    const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
-    await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
+    await confirmNames(transaction, organisation.id, ticket, [...tracked, ...kept]);
+    await saveUntrackedRepositories(transaction, organisation.id, ticket, ignored);
   });
   for (const repository of changed) {
     signal?.throwIfAborted();

@@ -6,8 +6,9 @@ import { PatternError } from '../scoring/language/pattern.ts';
 /** All of them are tried on each repository of a list. */
 export const maxGlobs = 100;
 
-/** A repository's name, without the owner, and what GitHub says of it. */
+/** What GitHub says of a repository. */
 interface Candidate {
+  /** `owner/name` */
   name: string;
   isArchived: boolean;
   isFork: boolean;
@@ -23,7 +24,8 @@ export function createIgnore({
 }: Pick<Organisation, 'ignoredGlobs' | 'ignoresArchived' | 'ignoresForks'>) {
   const patterns = ignoredGlobs.map(glob => ({ glob, pattern: compileGlob(glob) }));
   return ({ name, isArchived, isFork }: Candidate): string | undefined => {
-    const matching = patterns.find(({ pattern }) => pattern.test(name.toLowerCase()));
+    const bareName = name.slice(name.indexOf('/') + 1).toLowerCase();
+    const matching = patterns.find(({ pattern }) => pattern.test(bareName));
     if (matching !== undefined) return reasonOfGlob(matching.glob);
     if (ignoresArchived && isArchived) return 'it is archived';
     return ignoresForks && isFork ? 'it is a fork' : undefined;

@@ -20,7 +20,6 @@ import { listPage } from './list-page.ts';
 import {
   type ChosenRepositories,
   type FailedRepository,
-  fullName,
   type ImportScope,
   isContinuable,
   maxImportAgeMs,
@@ -124,10 +123,8 @@ export async function importPullRequests(
   const { repositories, failedRepositories, ignored, ticket } = await scopeImport(deps, organisation, options, retry);
   const places = await database.transaction(async transaction => {
     await record?.(transaction);
-    const values = repositories.map(repository => ({ ...repository, name: fullName(repository) }));
-    await saveRepositories(transaction, organisation.id, ticket, values);
-    const left = ignored.map(repository => ({ ...repository, name: fullName(repository) }));
-    await saveUntrackedRepositories(transaction, organisation.id, ticket, left);
+    await saveRepositories(transaction, organisation.id, ticket, repositories);
+    await saveUntrackedRepositories(transaction, organisation.id, ticket, ignored);
     return isContinuable(options) ? beginImport(transaction, organisation.id, repositories, maxImportAgeMs) : undefined;
   });
   const result: ImportResult = {
@@ -182,16 +179,15 @@ export async function importPullRequests(
 
   const importRepository = async (repository: GithubRepository) => {
     const place = places?.get(repository.githubId);
-    const named = { nodeId: repository.nodeId, name: progress.repository };
     const list = async (after: string | null) => {
       signal?.throwIfAborted();
       onProgress?.({ ...progress });
-      return retry(() => listPage(metered, organisation, named, { since, after }));
+      return retry(() => listPage(metered, organisation, repository, { since, after }));
     };
     const cursor = place?.after ?? null;
     let page = await list(cursor).catch(error => {
       if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
-      log.warn({ repository: named.name }, 'GitHub no longer knows where the import stopped: it starts again');
+      log.warn({ repository: repository.name }, 'GitHub no longer knows where the import stopped: it starts again');
       return list(null);
     });
     for (;;) {
@@ -217,7 +213,7 @@ export async function importPullRequests(
 
   for (const repository of repositories) {
     if (isFinished(repository)) continue;
-    progress.repository = fullName(repository);
+    progress.repository = repository.name;
     try {
       await importRepository(repository);
       result.repositories += 1;

@@ -45,9 +45,6 @@ export interface ChosenRepositories {
   ticket: number;
 }
 
-/** `owner/name` */
-export const fullName = ({ owner, name }: Pick<GithubRepository, 'owner' | 'name'>) => `${owner}/${name}`;
-
 type Found = { ticket: number; found: GithubRepository[]; failed: ServiceError[] };
 
 type Retry = <Result>(work: () => Promise<Result>) => Promise<Result>;
@@ -75,9 +72,9 @@ export async function scopeImport(
   return { repositories, ignored, failedRepositories, ticket };
 }
 
-const refusal = (repository: ChosenRepositories['ignored'][number]) =>
+const refusal = ({ name, ignoredBecause }: ChosenRepositories['ignored'][number]) =>
   badRequest(
-    `The organisation ignores ${fullName(repository)}: ${repository.ignoredBecause}.`,
+    `The organisation ignores ${name}: ${ignoredBecause}.`,
     'To track it, change the settings of the organisation.',
   );
 

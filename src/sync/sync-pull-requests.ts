@@ -144,8 +144,7 @@ function findUntracked(organisation: Organisation, fetched: readonly FetchedPull
   const whyIgnored = createIgnore(organisation);
   return fetched.flatMap((each): UntrackedPullRequest[] => {
     if (!belongsTo(each.repositoryOwner, organisation)) return [{ ...each, ignoredBecause: null }];
-    const { repository, repositoryIsArchived: isArchived, repositoryIsFork: isFork } = each;
-    const name = repository.slice(repository.indexOf('/') + 1);
+    const { repository: name, repositoryIsArchived: isArchived, repositoryIsFork: isFork } = each;
     const ignoredBecause = whyIgnored({ name, isArchived: isArchived ?? false, isFork });
     return ignoredBecause === undefined ? [] : [{ ...each, ignoredBecause }];
   });

@@ -291,18 +291,21 @@ describe('paging', () => {
       false,
     ]);
     const all = [...first.items, ...second.items];
-    expect(all.find(each => each.name === 'web')).toEqual({
+    expect(all.find(each => each.name === 'acme/web')).toEqual({
       githubId: web.id,
       nodeId: web.nodeId,
       owner: 'acme',
-      name: 'web',
+      name: 'acme/web',
       isArchived: false,
       isFork: false,
       pullRequests: 1,
       pullRequestsUpdatedAt: 1_700_000_000,
       cursor: expect.any(String),
     });
-    expect(all.find(each => each.name === 'empty-7')).toMatchObject({ pullRequests: 0, pullRequestsUpdatedAt: null });
+    expect(all.find(each => each.name === 'acme/empty-7')).toMatchObject({
+      pullRequests: 0,
+      pullRequestsUpdatedAt: null,
+    });
   });
 
   test.each([
@@ -321,11 +324,11 @@ describe('paging', () => {
       },
     });
     const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
-    expect(page.items.map(({ name }) => name)).toEqual(['web', 'docs']);
+    expect(page.items.map(({ name }) => name)).toEqual(['acme/web', 'acme/docs']);
     expect(page.failed).toMatchObject([failure]);
     const [web] = page.items;
     const rest = await client.pageRepositories(identityOf(acme), { after: web?.cursor ?? null, pageSize: 100 });
-    expect(rest.items.map(({ name }) => name)).toEqual(['api', 'docs']);
+    expect(rest.items.map(({ name }) => name)).toEqual(['acme/api', 'acme/docs']);
   });
 
   test('a list of repositories has the others if one is not valid', async () => {
@@ -336,7 +339,7 @@ describe('paging', () => {
       change: reply => JSON.parse(JSON.stringify(reply).replace('"name":"web"', '"name":7')),
     });
     const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
-    expect(page.items.map(({ name }) => name)).toEqual(['api']);
+    expect(page.items.map(({ name }) => name)).toEqual(['acme/api']);
     expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
   });
 
@@ -353,7 +356,7 @@ describe('paging', () => {
       github.clock.advance(60);
       web.openPullRequest();
     }
-    expect(listed).toEqual(names);
+    expect(listed).toEqual(names.map(name => `acme/${name}`));
   });
 
   test('which of a hundred repositories are lost is one request of one point', async () => {

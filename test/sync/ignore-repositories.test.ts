@@ -87,19 +87,19 @@ describe('what is ignored', () => {
   const plain = { isArchived: false, isFork: false };
 
   test.each([
-    ['web', plain, undefined],
-    ['Sandbox-1', plain, 'its name matches sandbox-*'],
-    ['old1', plain, 'its name matches {lab,old}?'],
-    ['old', plain, undefined],
-    ['web', { ...plain, isArchived: true }, 'it is archived'],
-    ['web', { ...plain, isFork: true }, 'it is a fork'],
+    ['acme/web', plain, undefined],
+    ['acme/Sandbox-1', plain, 'its name matches sandbox-*'],
+    ['acme/old1', plain, 'its name matches {lab,old}?'],
+    ['acme/old', plain, undefined],
+    ['acme/web', { ...plain, isArchived: true }, 'it is archived'],
+    ['acme/web', { ...plain, isFork: true }, 'it is a fork'],
   ])('%s, %o: %s', (name, facts, reason) => {
     expect(whyIgnored({ name, ...facts })).toBe(reason);
   });
 
   test('archived repositories and forks are tracked unless the setting says otherwise', () => {
     const tracksAll = createIgnore({ ignoredGlobs: [], ignoresArchived: false, ignoresForks: false });
-    expect(tracksAll({ name: 'web', isArchived: true, isFork: true })).toBeUndefined();
+    expect(tracksAll({ name: 'acme/web', isArchived: true, isFork: true })).toBeUndefined();
   });
 
   test.each([
@@ -221,7 +221,7 @@ describe('a repository that is ignored', () => {
     await settings(home, '--ignore', 'sandbox-*');
     const before = world.github.count('PullRequestList');
     const result = await importPullRequests(world.service, { ...home.organisation, ignoredGlobs: ['sandbox-*'] });
-    expect(result).toMatchObject({ repositories: 1, ignored: [{ name: 'sandbox-1' }] });
+    expect(result).toMatchObject({ repositories: 1, ignored: [{ name: `${home.acme.login}/sandbox-1` }] });
     expect(world.github.count('PullRequestList')).toBe(before + 1);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
     await expect(

@@ -229,7 +229,7 @@ describe('an import', () => {
 
 describe('a preview', () => {
   const summary = ({ repositories, finished }: ImportPreview) => ({
-    repositories: repositories.map(({ name, pullRequests }) => [name, pullRequests]),
+    repositories: repositories.map(({ name, pullRequests }) => [name.split('/')[1], pullRequests]),
     finished,
   });
 

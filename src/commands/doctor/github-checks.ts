@@ -204,7 +204,7 @@ export const pullRequests = defineCheck('github', 'pull_requests', allow(pullReq
   ask: ({ call, current }: CurrentScope) => tryPullRequests(call, current),
   judge(facts) {
     const { latest, repositories } = facts;
-    if (latest !== undefined) return ok(`GitHub shows pull requests, such as those of ${latest.owner}/${latest.name}.`);
+    if (latest !== undefined) return ok(`GitHub shows pull requests, such as those of ${latest.name}.`);
     if (repositories > 0) return ok('GitHub shows the repositories. None that is tracked has a pull request yet.');
     return warning('GitHub shows no repositories.', 'Give the credentials access to the repositories to score.');
   },
