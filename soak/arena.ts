@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { buildApp } from '../src/app.ts';
 import { loadConfig } from '../src/config.ts';
 import { connectDatabase } from '../src/database/client.ts';
-import { isDatabaseUnavailable } from '../src/database/failures.ts';
+import { isDatabaseUnavailable } from '../src/database/driver-errors.ts';
 import { connectDeps } from '../src/deps.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';

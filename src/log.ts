@@ -1,7 +1,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import type { DatabaseError } from 'pg';
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { driverError, isConnectionFailure } from './database/failures.ts';
+import { driverError, isConnectionFailure } from './database/driver-errors.ts';
 
 /** Logs go to stderr: stdout is for a command's answer. */
 export function createLog(

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Type } from '@sinclair/typebox';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import createRouter from 'find-my-way';
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import {
   badRequest,
   databaseUnavailable,

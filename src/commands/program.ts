@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
-import { driverError, isDatabaseUnavailable } from '../database/failures.ts';
+import { driverError, isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { ServiceError } from '../errors.ts';
 import { version } from '../package.ts';
 import { plain } from '../text/terminal.ts';

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { Parser } from 'pg-protocol/dist/parser.js';
 import type { Logger } from 'pino';
 import { applySettings, clientOptions, openSession } from './connection.ts';
-import { CommitUnknown, isConnectionFailure, isRepeatable, isStatementUnprepared, isTimeout } from './failures.ts';
+import { CommitUnknown, isConnectionFailure, isRepeatable, isStatementUnprepared, isTimeout } from './driver-errors.ts';
 import { type Selection, type Statement, valuesOf } from './statement.ts';
 
 /** The first parameter of query functions: the database, or a transaction in it. */

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { parseDatabaseUrl } from '../database-url.ts';
 import { databaseUnavailable, type ServiceError } from '../errors.ts';
-import { isUntrusted } from './failures.ts';
+import { isUntrusted } from './driver-errors.ts';
 
 /** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
 const keepAliveDelayMs = 10_000;

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts';
 import { recordChanges } from './change-log.ts';
 import { expectLastCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
-import { TransactionOvertaken } from './failures.ts';
+import { TransactionOvertaken } from './driver-errors.ts';
 import { fields } from './pull-requests.ts';
 import { createFindByGithubId, createRemoveByGithubId } from './rows-by-github-id.ts';
 import { deletedPullRequests, pullRequests, scoreChanges } from './schema.ts';

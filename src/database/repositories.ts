@@ -3,7 +3,7 @@ import type { PgInsertValue, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { newId } from '../ids.ts';
 import type { Executor } from './client.ts';
 import { renewContentVersion } from './content-versions.ts';
-import { TransactionOvertaken } from './failures.ts';
+import { TransactionOvertaken } from './driver-errors.ts';
 import { lockOrganisation } from './organisations.ts';
 import { requestRescoring } from './rescore-ranges.ts';
 import { createFindByGithubId } from './rows-by-github-id.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { connectDatabase } from '../database/client.ts';
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import type { JobKind } from './jobs.ts';

@@ -1,4 +1,4 @@
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import type { IdentifiedOrganisation, Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { notFound, ServiceError } from '../errors.ts';

@@ -5,7 +5,7 @@ import { findPullRequestReferences, type PullRequestReference } from '../databas
 import type { Deps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';
-import { isShared } from './decide.ts';
+import { isShared } from './decide-turn.ts';
 import { type SyncAnswer, syncByNodeIds } from './sync-pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };

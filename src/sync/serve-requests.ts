@@ -1,11 +1,11 @@
 import { countAboveShare, findLimits } from '../database/github-rate-limits.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { findDueSyncRequests, type SyncRequest, writeDecisions } from '../database/sync-requests.ts';
-import { claimSyncTurn, endSyncTurn } from '../database/sync-turns.ts';
+import { claimSyncTurn, endSyncTurn } from '../database/turn-leases.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';
-import { type Answer, chooseBatch, decide } from './decide.ts';
+import { type Answer, chooseBatch, decide } from './decide-turn.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { credentialOf, pointsLeft } from './share-github-points.ts';
 import { syncByNodeIds } from './sync-pull-requests.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { clientOptions, openSession } from '../database/connection.ts';
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { isOrganisationGone } from '../database/organisations.ts';
 import { findOutdatedOrganisation } from '../database/rescore-ranges.ts';
 import type { Deps } from '../deps.ts';

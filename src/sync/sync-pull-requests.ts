@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { readErased } from '../database/erased-people.ts';
-import { isDatabaseUnavailable } from '../database/failures.ts';
 import {
   findTombstones,
   lockPullRequests,
@@ -30,7 +30,7 @@ import { formatId } from '../ids.ts';
 import type { PullRequestRecord, Reviewer } from '../pull-request.ts';
 import { type Facts, factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
-import type { Answer, Failure } from './decide.ts';
+import type { Answer, Failure } from './decide-turn.ts';
 import { createIgnore } from './ignore-repositories.ts';
 import { askGithub, type Urgency } from './share-github-points.ts';
 import { saveAuthors } from './sync-members.ts';

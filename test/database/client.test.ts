@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
-import { CommitUnknown, isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/failures.ts';
+import { CommitUnknown, isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';

@@ -4,7 +4,7 @@ export default {
     'src/scoring/**/*.ts',
     'src/api/{error-handlers,pagination}.ts',
     'src/github/{decode,further-pages,github-error,organisation,pages,pull-request,reply-entries}.ts',
-    'src/sync/decide.ts',
+    'src/sync/decide-turn.ts',
     'src/config.ts',
     'src/webhooks/events.ts',
   ],

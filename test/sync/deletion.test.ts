@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
-import { CommitUnknown } from '../../src/database/failures.ts';
+import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { deletedPullRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';

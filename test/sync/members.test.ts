@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
-import { TransactionOvertaken } from '../../src/database/failures.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';

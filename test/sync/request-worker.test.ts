@@ -6,7 +6,7 @@ import { moveLease } from '../../src/database/lease.ts';
 import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { writeDecisions } from '../../src/database/sync-requests.ts';
-import { claimSyncTurn } from '../../src/database/sync-turns.ts';
+import { claimSyncTurn } from '../../src/database/turn-leases.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import {

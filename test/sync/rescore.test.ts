@@ -3,8 +3,8 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
+import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
-import { CommitUnknown } from '../../src/database/failures.ts';
 import {
   countOutdated,
   leaseRanges,

@@ -1,7 +1,7 @@
 /** The findings of `doctor`: how they are collected, made safe to print, and printed. */
 import { DrizzleQueryError } from 'drizzle-orm';
 import { ConfigError } from '../../config.ts';
-import { driverError, isDatabaseUnavailable } from '../../database/failures.ts';
+import { driverError, isDatabaseUnavailable } from '../../database/driver-errors.ts';
 import { ServiceError } from '../../errors.ts';
 import { counted } from '../../text/number-formats.ts';
 import { brief, labelled } from '../../text/terminal.ts';

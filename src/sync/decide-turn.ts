@@ -1,4 +1,4 @@
-import { isDatabaseUnavailable } from '../database/failures.ts';
+import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import type { Decision, SyncRequest } from '../database/sync-requests.ts';
 import { ServiceError } from '../errors.ts';
 

@@ -7,7 +7,7 @@ import {
   isRepeatable,
   isTimeout,
   TransactionOvertaken,
-} from '../../src/database/failures.ts';
+} from '../../src/database/driver-errors.ts';
 
 const wrapped = (cause: Error) => new DrizzleQueryError('select timeout from deadlock', [], cause);
 function postgres(code: string): pg.DatabaseError {
