@@ -121,7 +121,7 @@ describe('an organisation that is renamed on GitHub', () => {
     await importPullRequests(world.service, home.organisation, { repositories: ['web'] });
     await importPullRequests(world.service, home.organisation);
     const { repositories: found } = await previewImport(world.service, home.organisation);
-    expect(found.map(({ owner, name }) => `${owner}/${name}`)).toEqual([`${login}-now/web`]);
+    expect(found.map(({ name }) => name)).toEqual([`${login}-now/web`]);
     expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
     await compare(world, home);
     expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
