@@ -250,13 +250,13 @@ describe('a page of repositories', () => {
   const said = 'GitHub did not return the repositories: "It says." Try again later.';
 
   test('has those that came whole, in order', () => {
-    expect(pageOf([edge(1), edge(2)])).toEqual([['web-1', 'web-2'], []]);
+    expect(pageOf([edge(1), edge(2)])).toEqual([['acme/web-1', 'acme/web-2'], []]);
     expect(readPage([edge(1)], [], readListedRepository, words).items).toEqual([
       {
         githubId: 1,
         nodeId: 'R_1',
         owner: 'acme',
-        name: 'web-1',
+        name: 'acme/web-1',
         isArchived: false,
         isFork: true,
         pullRequests: 1,
@@ -267,20 +267,20 @@ describe('a page of repositories', () => {
   });
 
   test('leaves out those that GitHub does not show', () => {
-    expect(pageOf([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['web-3'], []]);
-    expect(pageOf([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['web-1'], []]);
+    expect(pageOf([null, { cursor: 'c', node: null }, edge(3)], at(0, 'NOT_FOUND'))).toEqual([['acme/web-3'], []]);
+    expect(pageOf([edge(1)], at(0, 'NOT_FOUND', 'node'))).toEqual([['acme/web-1'], []]);
   });
 
   test('says once why each other one is missing', () => {
     expect(pageOf([null, edge(2), edge(3)], at(0), at(2), at(2, 'FORBIDDEN', 'node'))).toEqual([
-      ['web-2'],
+      ['acme/web-2'],
       [said, expect.stringContaining('It says.')],
     ]);
     const { node, ...place } = edge(2);
     const withoutChange = { ...place, node: { ...node, pullRequests: { totalCount: 1, nodes: null } } };
     for (const broken of [{ cursor: 5 }, withoutChange]) {
       expect(pageOf([edge(1), broken])).toEqual([
-        ['web-1'],
+        ['acme/web-1'],
         [expect.stringMatching(/^GitHub's reply about the repositories is not valid: /)],
       ]);
     }
