@@ -329,7 +329,8 @@ function isProxy(text: string): boolean {
   const [address = '', length, ...rest] = text.split('/');
   const version = isIP(address);
   if (version === 0 || rest.length > 0) return false;
-  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128));
+  // Fastify refuses a length of 0, which would trust everybody.
+  return length === undefined || (/^0*[1-9]\d{0,2}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128));
 }
 
 export const webhookPath = '/webhooks/github';

@@ -200,7 +200,7 @@ test('one message reports every problem of the configuration, with its variable'
   expect(message).not.toContain('\n');
 });
 
-test.each(['10.0.0.1/0', '10.0.0.1/32', '::1/0', '::1/128', '10.0.0.1', '::1', 'linklocal', 'uniquelocal'])(
+test.each(['10.0.0.1/1', '10.0.0.1/32', '::1/1', '::1/128', '10.0.0.1', '::1', 'linklocal', 'uniquelocal'])(
   '%s may be a trusted proxy',
   proxy => {
     expect(loadConfig({ TRUST_PROXY: proxy }).trustProxy).toEqual([proxy]);
@@ -275,6 +275,8 @@ describe('configurations that are refused', () => {
     ['GITHUB_APP_ID', 'one two'],
     ['HTTPS_PROXY', 'socks5://proxy.example:1080'],
     ['HTTPS_PROXY', 'http://proxy.example:port'],
+    ['TRUST_PROXY', '0.0.0.0/0'],
+    ['TRUST_PROXY', '::/0'],
     ['TRUST_PROXY', '10.0.0.1/33'],
     ['TRUST_PROXY', '::1/129'],
     ['TRUST_PROXY', '10.0.0.1/-1'],
