@@ -287,7 +287,10 @@ function readSecret(env: Variables, name: string, problems: Set<string>): string
     return undefined;
   }
   try {
-    return readFileSync(path, 'utf8');
+    const text = readFileSync(path, 'utf8');
+    // Whoever names a file wants the secret: without it metrics would be open, or the database another one.
+    if (text.trim() === '') problems.add(`${name}_FILE names ${path}, which is empty`);
+    return text;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const reason = code === 'EACCES' ? `user ${process.getuid?.()} may not read it` : code;

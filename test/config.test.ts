@@ -349,6 +349,16 @@ describe('a secret', () => {
     );
   });
 
+  // Without METRICS_TOKEN the metrics are open, and without DATABASE_URL the service makes a database of its own.
+  test.each(['DATABASE_URL', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN'])(
+    'whose file is empty is not left out: %s',
+    name => {
+      const path = join(folder, 'empty');
+      writeFileSync(path, ' \n');
+      expect(problemsOf({ [`${name}_FILE`]: path })).toContain(`${name}_FILE names ${path}, which is empty`);
+    },
+  );
+
   test('a webhook secret of one organisation begins with its login; other colons belong to the secret', () => {
     const secretsOf = (text: string) => loadConfig({ GITHUB_WEBHOOK_SECRET: text }).webhookSecrets;
     expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
