@@ -189,9 +189,12 @@ function flush(folder: string): void {
   closeSync(file);
 }
 
-/** The data directory, or a short one if its path is too long for a socket. Nobody else can have made it. */
+/**
+ * The data directory, or a short one if its path is too long for a socket, or has a comma, which separates hosts in an
+ * address. Nobody else can have made it.
+ */
 function findSocketFolder(data: string): string {
-  if (Buffer.byteLength(join(data, '.s.PGSQL.5432')) <= maxSocketPath) return data;
+  if (Buffer.byteLength(join(data, '.s.PGSQL.5432')) <= maxSocketPath && !data.includes(',')) return data;
   const uid = process.getuid?.();
   const folder = `/tmp/pullscore-${uid}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`;
   try {

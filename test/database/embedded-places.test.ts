@@ -17,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { findServerUser } from '../../src/database/embedded-cluster.ts';
+import { parseDatabaseUrl } from '../../src/database-url.ts';
 import {
   cleanUpAfterTests,
   dataDirectories,
@@ -107,6 +108,15 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
       );
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it('a home with a comma in its path has its socket in such a folder, too: an address with one names several hosts', async () => {
+    const database = await joinInChild(join(createOwnHome(), 'scores, ours'), ordinary);
+    const { host = '' } = parseDatabaseUrl(database.url);
+    onTestFinished(() => rmSync(host, { recursive: true }));
+    expect(host).toMatch(/^\/tmp\/pullscore-\d+-\w{12}$/);
+    expect(await query(database.url, 'SELECT 1')).toBe(1);
+    await leaveInChild(database);
   });
 
   it.runIf(isRoot)("root refuses an ordinary user's database", async () => {
