@@ -43,7 +43,9 @@ export function withValues(text: string, values: Readonly<Record<string, string>
   let changed = text;
   const added: string[] = [];
   for (const [name, value] of Object.entries(values)) {
-    const line = `${name}='${value}'`;
+    // There is no escape: what a value holds can't be around it.
+    const quote = ["'", '"', '`'].find(each => !value.includes(each)) ?? '';
+    const line = `${name}=${quote}${value}${quote}`;
     if (assignment(name).test(changed)) changed = changed.replace(assignment(name), () => line);
     else if (value !== '') added.push(line);
   }

@@ -43,6 +43,15 @@ test('a value on the first line of a .env from Windows is found, and replaced', 
   expect(parseEnv(withValues(text, { GITHUB_TOKEN: '' }))).toEqual({ GITHUB_TOKEN: '', B: '2' });
 });
 
+test.each(["a secret's value", `'"`, 'a "value" # of 1$'])(
+  'a value with quotes is written so that it is read again: %s',
+  value => {
+    const text = withValues('', { GITHUB_WEBHOOK_SECRET: value });
+    expect(valueIn(text, 'GITHUB_WEBHOOK_SECRET')).toBe(value);
+    expect(valueIn(withValues(text, { GITHUB_WEBHOOK_SECRET: 'another' }), 'GITHUB_WEBHOOK_SECRET')).toBe('another');
+  },
+);
+
 test('a service says in one line that it has read .env', () => {
   const cwd = newFolder();
   writeFileSync(join(cwd, '.env'), 'DATABASE_URL=postgres://nobody@127.0.0.1:1/none\n');
