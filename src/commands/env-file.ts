@@ -6,7 +6,7 @@ import { CommandError } from './context.ts';
 
 /** A value in quotes may have several lines. */
 const assignment = (name: string) =>
-  new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*(?:(["'\`])[^]*?\\1.*|.*)$`, 'm');
+  new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=[ \\t]*(?:(["'\`])[^]*?\\1.*|.*)$`, 'gm');
 
 /** The text of a `.env`, without a byte order mark, which would be a part of the first name. */
 export const readEnvText = (path: string): string => readFileSync(path, 'utf8').replace(/^\uFEFF/, '');

@@ -52,6 +52,11 @@ test.each(["a secret's value", `'"`, 'a "value" # of 1$'])(
   },
 );
 
+test('a variable that the file sets twice is replaced in both places: the last one counts', () => {
+  const text = withValues('GITHUB_TOKEN=old\nB=2\nexport GITHUB_TOKEN="older"\n', { GITHUB_TOKEN: '' });
+  expect(parseEnv(text)).toEqual({ GITHUB_TOKEN: '', B: '2' });
+});
+
 test('a service says in one line that it has read .env', () => {
   const cwd = newFolder();
   writeFileSync(join(cwd, '.env'), 'DATABASE_URL=postgres://nobody@127.0.0.1:1/none\n');
