@@ -74,12 +74,13 @@ export async function migrateDatabase(url: string, options: MigrationOptions = {
       const { isNew, pending, refusal } = await readSchema(client, database, folder);
       if (isNew && !create) throw databaseUnavailable(...missingSchema(database));
       if (refusal !== undefined) throw databaseUnavailable(...refusal);
-      if (!isNew && !upgrade && pending.length > 0) throw databaseUnavailable(...earlierSchema);
-      return pending;
+      return { isRefused: !isNew && !upgrade && pending.length > 0, pending };
     };
-    if ((await findPending()).length === 0) return 0;
+    if ((await findPending()).pending.length === 0) return 0;
     await takeAdvisoryLock(client, migrationLock, { ...wait, signal });
-    const pending = await findPending();
+    // Only now is it known that nobody is about to apply them.
+    const { isRefused, pending } = await findPending();
+    if (isRefused) throw databaseUnavailable(...earlierSchema);
     for (const migration of pending) await applyMigration(client, migration, wait?.maxWaitMs);
     return pending.length;
   } catch (error) {

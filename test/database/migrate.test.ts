@@ -77,6 +77,22 @@ describe('an index that is built concurrently', () => {
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
+  test('holds up a command, which is not told to do what is being done', async () => {
+    const { url, folder } = await prepare();
+    const writer = new pg.Client({ connectionString: url });
+    await writer.connect();
+    onTestFinished(() => writer.end());
+    await writer.query('begin; insert into later_release values (2)');
+    const migrating = migrateDatabase(url, { folder });
+    await expect.poll(() => query(url, countInvalid)).toEqual([{ count: 1 }]);
+    const command = migrateDatabase(url, { folder, create: false, upgrade: false });
+    const countWaiting = `select count(*)::int as count from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_try_advisory_lock%'`;
+    await Promise.race([command, expect.poll(() => query(url, countWaiting)).toEqual([{ count: 1 }])]);
+    await writer.query('commit');
+    expect(await Promise.all([migrating, command])).toEqual([1, 0]);
+  });
+
   test('is dropped and built again if an interruption left it invalid', async () => {
     const { url, folder } = await prepare();
     await expect(query(url, statement.replace('index', 'unique index'))).rejects.toThrow('could not create unique');
