@@ -359,6 +359,14 @@ describe('a secret', () => {
     },
   );
 
+  test('from a file in UTF-16, as PowerShell writes it, is refused', () => {
+    const path = join(folder, 'utf-16');
+    writeFileSync(path, '\uFEFFa secret with spaces\r\n', 'utf16le');
+    expect(problemsOf({ GITHUB_WEBHOOK_SECRET_FILE: path })).toContain(
+      `GITHUB_WEBHOOK_SECRET_FILE names ${path}, which is not in UTF-8: save it as UTF-8`,
+    );
+  });
+
   test('a webhook secret of one organisation begins with its login; other colons belong to the secret', () => {
     const secretsOf = (text: string) => loadConfig({ GITHUB_WEBHOOK_SECRET: text }).webhookSecrets;
     expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
