@@ -63,33 +63,34 @@ describe('an index that is built concurrently', () => {
     expect(await migrateDatabase(url, { folder })).toBe(0);
   });
 
-  test('lets others write the table, and waits for their transactions', async () => {
-    const { url, folder } = await prepare();
+  /** The index waits for a transaction that has written its table. */
+  async function migrateBesideWriter(url: string, folder: string) {
     const writer = new pg.Client({ connectionString: url });
     await writer.connect();
     onTestFinished(() => writer.end());
     await writer.query('begin; insert into later_release values (2)');
     const migrating = migrateDatabase(url, { folder });
     await expect.poll(() => query(url, countInvalid)).toEqual([{ count: 1 }]);
+    return { migrating, commit: () => writer.query('commit') };
+  }
+
+  test('lets others write the table, and waits for their transactions', async () => {
+    const { url, folder } = await prepare();
+    const { migrating, commit } = await migrateBesideWriter(url, folder);
     await query(url, 'insert into later_release values (3)');
-    await writer.query('commit');
+    await commit();
     expect(await migrating).toBe(1);
     expect(await query(url, isValid)).toEqual([{ valid: true }]);
   });
 
   test('holds up a command, which is not told to do what is being done', async () => {
     const { url, folder } = await prepare();
-    const writer = new pg.Client({ connectionString: url });
-    await writer.connect();
-    onTestFinished(() => writer.end());
-    await writer.query('begin; insert into later_release values (2)');
-    const migrating = migrateDatabase(url, { folder });
-    await expect.poll(() => query(url, countInvalid)).toEqual([{ count: 1 }]);
+    const { migrating, commit } = await migrateBesideWriter(url, folder);
     const command = migrateDatabase(url, { folder, create: false, upgrade: false });
     const countWaiting = `select count(*)::int as count from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_try_advisory_lock%'`;
     await Promise.race([command, expect.poll(() => query(url, countWaiting)).toEqual([{ count: 1 }])]);
-    await writer.query('commit');
+    await commit();
     expect(await Promise.all([migrating, command])).toEqual([1, 0]);
   });
 
