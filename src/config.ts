@@ -288,7 +288,7 @@ function readSecret(env: Variables, name: string, problems: Set<string>): string
   }
   try {
     const text = readFileSync(path, 'utf8');
-    // Whoever names a file wants the secret: without it metrics would be open, or the database another one.
+    // A named file must hold the secret: without it, metrics would be open, or the database would be another one.
     if (text.trim() === '') problems.add(`${name}_FILE names ${path}, which is empty`);
     if (text.includes('\0')) problems.add(`${name}_FILE names ${path}, which is not in UTF-8: save it as UTF-8`);
     return text;

@@ -43,7 +43,7 @@ export function withValues(text: string, values: Readonly<Record<string, string>
   let changed = text;
   const added: string[] = [];
   for (const [name, value] of Object.entries(values)) {
-    // There is no escape: what a value holds can't be around it.
+    // A `.env` has no escapes: the quotes must be of a kind that the value does not contain.
     const quote = ["'", '"', '`'].find(each => !value.includes(each)) ?? '';
     const line = `${name}=${quote}${value}${quote}`;
     if (assignment(name).test(changed)) changed = changed.replace(assignment(name), () => line);

@@ -56,14 +56,14 @@ const fetchedColumns: Record<string, SQL> = Object.fromEntries(
     .map(([property, column]) => [property, excluded(column)]),
 );
 
-/** All that any version shows, two columns under other names, without names of repositories: they are in `url`. */
+/** The columns that any version shows. Two have other names there, and names of repositories are in `url`. */
 const shownColumns = [...Object.keys(fields), 'sourceUpdatedAt', 'repositoryId'].flatMap(property =>
   keptColumns.has(property) ? [] : (columns[property] ?? []),
 );
 
 const rowOf = (expressionOf: (column: PgColumn) => SQL) => {
   const values = shownColumns.map(column =>
-    // It can't be compared.
+    // `json` can't be compared.
     column.getSQLType() === 'json' ? sql`${expressionOf(column)}::text` : expressionOf(column),
   );
   return sql`(${sql.join(values, sql`, `)})`;

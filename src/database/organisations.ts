@@ -91,7 +91,7 @@ export async function saveGithubIdentity(
     .orderBy(organisations.id)
     .for('no key update');
   const own = rows.find(each => each.id === id);
-  // It has been removed meanwhile, and the others may be the same one, added again.
+  // It was removed meanwhile. Another row may be the same organisation, added again.
   if (own === undefined) return false;
   const others = rows.filter(each => each.id !== id);
   const duplicate = others.find(each => each.githubId === githubId);

@@ -131,7 +131,7 @@ export const beforeAllPullRequests: PullRequestPosition = {
  * whole; at least one is.
  *
  * The sum of bytes is only asked for if a row is long: with it in every statement, 3 to 5% fewer pages a second are read.
- * And a page of short texts needs no turn among the steps: with turns for all, 8 at once, 8% fewer are.
+ * A page of short texts also skips the queue of steps: if all pages queued, even 8 at a time, 8% fewer would be read.
  *
  * @param statementLimit how many rows to read at most, if that is more
  */

@@ -2,7 +2,7 @@ import type { PgTable } from 'drizzle-orm/pg-core';
 import type { Executor } from './client.ts';
 import { type GithubColumns, hasGithubId } from './statement.ts';
 
-/** Creates the function that finds the rows with these ids on GitHub. It gives them by these ids. */
+/** Creates the function that finds rows by their ids on GitHub, and returns them by these ids. */
 export const createFindByGithubId =
   <Row extends { githubId: number }>(table: PgTable & GithubColumns & { readonly $inferSelect: Row }) =>
   async (executor: Executor, organisationId: string, githubIds: readonly number[]): Promise<Map<number, Row>> => {
@@ -12,7 +12,7 @@ export const createFindByGithubId =
     return new Map(rows.map(row => [row.githubId, row]));
   };
 
-/** Creates the function that deletes the rows with these ids on GitHub. */
+/** Creates the function that deletes rows by their ids on GitHub. */
 export const createRemoveByGithubId =
   (table: PgTable & GithubColumns) =>
   async (executor: Executor, organisationId: string, githubIds: readonly number[]): Promise<void> => {

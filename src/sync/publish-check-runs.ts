@@ -24,7 +24,7 @@ import { checkRunSummary, checkRunTitle, maxShownEntries } from './write-check-r
 /** Between two check runs of one pull request. */
 const minSeconds = 60;
 
-/** While scores wait for their next try, others may change: how long until these are looked for. */
+/** How soon to look again while scores wait for their next try: others may have changed. */
 const maxPauseSeconds = 5;
 
 /** Check runs in one request. */

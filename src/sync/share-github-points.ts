@@ -86,7 +86,7 @@ export async function askGithub<Reply>(
  * Leaves a reserve to what is more urgent. If organisations share the points, PUT syncs also keep to a share: an
  * organisation gets as many points as it leaves to the others. So one alone can't use them up, however many there are.
  *
- * @returns with the points of this hour; undefined if they are not known
+ * @returns the limits; their `points` are undefined if those of this hour are not known
  * @throws GithubError `github_rate_limited` if GitHub must not be asked now
  */
 export async function requireLimits(

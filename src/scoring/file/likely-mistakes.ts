@@ -116,7 +116,7 @@ function textsIn(part: TypedExpression): string[] {
   return [...named, ...others].filter(text => typeof text === 'string');
 }
 
-/** As seconds, it is the year 10000, which no `date` has. */
+/** In seconds, this is the year 10000, which `date` can't give. */
 const minMilliseconds = 253_402_300_800;
 
 function mistakeInComparison(part: TypedExpression, shown: string): string | undefined {

@@ -15,7 +15,7 @@ import { type RuleTest, readTest } from './rule-tests.ts';
 import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
 import { readYaml } from './yaml-reader.ts';
 
-/** What is in it, in its order. If there are problems, nothing else is. */
+/** What the file contains, in its order. If it has problems, only these are given. */
 export interface RulesFile extends Ruleset {
   tests: RuleTest[];
   problems: FileProblem[];

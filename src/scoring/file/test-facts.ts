@@ -191,7 +191,7 @@ function* contradictionsIn(given: Given): Generator<[one: FactName, other: FactN
     if (other !== undefined) yield [name, other, ''];
   }
   for (const name of ['ready_at', 'hours_from_ready_to_first_review'] as const) {
-    // Nor was a draft ever ready that is closed.
+    // A closed draft was never ready, either.
     if (given.draft === true && typeof given[name] === 'number') yield [name, 'draft', ''];
   }
   for (const [smaller, larger] of neverMore) {
