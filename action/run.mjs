@@ -30,10 +30,23 @@ const maxCommentCharacters = 65_536;
 /** Only this account's comments say what was planned: anybody else could write such a comment. */
 const commenter = 'github-actions[bot]';
 
+const sha256 = content => createHash('sha256').update(content).digest('hex');
+
 /** Read once: what is planned, shown, compared and applied are these bytes, even if the file changes meanwhile. */
-const content = readFileSync(file);
-const hash = createHash('sha256').update(content).digest('hex');
-const marker = /^<!-- pullscore rules, version (\d+), sha256 ([0-9a-f]{64}) -->/;
+const content = readRules();
+const hash = sha256(content);
+/** A repository may have several files, or plan one on several servers: each has a comment of its own. */
+const subject = sha256(`${givenFile}\n${server}`).slice(0, 16);
+const marker = new RegExp(`^<!-- pullscore rules ${subject}, version (\\d+), sha256 ([0-9a-f]{64}) -->`);
+
+function readRules() {
+  try {
+    return readFileSync(file);
+  } catch ({ code }) {
+    const advice = 'Check out the repository first, and name its rules file in the input file.';
+    return fail(`${givenFile} can't be read: ${code}. ${advice}`);
+  }
+}
 
 /** Ends the step with a line that is no command to GitHub's runner: what is quoted comes from commands that see to it. */
 function fail(message) {
@@ -79,7 +92,7 @@ async function plan({ number }) {
   // Before the plan: if another version comes into force meanwhile, this one is refused later, which is safe.
   const { version } = JSON.parse(pullscore('rules', 'export', '--json', '--server', server));
   const text = pullscore('rules', 'plan', '-', '--audit', '--format', 'markdown', '--server', server);
-  const body = `<!-- pullscore rules, version ${version}, sha256 ${hash} -->\nThe file has the SHA-256 \`${hash}\`.\n\n${text}`;
+  const body = `<!-- pullscore rules ${subject}, version ${version}, sha256 ${hash} -->\nThe file has the SHA-256 \`${hash}\`.\n\n${text}`;
   const cut = body.length > maxCommentCharacters ? `${body.slice(0, maxCommentCharacters - 100)}\n\n… cut.\n` : body;
   const known = await findComment(number);
   if (known === undefined) await github('POST', `issues/${number}/comments`, { body: cut });

@@ -63,7 +63,8 @@ beforeAll(async () => {
       ]);
     }
     if (method === 'GET') return send(url.includes('/issues/4/') ? comments : []);
-    if (method === 'POST') comments.push({ id: 9, user: { login: 'github-actions[bot]' }, body: given.body });
+    if (method === 'POST')
+      comments.push({ id: comments.length, user: { login: 'github-actions[bot]' }, body: given.body });
     else Object.assign(comments.find(({ id }) => url.endsWith(`/${id}`)) ?? {}, given);
     return send({});
   }).listen(0, '127.0.0.1');
@@ -149,6 +150,23 @@ describe('the action', () => {
     expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hash}\`.`);
     expect(comments[0]?.body).toMatch(/\b70\b/);
     expect(comments[0]?.body).not.toMatch(/\b90\b/);
+  });
+
+  test('has a comment for each file and server', async () => {
+    await plan(rules(9));
+    await plan(rules(9), { RULES_FILE: './rules.yaml' });
+    expect(comments).toHaveLength(2);
+    const version = await inForce();
+    expect((await push(rules(9))).code).toBe(0);
+    expect(await inForce()).toBe(version + 1);
+  });
+
+  test('says in a line which file it misses', async () => {
+    const { code, output } = await plan(rules(3), { RULES_FILE: 'scores.yaml' });
+    expect([code, asked]).toEqual([1, []]);
+    expect(output).toBe(
+      "scores.yaml can't be read: ENOENT. Check out the repository first, and name its rules file in the input file.\n",
+    );
   });
 
   test('applies nothing that was not planned, even if somebody else comments that it was', async () => {
