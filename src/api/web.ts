@@ -28,6 +28,8 @@ export async function serveWeb(app: FastifyInstance): Promise<void> {
     decorateReply: false,
     preCompressed: true,
     globIgnore: ['**/*.br', '**/*.gz'],
+    // The files are small, and a range beyond their end would be an error of its own.
+    acceptRanges: false,
     // Each start may serve another release.
     cacheControl: false,
     setHeaders: reply => reply.setHeader('cache-control', 'no-cache'),

@@ -21,6 +21,12 @@ describe('the page', () => {
     expect(compressed.rawPayload.length).toBeLessThan(120_000);
   });
 
+  test('is served whole to a client that asks for a range', async () => {
+    const { app } = closing(await startService());
+    const { statusCode } = await app.inject({ url: '/main.js', headers: { range: 'bytes=9999999-' } });
+    expect(statusCode).toBe(200);
+  });
+
   test('has no inline scripts or styles, which its policy forbids', async () => {
     const { app } = closing(await startService());
     const { payload } = await app.inject({ url: '/' });
