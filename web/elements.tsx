@@ -1,5 +1,6 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
+import { webAddress } from '../src/text/web-address.ts';
 import type { Loading, Problem, Schemas } from './api.ts';
 import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
@@ -22,12 +23,6 @@ export function Title({ children, photo = '' }: { children: string; photo?: stri
       <Photo address={photo} size={40} /> {children}
     </h1>
   );
-}
-
-/** Undefined for anything but a page of the web, such as `javascript:`. */
-function webAddress(text: string): string | undefined {
-  const url = URL.parse(text);
-  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : undefined;
 }
 
 /** Only its text, if the address is not one of the web. */

@@ -33,7 +33,3 @@ export const html = (strings: TemplateStringsArray, ...pieces: readonly Piece[])
   new Html(strings.reduce((out, text, index) => out + write(pieces[index - 1] ?? '') + text));
 
 export const nothing = new Html('');
-
-/** The address if it is a web page's: nothing else becomes a link. */
-export const webAddress = (text: string): string | undefined =>
-  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : undefined;

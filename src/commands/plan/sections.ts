@@ -4,9 +4,10 @@ import type { ComparedWay } from '../../reports/audit.ts';
 import type { PlanDocument, PlannedMember, PlannedMove, PlannedRule } from '../../reports/plan.ts';
 import type { EntryResult, Share, Summary } from '../../scoring/plan/plan.ts';
 import { wayDescriptions } from '../../scoring/plan/way-descriptions.ts';
-import { type Html, html, webAddress } from '../../text/html.ts';
+import { type Html, html } from '../../text/html.ts';
 import { counted, fixedPercent, formatInteger, percent, signed, twoDecimals } from '../../text/number-formats.ts';
 import { type Column, right, shrinking } from '../../text/terminal.ts';
+import { webAddress } from '../../text/web-address.ts';
 import { differenceBar, pairBars } from './charts.ts';
 import { describeRuleChanges, describeScores, isFirst, reviewsOf, ruleNotes } from './wording.ts';
 
