@@ -1,5 +1,5 @@
 import { BarController, BarElement, CategoryScale, Chart, Legend, LinearScale, Tooltip } from 'chart.js';
-import { useEffect, useRef } from 'preact/hooks';
+import { useCallback } from 'preact/hooks';
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
 
@@ -13,23 +13,14 @@ export type Series = { label: string; data: number[] };
 
 export type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean };
 
-/**
- * Bars: upright side by side, or from left to right, stacked. They say nothing that the table beside them does not say,
- * so a screen reader needs only the label.
- */
+/** Upright side by side, or from left to right, stacked. To a screen reader, the table beside them says the same. */
 export function Bars({ label, labels, series, vertical = false }: BarsProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    if (canvas.current === null) return;
-    const { color, fontFamily } = getComputedStyle(canvas.current);
-    Object.assign(Chart.defaults, { color, borderColor: '#8886' });
-    Chart.defaults.font.family = fontFamily;
-    const axis = (isValue: boolean) => ({
-      stacked: !vertical,
-      grid: { display: isValue },
-      ticks: { autoSkip: isValue || vertical },
-    });
-    const chart = new Chart(canvas.current, {
+  const draw = (canvas: HTMLCanvasElement | null) => {
+    if (canvas === null) return;
+    const { color, fontFamily: family } = getComputedStyle(canvas);
+    Object.assign(Chart.defaults, { color, borderColor: '#8886', font: { ...Chart.defaults.font, family } });
+    const axis = (isValue: boolean) => ({ stacked: !vertical, grid: { display: isValue } });
+    const chart = new Chart(canvas, {
       type: 'bar',
       data: {
         labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
@@ -44,10 +35,11 @@ export function Bars({ label, labels, series, vertical = false }: BarsProps) {
       },
     });
     return () => chart.destroy();
-  }, [JSON.stringify([labels, series, dark.matches])]);
+  };
+  const look = JSON.stringify([labels, series, dark.matches]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
-      <canvas ref={canvas} role="img" aria-label={`${label}. The table says the same.`} />
+      <canvas ref={useCallback(draw, [look])} role="img" aria-label={`${label}. The table says the same.`} />
     </div>
   );
 }
