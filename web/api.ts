@@ -1,9 +1,29 @@
 import createClient, { type Client, type ClientPathsWithMethod, type MethodResponse } from 'openapi-fetch';
 import { useEffect, useState } from 'preact/hooks';
 import type { components, paths } from '../openapi/2026-12.d.ts';
-import { end, session } from './session.ts';
 
 export type Schemas = components['schemas'];
+
+/** Who uses this tab, and how often they asked to see everything anew. `main.tsx` renders the page when it changes. */
+export const session = {
+  token: sessionStorage.getItem('token'),
+  /** Why one has to sign in again, if it was not one's own wish. */
+  farewell: '',
+  /** With another one, all that is shown is asked for again. */
+  round: 0,
+  onChange: () => {},
+};
+
+function change(changes: Partial<typeof session>): void {
+  Object.assign(session, changes);
+  sessionStorage.clear();
+  if (session.token !== null) sessionStorage.setItem('token', session.token);
+  session.onChange();
+}
+
+export const begin = (token: string) => change({ token });
+export const end = (farewell = '') => change({ token: null, farewell });
+export const refresh = () => change({ round: session.round + 1 });
 
 /** Why there is no answer. */
 export interface Problem extends Partial<Schemas['Error']> {

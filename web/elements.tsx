@@ -1,10 +1,9 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import { webAddress } from '../src/text/web-address.ts';
-import type { Loading, Problem, Schemas } from './api.ts';
+import { type Loading, type Problem, refresh, type Schemas } from './api.ts';
 import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
-import { refresh } from './session.ts';
 
 /** Sends no form unless its type is `submit`. */
 export const Button = ({ text, ...attributes }: { text: string } & ComponentProps<'button'>) => (

@@ -1,11 +1,9 @@
 import { render, type VNode } from 'preact';
-import { useData } from './api.ts';
+import { begin, end, session, useData } from './api.ts';
 import { dark } from './chart.tsx';
 import { Button, Failure, Photo, Title } from './elements.tsx';
 import { PeriodPicker } from './filters.tsx';
 import { addressOf, route } from './route.ts';
-import { end, session } from './session.ts';
-import { SignIn } from './sign-in.tsx';
 import { HealthView } from './views/health.tsx';
 import { MemberView } from './views/member.tsx';
 import { PullRequestView } from './views/pull-request.tsx';
@@ -84,6 +82,32 @@ function Layout() {
     </>
   );
 }
+
+const SignIn = () => (
+  <main class="sign-in">
+    <img src="icon.svg" alt="" width="48" height="48" />
+    <h1>pullscore</h1>
+    <p>Scores of your organisation's pull requests, and why they are what they are.</p>
+    {session.farewell && <Failure problem={{ message: session.farewell }} />}
+    <form
+      class="toolbar"
+      onSubmit={event => {
+        event.preventDefault();
+        begin(String(new FormData(event.currentTarget).get('token')).trim());
+      }}
+    >
+      <label>
+        Access token
+        <input type="password" name="token" autoComplete="off" placeholder="ps_…" required pattern="\s*\w+\s*" />
+      </label>
+      <Button type="submit" text="Sign in" />
+    </form>
+    <small>
+      It stays in this tab and is sent to this service only. An operator creates one with{' '}
+      <code>pullscore token create</code>.
+    </small>
+  </main>
+);
 
 function show(): void {
   render(session.token === null ? <SignIn /> : <Layout />, document.body);

@@ -1,7 +1,6 @@
-import { type Schemas, useData } from '../api.ts';
+import { refresh, type Schemas, useData } from '../api.ts';
 import { Button, Loaded, WebLink } from '../elements.tsx';
 import { formatNumber, formatTime } from '../format.ts';
-import { refresh } from '../session.ts';
 import { name, number, short, Table, text } from '../table.tsx';
 
 export function HealthView() {

@@ -1,9 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { type Schemas, useAction, useData } from '../api.ts';
+import { refresh, type Schemas, useAction, useData } from '../api.ts';
 import { AuthorLink, Button, Failure, Loaded, MemberLink, Title, WebLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatTime } from '../format.ts';
 import { addressOf } from '../route.ts';
-import { refresh } from '../session.ts';
 import { name, number, Table, text } from '../table.tsx';
 import { State } from './pull-requests.tsx';
 
