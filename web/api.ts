@@ -35,24 +35,20 @@ export interface Problem extends Partial<Schemas['Error']> {
 
 /** A request, and what openapi-fetch gives for it. */
 type Ask<Data> = (api: Client<paths>) => Promise<{ data?: Data; error?: unknown; response: Response }>;
-type Outcome<Data> = { data?: Data | undefined; problem?: Problem | undefined };
+type Outcome<Data> = { data?: Data; problem?: Problem };
 
 /** Asks only the service that served this page, also below a path of a proxy. */
 async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outcome<Data>> {
-  const api = createClient<paths>({
-    baseUrl: new URL('.', location.href).href,
-    headers: { authorization: `Bearer ${session.token}` },
-    credentials: 'omit',
-    redirect: 'error',
-    signal,
-  });
+  const baseUrl = new URL('.', location.href).href;
+  const headers = { authorization: `Bearer ${session.token}` };
   try {
+    const api = createClient<paths>({ baseUrl, headers, credentials: 'omit', redirect: 'error', signal });
     const { data, error, response } = await ask(api);
-    const { ok, status, headers } = response;
+    const { ok, status } = response;
     if (ok) return { data };
     if (status === 401) end('Your token is no longer valid. Use another one.');
     const message = `The service answered with status ${status}.`;
-    const retryAfterSeconds = Number(headers.get('retry-after')) || 0;
+    const retryAfterSeconds = Number(response.headers.get('retry-after'));
     return { problem: { message, ...(typeof error === 'object' && error), status, retryAfterSeconds } };
   } catch {
     return { problem: { message: 'The service cannot be reached.', status: 0 } };
@@ -65,7 +61,7 @@ const transient: (number | undefined)[] = [0, 429, 502, 503, 504];
 
 export interface Loading<Data> extends Outcome<Data> {
   /** Why there is no answer yet, and what happens next. */
-  waiting?: string | undefined;
+  waiting?: string;
   /** There may be older data. */
   isLoading: boolean;
 }
@@ -73,41 +69,43 @@ export interface Loading<Data> extends Outcome<Data> {
 /** What can be asked by GET. */
 type Resource = ClientPathsWithMethod<Client<paths>, 'get'>;
 export type ParametersOf<Path extends Resource> = paths[Path]['get']['parameters'];
-type BodyOf<Path extends Resource> = MethodResponse<Client<paths>, 'get', Path>;
 
 /**
- * What a path of the interface answers. Other parameters ask again. While the service is away or overloaded, it is asked
- * again after growing waits.
+ * What a path of the interface answers. While the service is away or overloaded, it is asked again after growing waits.
  *
- * @param isDue false not to ask yet
+ * @param steps parameters of requests that follow each other: what takes long can follow what is there at once
  */
-export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>, isDue = true) {
-  const [{ key, ...state }, setState] = useState<Outcome<BodyOf<Path>> & { key?: string; waiting?: string }>({});
-  const present = JSON.stringify([path, params, session.round]);
+export function useData<Path extends Resource>(path: Path, ...steps: ParametersOf<Path>[]) {
+  type Data = MethodResponse<Client<paths>, 'get', Path>;
+  const [{ key, ...state }, setState] = useState<Omit<Loading<Data>, 'isLoading'> & { key?: string }>({});
+  const present = JSON.stringify([path, steps, session.round]);
   useEffect(() => {
-    if (!isDue) return;
     const stopping = new AbortController();
-    const load = async (tries: number) => {
-      const ask: Ask<BodyOf<Path>> = api => (api.GET as (path: Path, options: object) => never)(path, { params });
+    const load = async (step: number, tries: number) => {
+      const ask: Ask<Data> = api => (api.GET as (path: Path, options: object) => never)(path, { params: steps[step] });
       const { data, problem } = await request(ask, stopping.signal);
       if (stopping.signal.aborted) return;
-      if (!transient.includes(problem?.status)) return setState({ key: present, data, problem });
-      const seconds = Math.max(Math.min(2 ** tries, maxWaitSeconds), problem?.retryAfterSeconds ?? 0);
-      setState(({ data }) => ({ data, waiting: `${problem?.message} The next try is in ${seconds} s.` }));
-      setTimeout(load, seconds * 1000, tries + 1);
+      if (transient.includes(problem?.status)) {
+        const seconds = Math.max(Math.min(2 ** tries, maxWaitSeconds), problem?.retryAfterSeconds ?? 0);
+        setState(({ data }) => ({ data, waiting: `${problem?.message} The next try is in ${seconds} s.` }));
+        setTimeout(load, seconds * 1000, step, tries + 1);
+      } else if (data === undefined || step + 1 === steps.length) setState({ key: present, data, problem });
+      else {
+        setState({ data });
+        void load(step + 1, 0);
+      }
     };
-    void load(0);
+    void load(0, 0);
     return () => stopping.abort();
-  }, [present, isDue]);
-  const loading: Loading<BodyOf<Path>> = { ...state, isLoading: key !== present };
-  return loading;
+  }, [present]);
+  return { ...state, isLoading: key !== present };
 }
 
 /** Something that one does once, such as a deletion. It stops if the view is left. */
-export function useAction<Data>(ask: Ask<Data>, done: (data: Data) => void) {
-  const [{ running, problem }, setState] = useState<{ running?: AbortController; problem?: Problem | undefined }>({});
+export function useAction() {
+  const [{ running, problem }, setState] = useState<{ running?: AbortController; problem?: Problem }>({});
   useEffect(() => () => running?.abort(), [running]);
-  const run = async () => {
+  const run = async <Data>(ask: Ask<Data>, done: (data: Data) => void) => {
     const running = new AbortController();
     setState({ running });
     const { data, problem } = await request(ask, running.signal);
@@ -115,5 +113,5 @@ export function useAction<Data>(ask: Ask<Data>, done: (data: Data) => void) {
     setState({ problem });
     if (problem === undefined) done(data as Data);
   };
-  return { run: () => void run(), stop: () => setState({}), isRunning: running !== undefined, problem };
+  return { run, stop: (problem?: Problem) => setState({ problem }), isRunning: running !== undefined, problem };
 }

@@ -51,9 +51,7 @@ type Named = Pick<Schemas['PullRequest'], 'id' | 'title' | 'repository' | 'numbe
 export const PullRequestLink = ({ of: { id, title, repository, number } }: { of: Named }) => (
   <>
     <a href={addressOf('pull-requests', id)}>{title || 'Without a title'}</a>{' '}
-    <small>
-      {repository} #{number}
-    </small>
+    <small>{`${repository} #${number}`}</small>
   </>
 );
 
@@ -82,8 +80,12 @@ interface LoadedProps<Data> {
 }
 
 /** Shows what is loaded, or why it is not there yet. */
-export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>) {
-  const { data, problem, waiting, isLoading } = of;
+export function Loaded<Data>({
+  of: { data, problem, waiting, isLoading },
+  title,
+  section,
+  children,
+}: LoadedProps<Data>) {
   const Frame = section ? 'section' : 'div';
   return (
     <Frame aria-busy={isLoading} aria-label={section}>

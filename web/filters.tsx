@@ -4,25 +4,27 @@ import { toDay } from './format.ts';
 import { addressWith, type Query, route } from './route.ts';
 
 /** Changes parameters of the present view, as a step that "back" undoes. */
-export function changeQuery(changes: Query): void {
+function changeQuery(changes: Query): void {
   location.hash = addressWith(changes);
 }
 
-/** Texts by value. The first one is chosen unless the address says another. */
-type Options<Value extends string> = Record<Value, string>;
+/** For all fields of a view: one that has a name sets this parameter. */
+export function takeField({ target }: Event): void {
+  const { name, value } = target as HTMLInputElement;
+  if (name !== '') changeQuery({ [name]: value.trim(), ...queryOf({ ...presentPeriod(), [name]: value }) });
+}
 
-export function chosenIn<Value extends string>(name: string, options: Options<Value>): Value {
+/** @param options texts by value: the first one is chosen unless the address says another */
+export function chosenIn<Value extends string>(name: string, options: Record<Value, string>): Value {
   const values = Object.keys(options) as [Value];
   return values.find(value => value === route().query[name]) ?? values[0];
 }
 
+export const days = { created: 'by day of creation', merged: 'by day of merge' };
+
 /** A select without a visible label, for a parameter of the address. */
-export const Choice = ({ name, label, options }: { name: string; label: string; options: Options<string> }) => (
-  <select
-    aria-label={label}
-    value={chosenIn(name, options)}
-    onChange={({ currentTarget }) => changeQuery({ [name]: currentTarget.value })}
-  >
+export const Choice = ({ name, label, options }: { name: string; label: string; options: Record<string, string> }) => (
+  <select name={name} aria-label={label} value={chosenIn(name, options)}>
     {Object.entries(options).map(([value, text]) => (
       <option key={value} value={value}>
         {text}
@@ -36,19 +38,16 @@ type Period = { since?: string; until?: string };
 
 function choices(): Record<string, Period> {
   const now = new Date();
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  const month = now.getUTCMonth();
+  const day = (month: number, day: number) => toDay(Date.UTC(now.getUTCFullYear(), month, day));
+  const months = (first: number, count: number) => ({ since: day(first, 1), until: day(first + count, 0) });
   const lastSunday = now.getUTCDate() - (now.getUTCDay() || 7);
-  const days = (sinceMonth: number, sinceDay: number, untilMonth: number, untilDay: number): Period => ({
-    since: toDay(Date.UTC(year, sinceMonth, sinceDay)),
-    until: toDay(Date.UTC(year, untilMonth, untilDay)),
-  });
-  const quarter = month - (month % 3);
   return {
-    'Last week': days(month, lastSunday - 6, month, lastSunday),
-    'This month': days(month, 1, month + 1, 0),
-    'Last month': days(month - 1, 1, month, 0),
-    'This quarter': days(quarter, 1, quarter + 3, 0),
-    'Last 12 months': days(month - 11, 1, month + 1, 0),
+    'Last week': { since: day(month, lastSunday - 6), until: day(month, lastSunday) },
+    'This month': months(month, 1),
+    'Last month': months(month - 1, 1),
+    'This quarter': months(month - (month % 3), 3),
+    'Last 12 months': months(month - 11, 12),
     'All time': {},
   };
 }
@@ -57,7 +56,7 @@ function choices(): Record<string, Period> {
 export function presentPeriod(): Period {
   const { since, until } = route().query;
   if (since === 'all') return {};
-  return since || until ? { ...(since && { since }), ...(until && { until }) } : { ...choices()['This month'] };
+  return since || until ? { since, until } : { ...choices()['This month'] };
 }
 
 /** For addresses, which then go on meaning these days. */
@@ -68,22 +67,17 @@ export function PeriodPicker() {
   // A link must show the same next month. This is no step that "back" undoes.
   useLayoutEffect(() => history.replaceState(null, '', addressWith(queryOf(present))));
   return (
-    <fieldset class="toolbar">
-      <legend class="hidden">Period</legend>
+    <fieldset class="toolbar" aria-label="Period">
       {Object.entries(choices()).map(([text, of]) => {
         const isChosen = of.since === present.since && of.until === present.until;
         return <Button key={text} text={text} aria-pressed={isChosen} onClick={() => changeQuery(queryOf(of))} />;
       })}
-      {(['since', 'until'] as const).map(name => (
-        <label key={name}>
-          {name === 'since' ? 'From' : 'to'}
-          <input
-            type="date"
-            value={present[name] ?? ''}
-            onChange={event => changeQuery(queryOf({ ...present, [name]: event.currentTarget.value }))}
-          />
-        </label>
-      ))}
+      <label>
+        From <input type="date" name="since" value={present.since ?? ''} />
+      </label>
+      <label>
+        to <input type="date" name="until" value={present.until ?? ''} />
+      </label>
       <small>Days in UTC</small>
     </fieldset>
   );

@@ -20,3 +20,5 @@ export const formatTime = (seconds: number | null): string =>
   seconds === null ? '–' : `${times.format(seconds * 1000)} UTC`;
 
 export const toDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+export const verbs = { ADD: 'adds', SUBTRACT: 'subtracts' };

@@ -2,7 +2,7 @@ import { render, type VNode } from 'preact';
 import { begin, end, session, useData } from './api.ts';
 import { dark } from './chart.tsx';
 import { Button, Failure, Photo, Title } from './elements.tsx';
-import { PeriodPicker } from './filters.tsx';
+import { PeriodPicker, takeField } from './filters.tsx';
 import { addressOf, route } from './route.ts';
 import { HealthView } from './views/health.tsx';
 import { MemberView } from './views/member.tsx';
@@ -23,19 +23,17 @@ interface View {
   ShowOne?: (props: { id: string; may: (scope: string) => boolean }) => VNode;
 }
 
-const standings: View = { title: 'Standings', hasPeriod: true, Show: StandingsView };
 const ofPeriod = { scope: 'read', hasPeriod: true } as const;
 const views = new Map<string, View>([
-  ['standings', { ...standings, scope: 'read' }],
-  ['members', { ...standings, ShowOne: MemberView }],
+  ['standings', { title: 'Standings', ...ofPeriod, Show: StandingsView }],
+  ['members', { title: 'Standings', hasPeriod: true, Show: StandingsView, ShowOne: MemberView }],
   ['pull-requests', { title: 'Pull requests', ...ofPeriod, Show: PullRequestList, ShowOne: PullRequestView }],
   ['rules', { title: 'Rules', ...ofPeriod, Show: RulesView }],
   ['try-rules', { title: 'Try rules', scope: 'rules:read', Show: TryRulesView }],
   ['health', { title: 'Health', scope: 'sync', Show: HealthView }],
 ]);
 
-const problem = { message: 'There is no such view.', status: 404 };
-const notFound: View = { title: 'Not found', Show: () => <Failure problem={problem} /> };
+const NotFound = () => <Failure problem={{ message: 'There is no such view.', status: 404 }} />;
 
 const focusContent = () => document.querySelector('main')?.focus();
 
@@ -43,8 +41,9 @@ function Layout() {
   const account = useData('/2026-12/account', {}).data?.data;
   const may = (scope: string) => (account?.scopes ?? ['read']).some(given => given === scope);
   const { view, id, query } = route();
-  const period = { since: query.since, until: query.until };
-  const { title, hasPeriod, Show, ShowOne } = views.get(view) ?? notFound;
+  const { since, until } = query;
+  const currentOf = (name: string) => (name === view ? (id === undefined ? 'page' : 'true') : undefined);
+  const { title, hasPeriod, Show, ShowOne }: View = views.get(view) ?? { title: 'Not found', Show: NotFound };
   return (
     <>
       <header>
@@ -54,21 +53,19 @@ function Layout() {
           <strong>pullscore</strong>
         </a>
         <nav aria-label="Views">
-          {[...views].map(([name, { title, scope }]) => {
-            if (scope === undefined || !may(scope)) return null;
-            const current = name === view ? (id === undefined ? 'page' : 'true') : undefined;
-            return (
-              <a key={name} href={addressOf(name, undefined, period)} aria-current={current}>
+          {[...views]
+            .filter(([, { scope }]) => scope && may(scope))
+            .map(([name, { title }]) => (
+              <a key={name} href={addressOf(name, undefined, { since, until })} aria-current={currentOf(name)}>
                 {title}
               </a>
-            );
-          })}
+            ))}
         </nav>
         <Photo address={account?.profile_photo_url ?? ''} size={28} />
         <span>{account?.name}</span>
         <Button text="Sign out" onClick={() => end()} />
       </header>
-      <main tabIndex={-1} key={`${view}/${id}`}>
+      <main tabIndex={-1} key={`${view}/${id}`} onChange={takeField}>
         {ShowOne && id !== undefined ? (
           <ShowOne id={id} may={may} />
         ) : (

@@ -1,9 +1,6 @@
 export type Query = Record<string, string | undefined>;
 
-/**
- * What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. The page is
- * rendered anew when it changes.
- */
+/** What the fragment of the address says: `#/members/mem_…?since=2026-11-01`. A browser sends it to nobody. */
 export function route(): { view: string; id: string | undefined; query: Query } {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   const [view, id] = path.split('/', 2);

@@ -1,67 +1,48 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
 import { Bars, type BarsProps } from './chart.tsx';
 import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 
-interface Cell {
-  kind: 'name' | 'text' | 'short' | 'number';
-  content: ComponentChildren;
-}
+type Content = VNode | string | number | null;
+type Cell = Content | [content: Content, kind: string];
 
-const cell =
-  (kind: Cell['kind']) =>
-  (content: ComponentChildren): Cell => ({
-    kind,
-    content: typeof content === 'number' ? formatNumber(content) : content,
-  });
-/** Names its row. */
-export const name = cell('name');
-export const text = cell('text');
-export const short = cell('short');
-export const number = cell('number');
+/** At the end of its column, as a bare number is. */
+export const number = (content: Content): Cell => [content, 'number'];
+/** With as much room as the name of its row. */
+export const wide = (content: Content): Cell => [content, 'wide'];
 
 /** Rows that are made together. */
 const rowsPerStep = 100;
-/**
- * Rows that are laid out, or skipped while they are out of sight, together. 50 fill a frame when they come into sight; with
- * fewer rows there are more parts, of which each frame looks at all.
- */
+/** Rows that are laid out, or skipped, together. 50 would fill a frame. Each frame looks at all parts: few are better. */
 const rowsPerPart = 25;
 
-interface RowsProps<Row> {
-  rows: Row[];
-  /** Of a row, by the headings of their columns. */
-  cells: (row: Row) => Record<string, Cell>;
-}
-
-interface TableProps<Row> extends RowsProps<Row> {
+interface TableProps<Row> {
   caption: string;
+  rows: Row[];
   /** Of the same rows. */
   chart?: BarsProps;
   /** Asks for more rows, if there are any; called near the end. */
-  more?: (() => void) | undefined;
+  more?: () => void;
   empty?: string;
+  /** Gives the cells of a row, by the headings of their columns. The first that is not a number names the row. */
+  children: (row: Row) => Record<string, Cell>;
 }
+type PartProps<Row> = Pick<TableProps<Row>, 'rows' | 'children'>;
 
-/**
- * A table of any length: rows are made as one scrolls to them. Some browsers forget what a table is that CSS lays out in
- * another way, so each part has its role.
- */
-export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' }: TableProps<Row>) {
+/** Rows are made as one scrolls to them. All has its role: some browsers forget what a table is that CSS lays out. */
+export function Table<Row>({ caption, rows, children, chart, more, empty = 'None.' }: TableProps<Row>) {
   const [shown, setShown] = useState(rowsPerStep);
-  const end = useRef<HTMLButtonElement>(null);
   const showMore = () => {
     setShown(shown + rowsPerStep);
     if (shown + rowsPerStep >= rows.length) more?.();
   };
-  useEffect(() => {
-    if (end.current === null) return;
+  const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
     const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && showMore(), near);
-    observer.observe(end.current);
+    if (end !== null) observer.observe(end);
     return () => observer.disconnect();
-  });
+  };
   const [first] = rows;
   const parts = Math.ceil(Math.min(shown, rows.length) / rowsPerPart);
   return (
@@ -73,37 +54,47 @@ export function Table<Row>({ caption, rows, cells, chart, more, empty = 'None.' 
           <p>{empty}</p>
         ) : (
           <table role="table" aria-label={caption}>
-            <thead role="rowgroup">{line(cells(first), 'head')}</thead>
+            <thead role="rowgroup">{line(children(first), 'head')}</thead>
             {Array.from({ length: parts }, (_, part) => (
-              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)} cells={cells} />
+              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)}>
+                {children}
+              </Part>
             ))}
           </table>
         )}
-        {first && (shown < rows.length || more) && <Button text="Show more" ref={end} onClick={showMore} />}
+        {first && (shown < rows.length || more) && <Button text="Show more" ref={watch} onClick={showMore} />}
       </div>
     </section>
   );
 }
 
 /** Made anew only with other rows: Preact leaves out a component that it has made before, and no element. */
-const Part = <Row,>(props: RowsProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
+const Part = <Row,>(props: PartProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
 
-const Body = <Row,>({ rows, cells }: RowsProps<Row>) => (
+const Body = <Row,>({ rows, children }: PartProps<Row>) => (
   <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-    {rows.map((row, index) => line(cells(row), index))}
+    {rows.map((row, index) => line(children(row), index))}
   </tbody>
 );
 
-const line = (cells: Record<string, Cell>, key: number | 'head') => (
-  <tr role="row" key={key}>
-    {Object.entries(cells).map(([head, { kind, content }]) => {
-      const role = key === 'head' ? 'columnheader' : kind === 'name' ? 'rowheader' : 'cell';
-      const Element = role === 'cell' ? 'td' : 'th';
-      return (
-        <Element key={head} role={role} data-head={head} class={kind}>
-          {key === 'head' ? head : content}
-        </Element>
-      );
-    })}
-  </tr>
-);
+function line(cells: Record<string, Cell>, key: number | 'head') {
+  const columns = Object.entries(cells).map(([head, cell]) => {
+    const [content, kind = typeof content] = Array.isArray(cell) ? cell : [cell];
+    return { head, kind, content };
+  });
+  const naming = columns.find(({ kind }) => kind !== 'number')?.head;
+  return (
+    <tr role="row" key={key}>
+      {columns.map(({ head, kind, content }) => {
+        const role = key === 'head' ? 'columnheader' : head === naming ? 'rowheader' : 'cell';
+        const Element = role === 'cell' ? 'td' : 'th';
+        const shown = key === 'head' ? head : typeof content === 'number' ? formatNumber(content) : content;
+        return (
+          <Element key={head} role={role} data-head={head} class={head === naming ? 'wide' : kind}>
+            {shown}
+          </Element>
+        );
+      })}
+    </tr>
+  );
+}

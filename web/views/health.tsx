@@ -1,7 +1,7 @@
-import { refresh, type Schemas, useData } from '../api.ts';
+import { refresh, useData } from '../api.ts';
 import { Button, Loaded, WebLink } from '../elements.tsx';
 import { formatNumber, formatTime } from '../format.ts';
-import { name, number, short, Table, text } from '../table.tsx';
+import { number, Table, wide } from '../table.tsx';
 
 export function HealthView() {
   const health = useData('/2026-12/health', {});
@@ -13,11 +13,11 @@ export function HealthView() {
       <Loaded of={health}>
         {({ data }) => (
           <>
-            {warningsOf(data).map(warning => (
-              <p class="notice bad" key={warning}>
-                {warning}
-              </p>
-            ))}
+            {data.rules_suspended_by !== null &&
+              warning(`The rules in force are suspended: ${data.rules_suspended_by}.`)}
+            {data.webhooks_enabled || warning('Webhooks are turned off: changes are seen at the next comparison only.')}
+            {data.comparison_failure !== null &&
+              warning(`The last comparison with GitHub failed: ${data.comparison_failure}`)}
             <Table
               caption={data.organisation}
               rows={Object.entries({
@@ -30,18 +30,17 @@ export function HealthView() {
                 'Last webhook': formatTime(data.last_delivery_at),
                 'Last comparison with GitHub': formatTime(data.compared_at),
               })}
-              cells={([what, value]) => ({ What: name(what), 'How it is': number(value) })}
-            />
-            <Table
-              caption="Pull requests that fail"
-              rows={data.failures}
-              cells={({ pull_request: title, url, reason, attempts, due_at: due }) => ({
-                'Pull request': name(<WebLink address={url ?? ''}>{title ?? url ?? 'unknown'}</WebLink>),
-                Why: text(reason),
-                Tries: number(attempts),
-                Next: short(due === null ? 'parked' : formatTime(due)),
+            >
+              {([what, value]) => ({ What: what, 'How it is': number(value) })}
+            </Table>
+            <Table caption="Pull requests that fail" rows={data.failures}>
+              {({ pull_request: title, url, reason, attempts, due_at: due }) => ({
+                'Pull request': <WebLink address={url ?? ''}>{title ?? url ?? 'unknown'}</WebLink>,
+                Why: wide(reason),
+                Tries: attempts,
+                Next: due === null ? 'parked' : formatTime(due),
               })}
-            />
+            </Table>
           </>
         )}
       </Loaded>
@@ -49,9 +48,4 @@ export function HealthView() {
   );
 }
 
-const warningsOf = (health: Schemas['Health']) =>
-  [
-    health.rules_suspended_by !== null && `The rules in force are suspended: ${health.rules_suspended_by}.`,
-    !health.webhooks_enabled && 'Webhooks are turned off: changes are seen at the next comparison only.',
-    health.comparison_failure !== null && `The last comparison with GitHub failed: ${health.comparison_failure}`,
-  ].filter(warning => warning !== false);
+const warning = (text: string) => <p class="notice bad">{text}</p>;

@@ -1,10 +1,9 @@
 import { type Schemas, useData } from '../api.ts';
 import { Loaded, Title } from '../elements.tsx';
-import { chosenIn, PeriodPicker, presentPeriod } from '../filters.tsx';
+import { chosenIn, days, PeriodPicker, presentPeriod } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
-import { name, number, Table } from '../table.tsx';
+import { number, Table } from '../table.tsx';
 import { PullRequestList } from './pull-requests.tsx';
-import { days } from './standings.tsx';
 
 export function MemberView({ id: member }: { id: string }) {
   const period = { by: chosenIn('by', days), ...presentPeriod() };
@@ -43,16 +42,9 @@ function Place({ of: { standings, ranked } }: { of: Schemas['Standings'] }) {
         <strong class="score">{formatNumber(row.total)}</strong> {row.total === 1 ? 'point' : 'points'} for{' '}
         {countsOf(row)}: rank {formatNumber(row.rank)} of {formatNumber(ranked)}.
       </p>
-      <Table
-        caption="Points by rule"
-        rows={row.rules ?? []}
-        empty="No rule gave or took points."
-        cells={({ name: rule, score, share }) => ({
-          Rule: name(rule),
-          Points: number(score),
-          Share: number(formatShare(share)),
-        })}
-      />
+      <Table caption="Points by rule" rows={row.rules ?? []} empty="No rule gave or took points.">
+        {({ name, score, share }) => ({ Rule: name, Points: score, Share: number(formatShare(share)) })}
+      </Table>
     </>
   );
 }
@@ -76,12 +68,13 @@ function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
         vertical: true,
       }}
       empty="Nothing counts in this period."
-      cells={({ week, pull_requests, reviews, total }) => ({
-        'Week of': name(formatDay(week)),
-        'Pull requests': number(pull_requests),
-        Reviews: number(reviews),
-        Points: number(total),
+    >
+      {({ week, pull_requests, reviews, total }) => ({
+        'Week of': formatDay(week),
+        'Pull requests': pull_requests,
+        Reviews: reviews,
+        Points: total,
       })}
-    />
+    </Table>
   );
 }

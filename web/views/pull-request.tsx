@@ -1,10 +1,9 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { refresh, type Schemas, useAction, useData } from '../api.ts';
 import { AuthorLink, Button, Failure, Loaded, MemberLink, Title, WebLink } from '../elements.tsx';
-import { formatChange, formatNumber, formatTime } from '../format.ts';
+import { formatChange, formatNumber, formatTime, verbs } from '../format.ts';
 import { addressOf } from '../route.ts';
-import { name, number, Table, text } from '../table.tsx';
-import { State } from './pull-requests.tsx';
+import { number, Table, wide } from '../table.tsx';
 
 type Props = { id: string; may: (scope: string) => boolean };
 
@@ -19,8 +18,8 @@ export function PullRequestView({ id, may }: Props) {
         <>
           <Title>{data.title || 'Without a title'}</Title>
           <p>
-            <State state={data.state} /> {data.repository} #{data.number} by <AuthorLink of={data} />, created{' '}
-            {formatTime(data.created_at)}. <WebLink address={data.url}>Open on GitHub</WebLink>
+            <span class={data.state}>{data.state}</span> {data.repository} #{data.number} by <AuthorLink of={data} />,
+            created {formatTime(data.created_at)}. <WebLink address={data.url}>Open on GitHub</WebLink>
           </p>
           <Actions id={id} may={may} />
           <div class="beside">
@@ -28,16 +27,13 @@ export function PullRequestView({ id, may }: Props) {
               <h2>
                 <span class="score">{formatNumber(data.score)}</span> {data.score === 1 ? 'point' : 'points'}
               </h2>
-              <Table
-                caption="What counted"
-                rows={data.score_breakdown}
-                empty="No rule counts yet."
-                cells={entry => ({
-                  Rule: name(entry.name),
-                  Because: text(<code>{entry.expression}</code>),
+              <Table caption="What counted" rows={data.score_breakdown} empty="No rule counts yet.">
+                {entry => ({
+                  Rule: entry.name,
+                  Because: wide(<code>{entry.expression}</code>),
                   Points: number(formatChange(pointsOf(entry))),
                 })}
-              />
+              </Table>
             </section>
             <Loaded of={explanation}>
               {({ data }) => (
@@ -45,43 +41,39 @@ export function PullRequestView({ id, may }: Props) {
                   caption="What would still change it"
                   rows={data.would_change}
                   empty={/open|draft/.test(data.state) ? 'No rule would.' : 'Shown only while it is open.'}
-                  cells={({ rule, entry, effect, once }) => ({
-                    Rule: name(rule),
-                    Once: text(<code>{once.join(' and ')}</code>),
-                    Points: text(effect === null ? amountOf(data, rule, entry) : formatChange(effect)),
+                >
+                  {({ rule, entry, effect, once }) => ({
+                    Rule: rule,
+                    Once: wide(<code>{once.join(' and ')}</code>),
+                    Points: wide(effect === null ? amountOf(data, rule, entry) : formatChange(effect)),
                   })}
-                />
+                </Table>
               )}
             </Loaded>
           </div>
           {data.reviews.length > 0 && (
-            <Table
-              caption="Reviews: what they are worth to reviewers"
-              rows={data.reviews}
-              cells={({ reviewer, member, breakdown, score }) => ({
-                Reviewer: name(<MemberLink id={member} name={reviewer} />),
-                'What counted': text(breakdown.map(entry => entry.name).join(', ')),
-                Points: number(score),
+            <Table caption="Reviews: what they are worth to reviewers" rows={data.reviews}>
+              {({ reviewer, member, breakdown, score }) => ({
+                Reviewer: <MemberLink id={member} name={reviewer} />,
+                'What counted': wide(breakdown.map(({ name }) => name).join(', ')),
+                Points: score,
               })}
-            />
+            </Table>
           )}
           <Loaded of={explanation} section="How it was calculated">
-            {({ data }) => <Explained explanation={data} />}
+            {({ data }) => <Explained of={data} />}
           </Loaded>
           <Loaded of={scores}>
             {({ data }) => (
-              <Table
-                caption="How the score changed"
-                rows={data}
-                empty="No change is known."
-                cells={row => ({
-                  When: name(formatTime(row.changed_at)),
-                  From: number(row.from ?? '–'),
-                  To: number(row.to),
-                  Why: text(causeOf(row)),
-                  'Version of rules': number(row.ruleset_version),
+              <Table caption="How the score changed" rows={data} empty="No change is known.">
+                {row => ({
+                  When: formatTime(row.changed_at),
+                  From: row.from ?? number('–'),
+                  To: row.to,
+                  Why: wide(causeOf(row)),
+                  'Version of rules': row.ruleset_version,
                 })}
-              />
+              </Table>
             )}
           </Loaded>
         </>
@@ -95,26 +87,16 @@ const question =
 
 /** For tokens that may. */
 function Actions({ id, may }: Props) {
+  const { run, isRunning, problem } = useAction();
   const params = { path: { pullRequest: id } };
-  const sync = useAction(api => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', { params }), refresh);
-  const remove = useAction(
-    api => api.DELETE('/2026-12/pull-requests/{pullRequest}', { params }),
-    () => location.replace(addressOf('pull-requests')),
-  );
-  const isRunning = sync.isRunning || remove.isRunning;
-  const problem = sync.problem ?? remove.problem;
-  const start = (action: typeof sync, other: typeof sync) => {
-    // Its problem is over.
-    other.stop();
-    action.run();
-  };
+  const sync = () => run(api => api.PUT('/2026-12/pull-requests/{pullRequest}/sync', { params }), refresh);
+  const leave = () => location.replace(addressOf('pull-requests'));
+  const remove = () => run(api => api.DELETE('/2026-12/pull-requests/{pullRequest}', { params }), leave);
   return (
     <>
       <div class="toolbar" aria-busy={isRunning}>
-        {may('sync') && <Button text="Sync" disabled={isRunning} onClick={() => start(sync, remove)} />}
-        {may('delete') && (
-          <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && start(remove, sync)} />
-        )}
+        {may('sync') && <Button text="Sync" disabled={isRunning} onClick={sync} />}
+        {may('delete') && <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && remove()} />}
       </div>
       {problem && <Failure problem={problem} />}
     </>
@@ -131,12 +113,20 @@ type Explanation = Schemas['Explanation'];
 
 /** What an entry gives, if that may change until it counts. */
 function amountOf({ rules }: Explanation, rule: string, entry: number) {
-  const found = rules.find(({ name }) => name === rule)?.entries[entry - 1];
-  return [found?.action === 'ADD' ? 'adds ' : 'subtracts ', <code key="value">{found?.value}</code>];
+  const { action, value } = rules.find(({ name }) => name === rule)?.entries[entry - 1] ?? {};
+  return (
+    <>
+      {action && verbs[action]} <code>{value}</code>
+    </>
+  );
 }
 
-function Explained({ explanation }: { explanation: Explanation }) {
-  const { rules, reviews, outdated, ruleset_version, score, score_in_force } = explanation;
+function Explained({ of }: { of: Explanation }) {
+  const { rules, reviews, outdated, ruleset_version, score, score_in_force } = of;
+  const ofReviews = reviews.map(({ reviewer, score, rules }) => ({
+    line: titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)),
+    below: rules.map(ofRule),
+  }));
   return (
     <>
       <p>
@@ -149,43 +139,47 @@ function Explained({ explanation }: { explanation: Explanation }) {
         </p>
       )}
       {rules.length === 0 && <p>There are no rules.</p>}
-      <ul class="tree">
-        {rules.map(ruleItem)}
-        {reviews.map(({ reviewer, score, rules }, index) =>
-          item(index, titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)), rules.map(ruleItem)),
-        )}
-      </ul>
+      <Tree lines={[...rules.map(ofRule), ...ofReviews]} />
     </>
   );
 }
 
 /** A line of a tree. It opens if there are some below it. */
-const item = (key: number, line: ComponentChildren, below: ComponentChildren[], isOpen = false) => (
-  <li key={key}>
-    {below.length === 0 ? (
-      line
-    ) : (
-      <details open={isOpen}>
-        <summary>{line}</summary>
-        <ul class="tree">{below}</ul>
-      </details>
-    )}
-  </li>
+type Line = { line: ComponentChildren; below: Line[]; isOpen?: boolean };
+
+const Tree = ({ lines }: { lines: Line[] }) => (
+  <ul class="tree">
+    {lines.map(({ line, below, isOpen = false }, index) => (
+      <li key={index}>
+        {below.length === 0 ? (
+          line
+        ) : (
+          <details open={isOpen}>
+            <summary>{line}</summary>
+            <Tree lines={below} />
+          </details>
+        )}
+      </li>
+    ))}
+  </ul>
 );
 
 const titled = (title: string, text: string) => [<strong key="title">{title}</strong>, ' ', text];
 
-function ruleItem({ name, enabled, problems, entries }: Explanation['rules'][number], key: number) {
+function ofRule({ name, enabled, problems, entries }: Explanation['rules'][number]): Line {
   const points = entries.reduce((sum, entry) => sum + pointsOf(entry), 0);
-  const below = entries.map(({ reason, condition, amount }, index) =>
-    item(index, reason, [condition, amount].filter(part => part !== null).map(partItem), true),
-  );
-  const why = problems.map((problem, index) => item(index, problem, []));
+  const why = problems.map(line => ({ line, below: [] }));
   const line = titled(name, enabled ? formatChange(points) : 'is disabled');
-  return item(key, line, why.length > 0 ? why : below, points !== 0);
+  return { line, below: why.length > 0 ? why : entries.map(ofEntry), isOpen: points !== 0 };
 }
 
-function partItem({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart'], key: number): VNode {
+const ofEntry = ({ reason, condition, amount }: Explanation['rules'][number]['entries'][number]): Line => ({
+  line: reason,
+  below: [condition, amount].filter(part => part !== null).map(ofPart),
+  isOpen: true,
+});
+
+function ofPart({ source, value, infinite, note, chosen, parts }: Schemas['ExplainedPart']): Line {
   const text = infinite ? 'infinite' : value === null ? 'absent' : Array.isArray(value) ? value.join(', ') : value;
   const line = (
     <>
@@ -193,5 +187,5 @@ function partItem({ source, value, infinite, note, chosen, parts }: Schemas['Exp
       <small>{chosen ? note : 'not chosen'}</small>
     </>
   );
-  return item(key, line, parts.map(partItem));
+  return { line, below: parts.map(ofPart) };
 }

@@ -1,13 +1,13 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useCallback, useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
 import { AuthorLink, Loaded, PullRequestLink } from '../elements.tsx';
-import { Choice, changeQuery, chosenIn, presentPeriod } from '../filters.tsx';
+import { Choice, chosenIn, days, presentPeriod } from '../filters.tsx';
 import { formatTime } from '../format.ts';
 import { route } from '../route.ts';
-import { name, number, short, Table } from '../table.tsx';
+import { Table } from '../table.tsx';
 
 const states = { '': 'in every state', open: 'open', draft: 'draft', merged: 'merged', closed: 'closed' };
-const times = { created: 'by day of creation', merged: 'by day of merge', updated: 'by day of last update' };
+const times = { ...days, updated: 'by day of last update' };
 const timeHeads = { created: 'Created', merged: 'Merged', updated: 'Updated' };
 
 /** Those that the address asks for: of one member, or of all. */
@@ -15,14 +15,11 @@ export function PullRequestList({ member }: { member?: string }) {
   const { since, until } = presentPeriod();
   const sort = chosenIn('by', times);
   const { state, repository } = route().query;
-  const query = {
-    ...(member && { member }),
-    ...(state && { state }),
-    ...(repository && { repository }),
-    ...(since && { [`${sort}_since`]: since }),
-    ...(until && { [`${sort}_until`]: until }),
-    sort,
-    per_page: 100,
+  const period = { [`${sort}_since`]: since, [`${sort}_until`]: until };
+  const query = { member, state, repository, ...period, sort, per_page: 100 };
+  // Only if the address changes: what one types stays while other parts of the view are loaded.
+  const fill = (field: HTMLInputElement | null) => {
+    if (field !== null) field.value = repository ?? '';
   };
   return (
     <section aria-label="Pull requests">
@@ -30,62 +27,44 @@ export function PullRequestList({ member }: { member?: string }) {
       <div class="toolbar">
         <Choice name="state" label="State" options={states} />
         <Choice name="by" label="Which days count" options={times} />
-        {useMemo(
-          () => (
-            <RepositoryField repository={repository} />
-          ),
-          [repository],
-        )}
+        <label>
+          Repository
+          <input name="repository" placeholder="owner/name" maxLength={200} ref={useCallback(fill, [repository])} />
+        </label>
       </div>
-      <Pages key={JSON.stringify(query)} query={query} />
+      <Pages key={JSON.stringify(query)} query={query as Query} />
     </section>
   );
 }
-
-/** Made anew only with another repository: what one types stays while other parts of the view are loaded. */
-const RepositoryField = ({ repository = '' }: { repository?: string | undefined }) => (
-  <label>
-    Repository
-    <input
-      placeholder="owner/name"
-      value={repository}
-      maxLength={200}
-      onChange={({ currentTarget }) => changeQuery({ repository: currentTarget.value.trim() })}
-    />
-  </label>
-);
 
 type Query = NonNullable<ParametersOf<'/2026-12/pull-requests'>['query']> & { sort: keyof typeof times };
 
 /** The pull requests of a query, loaded page by page. */
 function Pages({ query }: { query: Query }) {
-  const [{ before, cursor }, setLoaded] = useState<{ before: Schemas['PullRequest'][]; cursor?: string }>({
-    before: [],
-  });
-  const page = useData('/2026-12/pull-requests', { query: { ...query, ...(cursor && { cursor }) } });
+  const [before, setBefore] = useState<{ rows: Schemas['PullRequest'][]; cursor?: string }>({ rows: [] });
+  const page = useData('/2026-12/pull-requests', { query: { ...query, cursor: before.cursor } });
   const present = page.isLoading ? undefined : page.data;
-  const rows = [...before, ...(present?.data ?? [])];
-  const next = present?.meta.next_cursor;
+  const rows = [...before.rows, ...(present?.data ?? [])];
+  const cursor = present?.meta.next_cursor;
   return (
     <>
       {(present || rows.length > 0) && (
         <Table
           caption="Latest first"
-          cells={row => ({
-            'Pull request': name(<PullRequestLink of={row} />),
-            ...(!query.member && { Author: short(<AuthorLink of={row} />) }),
-            State: short(<State state={row.state} />),
-            [timeHeads[query.sort]]: short(formatTime(row[`${query.sort}_at`])),
-            Points: number(row.score),
-          })}
           rows={rows}
-          more={next ? () => setLoaded({ before: rows, cursor: next }) : undefined}
+          more={cursor ? () => setBefore({ rows, cursor }) : undefined}
           empty="No pull request is in this list. Choose another period or other filters above."
-        />
+        >
+          {row => ({
+            'Pull request': <PullRequestLink of={row} />,
+            ...(!query.member && { Author: <AuthorLink of={row} /> }),
+            State: <span class={row.state}>{row.state}</span>,
+            [timeHeads[query.sort]]: formatTime(row[`${query.sort}_at`]),
+            Points: row.score,
+          })}
+        </Table>
       )}
       <Loaded of={page}>{() => null}</Loaded>
     </>
   );
 }
-
-export const State = ({ state }: { state: string }) => <span class={state}>{state}</span>;

@@ -1,8 +1,8 @@
 import { type Schemas, useData } from '../api.ts';
 import { Loaded, Outdated } from '../elements.tsx';
 import { presentPeriod } from '../filters.tsx';
-import { formatNumber, formatShare, formatTime } from '../format.ts';
-import { name, number, short, Table } from '../table.tsx';
+import { formatNumber, formatShare, formatTime, verbs } from '../format.ts';
+import { number, Table } from '../table.tsx';
 
 export function RulesView() {
   const rules = useData('/2026-12/rules', {});
@@ -18,25 +18,20 @@ export function RulesView() {
                 ? 'No rules have been applied yet.'
                 : `Version ${formatNumber(meta.version)} has been in force since ${formatTime(meta.applied_at)}.`}
             </p>
-            <Loaded of={standings}>
-              {({ data: totals }) => <RuleTable rules={[...data, ...reviews]} totals={totals} />}
-            </Loaded>
+            <Loaded of={standings}>{totals => <RuleTable rules={[...data, ...reviews]} totals={totals.data} />}</Loaded>
           </>
         )}
       </Loaded>
       <Loaded of={versions}>
         {({ data }) => (
-          <Table
-            caption="Versions"
-            rows={data}
-            empty="There is no version yet."
-            cells={row => ({
-              Version: name(row.version),
-              Applied: short(formatTime(row.applied_at)),
-              By: short(row.applied_by),
-              Suspended: short(formatTime(row.suspended_at)),
+          <Table caption="Versions" rows={data} empty="There is no version yet.">
+            {row => ({
+              Version: formatNumber(row.version),
+              Applied: formatTime(row.applied_at),
+              By: row.applied_by,
+              Suspended: formatTime(row.suspended_at),
             })}
-          />
+          </Table>
         )}
       </Loaded>
     </>
@@ -55,24 +50,25 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
       <Table
         caption="Rules, and what they gave and took in the period"
         rows={rated.sort((one, two) => Math.abs(two.score) - Math.abs(one.score))}
-        cells={({ name: rule, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
-          Rule: name(
+      >
+        {({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
+          Rule: (
             <>
-              <strong>{rule}</strong> {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
+              <strong>{name}</strong> {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
               <ul>
                 {logic.map(({ expression, effect: { action, value } }, index) => (
                   <li key={index}>
-                    {action === 'ADD' ? 'adds' : 'subtracts'} <code>{value}</code> if <code>{expression}</code>
+                    {verbs[action]} <code>{value}</code> if <code>{expression}</code>
                   </li>
                 ))}
               </ul>
-            </>,
+            </>
           ),
-          Since: short(formatTime(since ?? null)),
-          Points: number(score),
+          Since: formatTime(since ?? null),
+          Points: score,
           Share: number(formatShare(share)),
         })}
-      />
+      </Table>
     </>
   );
 }

@@ -1,51 +1,40 @@
-import { useRef } from 'preact/hooks';
 import { type Schemas, useData } from '../api.ts';
 import { maxSeries, type Series } from '../chart.tsx';
 import { Loaded, Outdated } from '../elements.tsx';
-import { Choice, chosenIn, presentPeriod, queryOf } from '../filters.tsx';
+import { Choice, chosenIn, days, presentPeriod, queryOf } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
 import { addressOf, type Query } from '../route.ts';
-import { name, number, Table, text } from '../table.tsx';
+import { Table, wide } from '../table.tsx';
 
 type Standings = Schemas['Standings'];
 type Row = Standings['standings'][number];
 
 const maxBars = 20;
 const owners = { members: 'Members', repositories: 'Repositories' };
-export const days = { created: 'by day of creation', merged: 'by day of merge' };
 
 export function StandingsView() {
   const period = presentPeriod();
   const by = chosenIn('by', days);
   const query = { of: chosenIn('of', owners), by, ...period };
   // What each rule gave takes longer, if there are many pull requests: totals are shown first.
-  const totals = useData('/2026-12/standings', { query });
-  const isFound = !totals.isLoading && totals.data !== undefined;
-  const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, isFound);
-  // What was shown last stays while other totals are on their way.
-  const shown = useRef(totals.data);
-  if (!totals.isLoading) shown.current = (byRule.isLoading ? undefined : byRule.data) ?? totals.data;
+  const standings = useData('/2026-12/standings', { query }, { query: { ...query, by_rule: true } });
   return (
     <>
       <div class="toolbar">
         <Choice name="of" label="Whose points" options={owners} />
         <Choice name="by" label="Which days count" options={days} />
       </div>
-      <Loaded of={{ ...totals, data: shown.current }}>
-        {({ data }) => <Totals data={data} linkQuery={{ ...queryOf(period), by }} />}
-      </Loaded>
-      {isFound && <Loaded of={byRule}>{() => null}</Loaded>}
+      <Loaded of={standings}>{({ data }) => <Totals of={data} query={{ ...queryOf(period), by }} />}</Loaded>
     </>
   );
 }
 
-function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
+/** @param query of the links */
+function Totals({ of: data, query }: { of: Standings; query: Query }) {
   const { standings: rows, outdated, since, until, rules } = data;
   const isMembers = data.of === 'members';
-  const linkTo = ({ id, name }: Row) =>
-    isMembers
-      ? addressOf('members', id, linkQuery)
-      : addressOf('pull-requests', undefined, { repository: name, ...linkQuery });
+  const linkTo = ({ id, name: repository }: Row) =>
+    isMembers ? addressOf('members', id, query) : addressOf('pull-requests', undefined, { repository, ...query });
   const leaders = rows.slice(0, maxBars);
   return (
     <>
@@ -63,24 +52,21 @@ function Totals({ data, linkQuery }: { data: Standings; linkQuery: Query }) {
           labels: leaders.map(({ name }) => name),
           series: seriesOf(leaders, rules?.map(({ name }) => name) ?? []),
         }}
-        cells={row => ({
-          Rank: number(row.rank),
-          [isMembers ? 'Member' : 'Repository']: name(
+      >
+        {row => ({
+          Rank: row.rank,
+          [isMembers ? 'Member' : 'Repository']: (
             <>
-              <a href={linkTo(row)}>{row.name || row.login}</a>
-              {row.left && <small> has left</small>}
-            </>,
+              <a href={linkTo(row)}>{row.name || row.login}</a> {row.left && <small>has left</small>}
+            </>
           ),
-          Points: number(row.total),
-          ...(data.reviews > 0 && {
-            'For pull requests': number(row.score),
-            'For reviews': number(row.review_score),
-          }),
-          'Pull requests': number(row.pull_requests),
-          Mean: number(row.mean),
-          'Most points by': text(row.rules ? <TopRules rules={row.rules} /> : '…'),
+          Points: row.total,
+          ...(data.reviews > 0 && { 'For pull requests': row.score, 'For reviews': row.review_score }),
+          'Pull requests': row.pull_requests,
+          Mean: row.mean,
+          'Most points by': wide(row.rules ? <TopRules rules={row.rules} /> : '…'),
         })}
-      />
+      </Table>
     </>
   );
 }
@@ -97,13 +83,11 @@ const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[], rules: string[]): Series[] {
+  if (rules.length === 0) return [{ label: 'Points', data: rows.map(({ total }) => total) }];
   const series = (label: string, isMeant: (rule: string) => boolean): Series => ({
     label,
-    data: rows.map(
-      row => row.rules?.reduce((sum, { name, score }) => sum + (isMeant(name) ? score : 0), 0) ?? row.total,
-    ),
+    data: rows.map(({ rules = [] }) => rules.reduce((sum, { name, score }) => sum + (isMeant(name) ? score : 0), 0)),
   });
-  if (rules.length === 0) return [series('Points', () => true)];
   const named = rules.slice(0, rules.length > maxSeries ? maxSeries - 1 : maxSeries);
   const others = series('Other rules', rule => !named.includes(rule));
   return [...named.map(name => series(name, rule => rule === name)), ...(rules.length > maxSeries ? [others] : [])];

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
-import { type Problem, type Schemas, useAction } from '../api.ts';
+import { type Schemas, useAction } from '../api.ts';
 import { Button, Failure, MemberLink, PullRequestLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatShare } from '../format.ts';
-import { name, number, short, Table } from '../table.tsx';
+import { number, Table } from '../table.tsx';
 
 type Plan = Schemas['Plan'];
 
@@ -13,44 +13,35 @@ const maxFileBytes = 2_000_000;
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
   if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
-  const bytes = await file.arrayBuffer();
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    if (!text.includes('\0')) return text;
-  } catch {
-    // Said below.
-  }
-  throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = async () => decoder.decode(await file.arrayBuffer());
+  const text = await decode().catch(() => '\0');
+  if (text.includes('\0')) throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
+  return text;
 }
 
 export function TryRulesView() {
   const [file, setFile] = useState('');
-  const [unreadable, setUnreadable] = useState<Problem>();
   const [plan, setPlan] = useState<Plan>();
-  const attempt = useAction(
-    api =>
-      api.POST('/2026-12/rules/plan', {
-        params: { query: { audit: true } },
-        headers: { 'content-type': 'application/yaml' },
-        body: file,
-        bodySerializer: body => body,
-      }),
-    ({ data }) => setPlan(data),
-  );
+  const { run, stop, isRunning, problem } = useAction();
   const take = (file: File | undefined) => {
-    setUnreadable(undefined);
-    if (file !== undefined) readText(file).then(setFile, setUnreadable);
+    stop();
+    if (file !== undefined) readText(file).then(setFile, stop);
   };
-  const problem = unreadable ?? attempt.problem;
-  const shown = attempt.isRunning || problem ? undefined : plan;
+  const params = { query: { audit: true } };
+  const headers = { 'content-type': 'application/yaml' };
+  const ask = { params, headers, body: file, bodySerializer: (body: string) => body };
+  const shown = isRunning || problem ? undefined : plan;
   return (
     <>
       <p>See what a rules file would change. Nothing is saved.</p>
       <form
         onSubmit={event => {
           event.preventDefault();
-          take(undefined);
-          attempt.run();
+          void run(
+            api => api.POST('/2026-12/rules/plan', ask),
+            ({ data }) => setPlan(data),
+          );
         }}
         onDragOver={event => event.preventDefault()}
         onDrop={event => {
@@ -65,17 +56,13 @@ export function TryRulesView() {
               type="file"
               accept=".yaml,.yml"
               // Otherwise nothing happens if one chooses the same file again, after a change.
-              onClick={({ currentTarget }) => {
-                currentTarget.value = '';
-              }}
+              onClick={({ currentTarget }) => Object.assign(currentTarget, { value: '' })}
               onChange={({ currentTarget: { files } }) => take(files?.[0])}
             />
           </label>
-          <Button type="submit" text="Try" disabled={attempt.isRunning || file.trim() === ''} />
-          {attempt.isRunning && <Progress stop={attempt.stop} />}
-          <output>
-            {attempt.isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}
-          </output>
+          <Button type="submit" text="Try" disabled={isRunning || file.trim() === ''} />
+          {isRunning && <Progress stop={() => stop()} />}
+          <output>{isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}</output>
         </div>
         <label>
           Or drop it here, or type:
@@ -133,24 +120,18 @@ function PlanResult({ plan }: { plan: Plan }) {
           vertical: true,
         }}
         empty="There is no pull request yet."
-        cells={bin => ({ Score: name(labelOf(bin)), Before: number(bin.before), After: number(bin.after) })}
-      />
+      >
+        {bin => ({ Score: labelOf(bin), Before: bin.before, After: bin.after })}
+      </Table>
       <RuleTables of={plan} />
-      <Table
-        caption="Pull requests that change most"
-        rows={[...movers.raised, ...movers.lowered]}
-        cells={row => ({
-          'Pull request': name(<PullRequestLink of={row} />),
-          Member: short(row.member),
-          Score: short(`${fromTo(row.from, row.to)} (${formatChange(row.to - row.from)})`),
+      <Table caption="Pull requests that change most" rows={[...movers.raised, ...movers.lowered]}>
+        {row => ({
+          'Pull request': <PullRequestLink of={row} />,
+          Member: row.member,
+          Score: `${fromTo(row.from, row.to)} (${formatChange(row.to - row.from)})`,
         })}
-      />
-      {reviews && (
-        <>
-          <h2>What would change for reviews</h2>
-          <RuleTables of={reviews} />
-        </>
-      )}
+      </Table>
+      {reviews && <RuleTables title="What would change for reviews" of={reviews} />}
     </>
   );
 }
@@ -159,40 +140,34 @@ function PlanResult({ plan }: { plan: Plan }) {
 type Changes = Plan | NonNullable<Plan['reviews']>;
 type ComparedWay = NonNullable<Changes['audit']>['ways'][number];
 
-const RuleTables = ({ of: { rules, members, audit } }: { of: Changes }) => (
+const RuleTables = ({ title, of: { rules, members, audit } }: { title?: string; of: Changes }) => (
   <>
-    <Table
-      caption="Rules"
-      rows={rules}
-      cells={({ name: rule, status, before, after }) => ({
-        Rule: name(rule),
-        Status: short(status),
-        'Points before': number(before?.points ?? '–'),
-        'Points after': number(after?.points ?? '–'),
+    {title && <h2>{title}</h2>}
+    <Table caption="Rules" rows={rules}>
+      {({ name, status, before, after }) => ({
+        Rule: name,
+        Status: status,
+        'Points before': before?.points ?? number('–'),
+        'Points after': after?.points ?? number('–'),
       })}
-    />
-    <Table
-      caption="Members"
-      rows={members}
-      empty="Nobody."
-      cells={member => ({
-        Member: name(<MemberLink id={member.id} name={member.name || member.login} />),
-        'Points before': number(member.before),
-        'Points after': number(member.after),
-        Rank: short(fromTo(member.rank_before, member.rank_after)),
+    </Table>
+    <Table caption="Members" rows={members} empty="Nobody.">
+      {member => ({
+        Member: <MemberLink id={member.id} name={member.name || member.login} />,
+        'Points before': member.before,
+        'Points after': member.after,
+        Rank: fromTo(member.rank_before, member.rank_after),
       })}
-    />
+    </Table>
     {audit && (
-      <Table
-        caption="How it can be gamed: on which share, and the median gain"
-        rows={audit.ways as ComparedWay[]}
-        cells={({ way, status, before, after }) => ({
-          Way: name(wayDescriptions[way]),
-          Status: short(status),
+      <Table caption="How it can be gamed: on which share, and the median gain" rows={audit.ways as ComparedWay[]}>
+        {({ way, status, before, after }) => ({
+          Way: wayDescriptions[way],
+          Status: status,
           'Gains on, before': number(gainOf(before)),
           'Gains on, after': number(gainOf(after)),
         })}
-      />
+      </Table>
     )}
   </>
 );
