@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { bucketLabel } from '../../src/scoring/plan/bucket-label.ts';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Schemas, useAction } from '../api.ts';
 import { Button, Failure, MemberLink, PullRequestLink } from '../elements.tsx';
@@ -91,11 +92,7 @@ function Progress({ stop }: { stop: () => void }) {
   );
 }
 
-function labelOf({ from, to }: Plan['histogram'][number]): string {
-  if (from === null) return `< ${formatNumber(to ?? 0)}`;
-  if (to === null) return `≥ ${formatNumber(from)}`;
-  return to - from === 1 ? formatNumber(from) : `${formatNumber(from)} to ${formatNumber(to - 1)}`;
-}
+const labelOf = (bin: Plan['histogram'][number]) => bucketLabel(bin, formatNumber);
 
 function PlanResult({ plan }: { plan: Plan }) {
   const { pull_requests: count, scores, histogram, movers, reviews } = plan;

@@ -5,13 +5,14 @@
 
 import { createHash } from 'node:crypto';
 import type { PlanDocument } from '../../reports/plan.ts';
+import { bucketLabel } from '../../scoring/plan/bucket-label.ts';
 import { Html, html, nothing } from '../../text/html.ts';
 import { formatInteger, percent } from '../../text/number-formats.ts';
 import { right } from '../../text/terminal.ts';
 import { distributionChart, rankChart, shareBar } from './charts.ts';
 import { type Part, type PlanTable, partsOf, type Section, tableOf } from './sections.ts';
 import { planStyle } from './style.ts';
-import { bucketLabel, comparedWith, describeRuleChanges, describeScores } from './wording.ts';
+import { comparedWith, describeRuleChanges, describeScores } from './wording.ts';
 
 const limits = { members: 40, movers: 10, showsAllEntries: true };
 

@@ -1,12 +1,13 @@
 /** A plan as text: for the terminal, and in Markdown for a comment on a pull request. */
 
 import type { PlanDocument, PlannedMove } from '../../reports/plan.ts';
+import { bucketLabel } from '../../scoring/plan/bucket-label.ts';
 import type { Bucket } from '../../scoring/plan/distribution.ts';
 import { code, markdownTable } from '../../text/markdown.ts';
 import { formatInteger } from '../../text/number-formats.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';
 import { type ColumnOf, type Part, type PlanTable, partsOf, type Section, tableOf } from './sections.ts';
-import { bucketLabel, comparedWith } from './wording.ts';
+import { comparedWith } from './wording.ts';
 
 const limits = { members: 12, movers: 5, showsAllEntries: false };
 

@@ -1,8 +1,7 @@
 /** The words of a plan. */
 
 import type { PlanDocument, PlannedRule } from '../../reports/plan.ts';
-import type { Bucket } from '../../scoring/plan/distribution.ts';
-import { counted, formatInteger } from '../../text/number-formats.ts';
+import { counted } from '../../text/number-formats.ts';
 
 /** If no rule counts yet, every score, total and rank is the same: there is no "before" to show. */
 export const isFirst = ({ rules }: PlanDocument): boolean =>
@@ -60,11 +59,4 @@ export function ruleNotes({ before, after, changes }: PlannedRule, total: number
     ['never', before !== null && !before.valid && 'the version in force is not valid'],
   ];
   return notes.flatMap(([kind, text]) => (text === false ? [] : [{ kind, text }]));
-}
-
-/** `< 0`, `5`, `10 to 19`, `≥ 100` */
-export function bucketLabel({ from, to }: Bucket): string {
-  if (from === null) return `< ${formatInteger(to ?? 0)}`;
-  if (to === null) return `≥ ${formatInteger(from)}`;
-  return to - from === 1 ? formatInteger(from) : `${formatInteger(from)} to ${formatInteger(to - 1)}`;
 }
