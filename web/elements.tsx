@@ -80,12 +80,8 @@ interface LoadedProps<Data> {
 }
 
 /** Shows what is loaded, or why it is not there yet. */
-export function Loaded<Data>({
-  of: { data, problem, waiting, isLoading },
-  title,
-  section,
-  children,
-}: LoadedProps<Data>) {
+export function Loaded<Data>({ of, title, section, children }: LoadedProps<Data>) {
+  const { data, problem, waiting, isLoading } = of;
   const Frame = section ? 'section' : 'div';
   return (
     <Frame aria-busy={isLoading} aria-label={section}>

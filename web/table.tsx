@@ -28,7 +28,7 @@ interface TableProps<Row> {
   /** Gives the cells of a row, by the headings of their columns. The first that is not a number names the row. */
   children: (row: Row) => Record<string, Cell>;
 }
-type PartProps<Row> = Pick<TableProps<Row>, 'rows' | 'children'>;
+type PartProps<Row> = { rows: Row[]; cells: TableProps<Row>['children'] };
 
 /** Rows are made as one scrolls to them. All has its role: some browsers forget what a table is that CSS lays out. */
 export function Table<Row>({ caption, rows, children, chart, more, empty = 'None.' }: TableProps<Row>) {
@@ -56,9 +56,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
           <table role="table" aria-label={caption}>
             <thead role="rowgroup">{line(children(first), 'head')}</thead>
             {Array.from({ length: parts }, (_, part) => (
-              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)}>
-                {children}
-              </Part>
+              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)} cells={children} />
             ))}
           </table>
         )}
@@ -71,9 +69,9 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
 /** Made anew only with other rows: Preact leaves out a component that it has made before, and no element. */
 const Part = <Row,>(props: PartProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
 
-const Body = <Row,>({ rows, children }: PartProps<Row>) => (
+const Body = <Row,>({ rows, cells }: PartProps<Row>) => (
   <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
-    {rows.map((row, index) => line(children(row), index))}
+    {rows.map((row, index) => line(cells(row), index))}
   </tbody>
 );
 

@@ -23,7 +23,7 @@ async function readText(file: File): Promise<string> {
 
 export function TryRulesView() {
   const [file, setFile] = useState('');
-  const [plan, setPlan] = useState<Plan>();
+  const [reply, setReply] = useState<{ data: Plan }>();
   const { run, stop, isRunning, problem } = useAction();
   const take = (file: File | undefined) => {
     stop();
@@ -32,17 +32,14 @@ export function TryRulesView() {
   const params = { query: { audit: true } };
   const headers = { 'content-type': 'application/yaml' };
   const ask = { params, headers, body: file, bodySerializer: (body: string) => body };
-  const shown = isRunning || problem ? undefined : plan;
+  const plan = isRunning || problem ? undefined : reply?.data;
   return (
     <>
       <p>See what a rules file would change. Nothing is saved.</p>
       <form
         onSubmit={event => {
           event.preventDefault();
-          void run(
-            api => api.POST('/2026-12/rules/plan', ask),
-            ({ data }) => setPlan(data),
-          );
+          void run(api => api.POST('/2026-12/rules/plan', ask), setReply);
         }}
         onDragOver={event => event.preventDefault()}
         onDrop={event => {
@@ -63,7 +60,7 @@ export function TryRulesView() {
           </label>
           <Button type="submit" text="Try" disabled={isRunning || file.trim() === ''} />
           {isRunning && <Progress stop={() => stop()} />}
-          <output>{isRunning ? 'Scoring all pull requests by these rules.' : shown && 'The result is below.'}</output>
+          <output>{isRunning ? 'Scoring all pull requests by these rules.' : plan && 'The result is below.'}</output>
         </div>
         <label>
           Or drop it here, or type:
@@ -71,7 +68,7 @@ export function TryRulesView() {
         </label>
       </form>
       {problem && <Failure problem={problem} />}
-      {shown && <PlanResult plan={shown} />}
+      {plan && <PlanResult plan={plan} />}
     </>
   );
 }
