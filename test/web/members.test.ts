@@ -9,6 +9,8 @@ import { startWorld } from '../support/world.ts';
 
 const script = '<img src=x onerror="window.wasAttacked = true">';
 
+const sorted = (query = '') => query.split('&').sort().join('&');
+
 interface Listed {
   id: string;
   title: string;
@@ -96,6 +98,31 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       if (head === 'Updated') await page.getByRole('columnheader', { name: head }).waitFor();
       else await page.getByText('No pull request is in this list.').waitFor();
     }
+  });
+
+  test('take what one chooses, types and clears into the address', async () => {
+    const page = await open('pull-requests?since=all');
+    const repository = page.getByLabel('Repository');
+    const steps: [change: () => Promise<unknown>, query: string][] = [
+      [() => page.getByLabel('State').selectOption('open'), 'since=all&state=open'],
+      [() => repository.fill(' acme/web '), 'since=all&state=open'],
+      [() => repository.press('Enter'), 'since=all&state=open&repository=acme%2Fweb'],
+      [() => page.goBack(), 'since=all&state=open'],
+      [() => page.getByLabel('to', { exact: true }).fill('2026-10-31'), 'state=open&until=2026-10-31'],
+      [() => page.getByLabel('From').fill('2026-10-01'), 'state=open&until=2026-10-31&since=2026-10-01'],
+      [() => page.getByLabel('to', { exact: true }).fill(''), 'state=open&since=2026-10-01'],
+      [() => page.getByLabel('From').fill(''), 'state=open&since=all'],
+    ];
+    for (const [change, query] of steps) {
+      await change();
+      await expect
+        .poll(() => page.evaluate('location.hash'))
+        .toSatisfy((hash: string) => {
+          const [view, given] = hash.split('?');
+          return view === '#/pull-requests' && sorted(given) === sorted(query);
+        });
+    }
+    expect(await repository.inputValue()).toBe('');
   });
 
   test('show a rank, and more pull requests by the keyboard', async () => {
