@@ -1,87 +1,58 @@
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
-import { createDatabase, createEmptyDatabase } from '../support/service.ts';
-import { requireBuild, runHere, runJson, startForTest, typeForTest } from './support.ts';
-
-const root = fileURLToPath(new URL('../..', import.meta.url));
-
-beforeAll(requireBuild);
-
-/** The program of a later release, which has one migration more, in a folder of its own. */
-async function createLaterRelease(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-later-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const name of ['dist', 'package.json']) cpSync(join(root, name), join(folder, name), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
-  const migrations = await createMigrationsFolder({ added: ['create table later (n int)'] });
-  cpSync(migrations, join(folder, 'migrations'), { recursive: true });
-  return join(folder, 'dist/main.js');
-}
-
-async function createMigratedDatabase(): Promise<string> {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
-  return url;
-}
+import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
+import { createEmptyDatabase } from '../support/service.ts';
+import { runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
   return (await query<{ count: number }>(url, text))[0]?.count;
 }
 
+const countAll = async () => (await readJournal()).length;
+
 test('commands leave the schema of an earlier release to those that migrate, and say so', async () => {
-  const url = await createMigratedDatabase();
-  const main = await createLaterRelease();
-  const { length } = await readJournal();
-  const type = (line: string) => typeForTest({ DATABASE_URL: url }, `${process.execPath} ${main} ${line}`).ended;
-  for (const line of [
-    'organisation list',
-    'organisation add acme',
-    'audit-log',
-    'explain pr_01jz8k3v5xe2ksn5q0w4g7h9ab',
-  ]) {
-    const { code, stderr } = await type(line);
-    expect([code, stderr]).toEqual([
-      1,
-      `pullscore: The database schema is older than this release of pullscore. Run node ${relative('', main)} migrate, or start the service.\n`,
-    ]);
+  const all = await countAll();
+  const url = await createEarlierDatabase(all - 2);
+  const type = (...operands: string[]) => runHere({ DATABASE_URL: url }, ...operands);
+  for (const line of ['organisation list', 'organisation add acme', 'audit-log', 'explain acme/web#1']) {
+    expect(await type(...line.split(' '))).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.\n',
+    });
   }
   await type('doctor');
-  expect(await countApplied(url)).toBe(length);
+  expect(await countApplied(url)).toBe(all - 1);
   expect((await type('migrate')).code).toBe(0);
-  expect(await countApplied(url)).toBe(length + 1);
-  expect((await type('organisation list')).code).toBe(0);
+  expect(await countApplied(url)).toBe(all);
+  expect((await type('organisation', 'list')).code).toBe(0);
 });
 
 test.each(['serve', 'worker'])('%s brings the schema up to date', async command => {
-  const url = await createMigratedDatabase();
-  const running = typeForTest(
-    { DATABASE_URL: url, PORT: '0' },
-    `${process.execPath} ${await createLaterRelease()} ${command}`,
-  );
-  await running.shows(/ready/);
-  expect(await countApplied(url)).toBe((await readJournal()).length + 1);
+  const all = await countAll();
+  const url = await createEarlierDatabase(all - 2);
+  // Then it finds that it can't listen, and ends.
+  const environment = { DATABASE_URL: url, HOST: '192.0.2.1', METRICS_PORT: '1' };
+  expect((await runHere(environment, command)).stderr).toContain('HOST 192.0.2.1 is not an address of this machine.');
+  expect(await countApplied(url)).toBe(all);
 });
 
-test('serve names the holder of the migration lock, and SIGTERM ends its wait', async () => {
+test('serve names the holder of the migration lock, and a signal ends its wait', async () => {
   const url = await createEmptyDatabase();
   const holder = new pg.Client({ connectionString: url });
   await holder.connect();
   onTestFinished(() => holder.end());
   await holder.query('select pg_advisory_lock($1)', [migrationLock.key]);
-  const serving = startForTest({ DATABASE_URL: url, PORT: '0' }, 'serve');
+  const serving = startHere({ DATABASE_URL: url, PORT: '0' }, 'serve');
   await serving.shows(/The database process \d+ holds the lock of migrations: waiting for it/);
-  serving.child.kill('SIGTERM');
-  expect((await serving.ended).code).toBe(0);
+  serving.interrupt();
+  expect(await serving.ended).toMatchObject({ code: 0, stdout: '' });
 });
 
 test('migrate moves all of the embedded database to another one, once nothing uses it', async () => {
@@ -178,12 +149,12 @@ describe('a database without our schema', () => {
   test('migrate sets up a database whose only tables are those of an extension', async () => {
     const url = await createEmptyDatabase();
     await query(url, 'create table of_extension (); alter extension plpgsql add table of_extension');
-    expect(await runJson({ DATABASE_URL: url }, 'migrate')).toEqual({ applied: (await readJournal()).length });
+    expect(await runJson({ DATABASE_URL: url }, 'migrate')).toEqual({ applied: await countAll() });
   });
 });
 
 test('the first organisation sets up an empty database', async () => {
   const url = await createEmptyDatabase();
   expect((await runHere({ DATABASE_URL: url }, 'organisation', 'add', 'acme')).code).toBe(0);
-  expect(await countApplied(url)).toBe((await readJournal()).length);
+  expect(await countApplied(url)).toBe(await countAll());
 });

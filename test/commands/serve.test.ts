@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { query } from '../support/database-server.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
@@ -12,9 +13,11 @@ import { createTenant, type Tenant } from '../support/tenants.ts';
 import {
   complaintOf,
   type Environment,
+  type Running,
   requireBuild,
   runHere,
   runJson,
+  start,
   startForTest,
   startHere,
   typeForTest,
@@ -60,12 +63,11 @@ afterAll(async () => {
 });
 afterEach(() => github.clearFaults());
 
-const ready = /^pullscore is ready at (http:\/\/127\.0\.0\.1:\d+) \(API documentation: \1\/docs\)\n/;
-
-async function pullRequests(url: string): Promise<{ id: string; number: number; title: string }[]> {
-  const reply = await fetch(`${url}/2025-04/pull-requests`, { headers: { authorization: `Bearer ${tenant.token}` } });
-  expect(reply.status).toBe(200);
-  return ((await reply.json()) as { data: { id: string; number: number; title: string }[] }).data;
+/** Delivers an edit of one of acme's three pull requests. */
+function deliverEdit(url: string, index: 0 | 1, title: string) {
+  const pullRequest = github.organisation('acme').repository('web').pullRequests[index];
+  if (pullRequest === undefined) throw new Error('no pull request');
+  return github.deliver(`${url}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
 }
 
 describe('an import', () => {
@@ -93,7 +95,7 @@ describe('serve', () => {
   test('prints its address when it is ready, and what to do next', async () => {
     const empty = await createDatabase();
     const { child, shows, ended } = startForTest({ DATABASE_URL: empty.url, PORT: '0' }, 'serve');
-    const [, url] = await shows(ready);
+    const [, url] = await shows(/^pullscore is ready at (http:\/\/127\.0\.0\.1:\d+) \(API documentation: \1\/docs\)\n/);
     await shows(/members sync/);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     child.kill('SIGINT');
@@ -114,81 +116,50 @@ describe('serve', () => {
     }
   });
 
-  test('--json prints its address and the remaining steps as JSON', async () => {
-    const { child, shows, ended } = startForTest(environment, 'serve', '--json');
-    await shows(/\n/);
-    child.kill('SIGTERM');
-    const { code, stdout } = await ended;
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({
-      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-      next_steps: [
-        expect.objectContaining({ command: 'pullscore rules apply rules.example.yaml --organisation acme' }),
-      ],
-    });
-  });
-
-  test('answers the requests in progress after SIGTERM, is not ready, and ends with 0', async () => {
-    const { child, shows, ended } = startForTest(environment, 'serve');
-    const [, url = ''] = await shows(ready);
-    const [first] = await pullRequests(url);
-    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: 'PullRequests' });
-    const before = github.count('PullRequests');
+  test('after SIGTERM answers what has begun, saves what it fetches, and stores deliveries for the next process', async () => {
+    // As systemd runs it.
+    const unit = readFileSync(new URL('../../ops/pullscore.service', import.meta.url), 'utf8');
+    const [, command = ''] = /^ExecStart=\/usr\/bin\/node (.*)$/m.exec(unit) ?? [];
+    const { child, shows, ended } = typeForTest(environment, `${process.execPath} ${command}`);
+    const [, url = ''] = await shows(/ready at (http:\S+)/);
     const headers = { authorization: `Bearer ${tenant.token}` };
-    const pending = fetch(`${url}/2025-04/pull-requests/${first?.id}/sync`, { method: 'PUT', headers });
-    while (github.count('PullRequests') === before) await delay(5);
+    const list = async () => fetch(`${url}/2025-04/pull-requests`, { headers });
+    const { data } = (await (await list()).json()) as { data: { id: string; number: number }[] };
+    const third = data.find(({ number }) => number === 3);
+    github.fault({ kind: 'delay', milliseconds: 1_500 }, { times: 2, when: 'PullRequests' });
+    const before = github.count('PullRequests');
+    const { guid, status } = await deliverEdit(url, 0, 'saved at the last moment');
+    const syncing = fetch(`${url}/2025-04/pull-requests/${third?.id}/sync`, { method: 'PUT', headers });
+    while (github.count('PullRequests') < before + 2) await delay(5);
     child.kill('SIGTERM');
     let readiness = 200;
     while (readiness === 200) readiness = (await fetch(`${url}/readyz`)).status;
-    expect(readiness).toBe(503);
-    // Requests still come until load balancers notice, and are served.
-    const late = await fetch(`${url}/2025-04/pull-requests`, { headers });
+    expect([status, readiness]).toEqual([202, 503]);
+    // Requests still come until load balancers notice.
+    const late = await list();
     expect([late.status, late.headers.get('connection')]).toEqual([200, 'close']);
-    expect((await pending).status).toBe(200);
-    const { code } = await ended;
+    const next = await deliverEdit(url, 1, 'for the next process');
+    expect([next.status, (await syncing).status]).toEqual([202, 200]);
     // After ten seconds it would end with 1.
-    expect(code).toBe(0);
-  });
-
-  test('saves the result of a slow fetch after SIGTERM', async () => {
-    const { child, shows, ended } = startForTest(environment, 'serve');
-    const [, url = ''] = await shows(ready);
-    const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('no pull request');
-    github.fault({ kind: 'delay', milliseconds: 1_500 }, { when: 'PullRequests' });
-    const before = github.count('PullRequests');
-    const event = pullRequest.edit({ title: 'saved at the last moment' });
-    const { guid, status } = await github.deliver(`${url}/webhooks/github`, webhookSecret, event);
-    expect(status).toBe(202);
-    while (github.count('PullRequests') === before) await delay(5);
-    child.kill('SIGTERM');
     expect((await ended).code).toBe(0);
+    expect(github.count('PullRequests')).toBe(before + 2);
     const { waiting, deliveries } = await runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
-    expect(waiting).toBe(0);
+    expect(waiting).toBe(1);
     expect(deliveries).toContainEqual(expect.objectContaining({ guid, state: 'applied' }));
-  });
-
-  test('starts no fetch after SIGTERM, but stores deliveries for the next process', async () => {
-    const { child, shows, ended } = startForTest(environment, 'serve');
-    const [, url = ''] = await shows(ready);
-    const [pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('no pull request');
-    child.kill('SIGTERM');
-    while ((await fetch(`${url}/readyz`)).status === 200);
-    const before = github.count('PullRequests');
-    const event = pullRequest.edit({ title: 'for the next process' });
-    expect(await github.deliver(`${url}/webhooks/github`, webhookSecret, event)).toMatchObject({ status: 202 });
-    expect((await ended).code).toBe(0);
-    expect(github.count('PullRequests')).toBe(before);
-    const status = await runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
-    expect(status).toMatchObject({ waiting: 1 });
+    expect(deliveries).toContainEqual(expect.objectContaining({ guid: next.guid, state: 'pending' }));
   });
 
   test('ends on SIGTERM during start-up', async () => {
+    const holder = new pg.Client({ connectionString: database.url });
+    await holder.connect();
+    onTestFinished(() => holder.end());
+    await holder.query('begin; lock table service_reports');
     const { child, ended } = startForTest(environment, 'serve');
-    await delay(300);
+    const waiting = "select from pg_locks where relation = 'service_reports'::regclass and not granted";
+    await expect.poll(() => query(database.url, waiting)).toHaveLength(1);
     child.kill('SIGTERM');
-    expect((await ended).milliseconds).toBeLessThan(30_000);
+    await holder.query('commit');
+    expect(await ended).toMatchObject({ code: 0, stdout: '' });
   });
 
   test('survives the reset of an upgrade request on each address of localhost', async () => {
@@ -268,79 +239,65 @@ describe('serve', () => {
   );
 });
 
-describe('SIGTERM to the process that a supervisor knows', () => {
-  const unit = readFileSync(new URL('../../ops/pullscore.service', import.meta.url), 'utf8');
-  const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
-  const cases = [
-    ['npm start', 'npm start', 0],
-    ['the unit of systemd', command.replace('/usr/bin/node', process.execPath), 0],
-    // It ends at once, by the signal; the service follows.
-    ['npx', 'npx pullscore serve', null],
-  ] as const;
-  test.each(cases)('ends the service if %s started it', async (_way, line, expected) => {
-    const { child, shows, ended } = typeForTest(environment, line);
-    const [, url = ''] = await shows(/ready at (http:\S+)/);
-    expect((await fetch(`${url}/readyz`)).status).toBe(200);
-    child.kill('SIGTERM');
-    // Until all that it started has ended.
-    expect((await ended).code).toBe(expected);
-    await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed');
+/** Types a command in a checkout that is not on the PATH. */
+test.each([
+  ['npm start', 0],
+  // It ends at once, by the signal; the service follows.
+  ['npx pullscore serve', null],
+])('%s suggests commands that need nothing but Node, and SIGTERM to it ends the service', async (line, code) => {
+  const { child, shows, ended } = typeForTest(environment, line);
+  const [, url = ''] = await shows(/ready at (http:\S+)[\s\S]*\bnode dist\/main\.js rules apply/);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  child.kill('SIGTERM');
+  // Until all that it started has ended.
+  expect((await ended).code).toBe(code);
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed');
+});
+
+describe('a service with WORKER=false beside a worker', () => {
+  let metricsPort: string;
+  let serving: Running;
+  let working: Running;
+  beforeAll(async () => {
+    metricsPort = String(await freePort());
+    serving = start({ ...environment, WORKER: 'false' }, 'serve', '--json');
+    working = start({ ...environment, METRICS_PORT: metricsPort }, 'worker');
+    await Promise.all([serving.shows(/\n/), working.shows(/^The pullscore worker is ready\.\n$/)]);
   });
-});
+  afterAll(async () => {
+    for (const { child } of [serving, working]) child.kill('SIGTERM');
+    expect(await Promise.all([serving.ended, working.ended])).toMatchObject([{ code: 0 }, { code: 0 }]);
+  });
+  const ready = async () => JSON.parse((await serving.shows(/.*\n/))[0]) as { url: string; next_steps: object[] };
 
-describe('a checkout', () => {
-  test.each(['node dist/main.js', 'npx pullscore'])(
-    'in a checkout %s suggests commands that need nothing but Node',
-    async program => {
-      const { code, stderr } = await typeForTest(environment, `${program} token list --nope`).ended;
-      expect([code, stderr]).toEqual([2, expect.stringContaining(' See: node dist/main.js token list --help\n')]);
-    },
-  );
-});
+  test('serve --json prints its address and the remaining steps as JSON', async () => {
+    expect(await ready()).toEqual({
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      next_steps: [
+        expect.objectContaining({ command: 'pullscore rules apply rules.example.yaml --organisation acme' }),
+      ],
+    });
+  });
 
-describe('worker', () => {
-  test('serves metrics and health on METRICS_PORT, and nothing else', async () => {
-    const port = await freePort();
-    const working = startForTest({ ...environment, METRICS_PORT: String(port) }, 'worker');
-    await working.shows(/^The pullscore worker is ready\.\n$/);
-    const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
-    expect((await get('/healthz')).status).toBe(200);
-    expect((await get('/readyz')).status).toBe(200);
+  test('the worker serves metrics and health on METRICS_PORT, and nothing else', async () => {
+    const get = (path: string) => fetch(`http://127.0.0.1:${metricsPort}${path}`);
     expect(await (await get('/metrics')).text()).toContain('pullscore_database_up 1');
-    expect((await get('/2025-04/account')).status).toBe(404);
-    expect((await get('/docs')).status).toBe(404);
-    const second = await runHere({ ...environment, METRICS_PORT: String(port) }, 'worker');
+    const paths = ['/healthz', '/readyz', '/2025-04/account', '/docs'];
+    expect(await Promise.all(paths.map(async path => (await get(path)).status))).toEqual([200, 200, 404, 404]);
+    const second = await runHere({ ...environment, METRICS_PORT: metricsPort }, 'worker');
     expect([second.code, complaintOf(second)]).toEqual([
       1,
-      `pullscore: Port ${port} on 127.0.0.1 is in use. Stop the other program, or set METRICS_PORT to another port.`,
+      `pullscore: Port ${metricsPort} on 127.0.0.1 is in use. Stop the other program, or set METRICS_PORT to another port.`,
     ]);
-    working.child.kill('SIGTERM');
-    expect((await working.ended).code).toBe(0);
   });
 
-  test('does the background work of a service with WORKER=false, and ends on SIGTERM', async () => {
-    const serving = startForTest({ ...environment, WORKER: 'false' }, 'serve');
-    const working = startForTest(environment, 'worker');
-    const [[, url = '']] = await Promise.all([
-      serving.shows(ready),
-      working.shows(/^The pullscore worker is ready\.\n$/),
-    ]);
-    const [, pullRequest] = github.organisation('acme').repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('no pull request');
-    const event = pullRequest.edit({ title: 'by the worker' });
-    await github.deliver(`${url}/webhooks/github`, webhookSecret, event);
-    const applied = async () => {
-      const status = await runJson<{ waiting: number }>(environment, 'webhooks', 'status', '--organisation', 'acme');
-      return status.waiting === 0;
-    };
-    while (!(await applied()));
-    working.child.kill('SIGTERM');
-    expect((await working.ended).code).toBe(0);
-    // The service itself waits for no work.
+  test('the worker does the background work, for which the service does not even listen', async () => {
+    const { url } = await ready();
+    await deliverEdit(url, 0, 'by the worker');
+    const status = () => runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
+    await expect.poll(status).toMatchObject({ waiting: 0 });
     const listening =
       "select from pg_stat_activity where datname = current_database() and application_name = 'pullscore listener'";
-    await expect.poll(() => query(database.url, listening)).toEqual([]);
-    serving.child.kill('SIGTERM');
-    expect((await serving.ended).code).toBe(0);
+    expect(await query(database.url, listening)).toHaveLength(1);
   });
 });
