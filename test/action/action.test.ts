@@ -113,25 +113,30 @@ async function run(
 const plan = (content: string, given?: Record<string, string>, script?: string) =>
   run('pull_request', { pull_request: { number: 4 } }, content, given, script);
 const push = (content: string) => run('push', { after: 'abc' }, content);
+const hashOf = (content: string) => createHash('sha256').update(content).digest('hex');
+/** The comment that a plan against this version begins with. */
+const planned = (content: string, version: number): Comment => ({
+  id: 9,
+  user: { login: 'github-actions[bot]' },
+  body: `<!-- pullscore rules, version ${version}, sha256 ${hashOf(content)} -->`,
+});
 const inForce = async () =>
   (await getOrganisation(world.service.database.executor, world.organisation.id)).rulesetVersion;
 
 describe('the action', () => {
-  test('comments with a plan, updates the comment, and applies the plan once it is merged', async () => {
+  test('updates the comment of an earlier plan, and applies the plan once it is merged', async () => {
     const version = await inForce();
-    expect(await plan(rules(2))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
-    expect(await plan(rules(3))).toMatchObject({ code: 0 });
+    comments = [planned(rules(2), version)];
+    expect(await plan(rules(3))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
     expect(comments).toHaveLength(1);
-    expect(comments[0]?.body).toContain(
-      `version ${version}, sha256 ${createHash('sha256').update(rules(3)).digest('hex')}`,
-    );
+    expect(comments[0]?.body).toContain(planned(rules(3), version).body);
     expect(comments[0]?.body).toContain('### `acme`');
     expect(comments[0]?.body).toMatch(/game (them|these rules)/i);
     const applied = await push(rules(3));
     expect([applied.code, await inForce()]).toEqual([0, version + 1]);
   });
 
-  test('the plan that the action shows is of the bytes whose hash it shows, even if the file changes meanwhile', async () => {
+  test('comments with a plan of the bytes whose hash it shows, even if the file changes meanwhile', async () => {
     const between = createServer(async (request, reply) => {
       await writeFile(join(folder, 'rules.yaml'), rules(90));
       const { method = '', url = '', headers } = request;
@@ -146,8 +151,7 @@ describe('the action', () => {
     const { port } = between.address() as AddressInfo;
     expect(await plan(rules(70), { PULLSCORE_SERVER: `http://127.0.0.1:${port}` })).toMatchObject({ code: 0 });
     between.close();
-    const hash = createHash('sha256').update(rules(70)).digest('hex');
-    expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hash}\`.`);
+    expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hashOf(rules(70))}\`.`);
     expect(comments[0]?.body).toMatch(/\b70\b/);
     expect(comments[0]?.body).not.toMatch(/\b90\b/);
   });
@@ -172,7 +176,7 @@ describe('the action', () => {
   test('applies nothing that was not planned, even if somebody else comments that it was', async () => {
     const version = await inForce();
     expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
-    await plan(rules(4));
+    comments = [planned(rules(4), version)];
     expect(await push(rules(5))).toMatchObject({ code: 1, output: expect.stringContaining('not the file that was') });
     comments = comments.map(comment => ({ ...comment, user: { login: 'mallory' } }));
     expect(await push(rules(4))).toMatchObject({ code: 1, output: expect.stringContaining('was not planned') });
@@ -180,7 +184,7 @@ describe('the action', () => {
   });
 
   test('applies nothing if other rules came into force after the plan', async () => {
-    await plan(rules(6));
+    comments = [planned(rules(6), await inForce())];
     await world.applyRules([]);
     const version = await inForce();
     expect(await push(rules(6))).toMatchObject({ code: 1, output: expect.stringContaining('is in force, not') });

@@ -9,10 +9,11 @@ import { loadConfig } from '../../src/config.ts';
 import { connectDatabase } from '../../src/database/client.ts';
 import { listServiceReports, reportService, withdrawReport } from '../../src/database/service-reports.ts';
 import { connectDeps } from '../../src/deps.ts';
+import { startLoops } from '../../src/sync/start-loops.ts';
 import { query } from '../support/database-server.ts';
 import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { createDatabase } from '../support/service.ts';
+import { createDatabase, startReplica } from '../support/service.ts';
 import { type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 /** A shell with nothing but the database. */
@@ -56,18 +57,8 @@ async function report(environment: Environment, command: 'serve' | 'worker' = 's
   return withdraw;
 }
 
-/** Starts a process, which runs until the test ends or the returned function stops it. */
-async function start(environment: Environment): Promise<() => Promise<void>> {
-  const { child, shows, ended } = startForTest(environment, 'serve');
-  await shows(/ready/);
-  return async () => {
-    child.kill('SIGINT');
-    expect((await ended).code).toBe(0);
-  };
-}
-
-const reports = <Row extends object>() =>
-  query<Row>(shell.DATABASE_URL ?? '', 'select *, service_reports::text as text from service_reports');
+const run = <Row extends object>(statement: string) => query<Row>(shell.DATABASE_URL ?? '', statement);
+const reports = <Row extends object>() => run<Row>('select *, service_reports::text as text from service_reports');
 
 interface Finding {
   area: string;
@@ -122,16 +113,16 @@ describe('doctor', () => {
 
   test('reports settings that differ between processes, and between them and this shell', async () => {
     await report(elsewhere);
-    // Another process, and so another place.
-    await start({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
+    await run("update service_reports set place = 'another machine'");
+    await report({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
     await report({ ...shell, GITHUB_TOKEN_FILE: file('ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' }, 'worker');
     const found = await findings({ ...shell, GITHUB_API_URL: 'http://127.0.0.1:1/', GITHUB_TOKEN: 'ghp_another' });
-    const service = `the service (${hostname()})`;
-    expect(found.filter(line => line.startsWith('warning')).map(line => line.replace(/, process \d+/g, ''))).toEqual([
-      `warning: GITHUB_API_URL and GITHUB_TOKEN differ between ${service} and ${service}.`,
-      `warning: RECONCILE_INTERVAL differs between ${service} and the worker.`,
-      `warning: GITHUB_API_URL differs between this shell and ${service}${doubt}`,
-      `warning: GITHUB_TOKEN differs between this shell and ${service}${doubt}`,
+    const [elder, younger] = ['another machine', `${hostname()}, process ${process.pid}`];
+    expect(found.filter(line => line.startsWith('warning'))).toEqual([
+      `warning: GITHUB_API_URL and GITHUB_TOKEN differ between the service (${elder}) and the service (${younger}).`,
+      `warning: RECONCILE_INTERVAL differs between the service (${elder}) and the worker.`,
+      `warning: GITHUB_API_URL differs between this shell and the service (${younger})${doubt}`,
+      `warning: GITHUB_TOKEN differs between this shell and the service (${elder})${doubt}`,
       `warning: RECONCILE_INTERVAL differs between this shell and the worker${doubt}`,
     ]);
   });
@@ -145,7 +136,9 @@ describe('doctor', () => {
 });
 
 test('a service that cannot reach GitHub is a problem, and doctor and webhooks status say why', async () => {
-  await start(elsewhere);
+  const service = await startReplica(shell.DATABASE_URL ?? '', { ...shell, GITHUB_TOKEN: 'ghp_of_the_service' });
+  const loops = startLoops(service);
+  ending.push(loops.stop, service.close);
   const reason = 'The connection to GitHub failed: ';
   await expect
     .poll(() => runJson(shell, 'webhooks', 'status', '--organisation', 'acme'))
@@ -216,19 +209,18 @@ describe('the report of a process', () => {
   });
 
   test('ends with the process', async () => {
-    const stop = await start(elsewhere);
+    const { child, shows, ended } = startForTest(elsewhere, 'serve');
+    await shows(/ready/);
     expect(await reports()).toHaveLength(1);
-    await stop();
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(0);
     expect(await reports()).toEqual([]);
   });
 
   test('the report of a crashed process counts for a minute, and the next process removes it', async () => {
     const withdraw = await report(elsewhere);
     const age = (seconds: number) =>
-      query(
-        shell.DATABASE_URL ?? '',
-        `update service_reports set process = 'crashed', seen_at = now() - interval '${seconds} seconds'`,
-      );
+      run(`update service_reports set process = 'crashed', seen_at = now() - interval '${seconds} seconds'`);
     const count = async () => (await findings(shell)).filter(line => line.includes('Set for the service')).length;
     await age(50);
     await withdraw();
