@@ -15,12 +15,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findServerUser } from '../../src/database/embedded-cluster.ts';
 import { parseDatabaseUrl } from '../../src/database-url.ts';
 import {
   cleanUpAfterTests,
-  dataDirectories,
   isRoot,
   joinAt,
   joinInChild,
@@ -37,15 +36,15 @@ import { createHome } from '../support/home.ts';
 
 cleanUpAfterTests();
 
-/** Of root or us, for tests that leave its database as they found it: making one is the slow part. */
-const shared = join(root, 'shared');
-
 /** For folders. */
 const oddName = `Ünïcode, "söme" $HOME's place 日本語`;
 
+/** Of root or us, for tests that leave its database as they found it: making one is the slow part. */
+const shared = join(root, oddName);
+
 describe('places', () => {
   it('the database works in a folder with spaces, quotes and letters of other alphabets', async () => {
-    const database = await joinAt(join(root, oddName));
+    const database = await joinAt(shared);
     expect(await query(database.url, 'SELECT 1')).toBe(1);
   });
 
@@ -68,16 +67,32 @@ describe('places', () => {
 });
 
 describe.runIf(ordinary !== undefined)('an ordinary user', () => {
-  function createOwnHome(): string {
-    const home = realpathSync(createHome('ordinary'));
-    onTestFinished(() => rmSync(home, { recursive: true, force: true }));
-    dataDirectories.add(join(home, 'postgresql', 'data'));
-    if (isRoot) chownSync(home, nobody.uid, nobody.gid);
+  function createOwnFolder(): string {
+    const folder = realpathSync(createHome('ordinary'));
+    if (isRoot) chownSync(folder, nobody.uid, nobody.gid);
+    return folder;
+  }
+
+  /** A folder with a database in the home `oddName`. */
+  let original: string;
+  beforeAll(async () => {
+    original = createOwnFolder();
+    await leaveInChild(await joinInChild(join(original, oddName), ordinary));
+  });
+  afterAll(() => rmSync(original, { recursive: true, force: true }));
+
+  /** A home of this name that has a copy of the database: making one is the slow part. */
+  function copyTo(name: string): string {
+    const folder = createOwnFolder();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const home = join(folder, name);
+    mkdirSync(dirname(home), { recursive: true });
+    execFileSync('cp', ['-a', join(original, oddName), home]);
     return home;
   }
 
   it('keeps everything in the home, closed to others', async () => {
-    const home = join(createOwnHome(), oddName);
+    const home = join(original, oddName);
     const first = await joinInChild(home, ordinary);
     expect(first.dataDirectory).toBe(join(home, 'postgresql', 'data'));
     expect(statSync(home).mode & 0o777).toBe(0o700);
@@ -88,7 +103,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
   });
 
   it('a home with a long path has its socket in a short folder of its own, which nobody can plant', async () => {
-    const home = join(createOwnHome(), `${oddName} ${'long'.repeat(30)}`, 'home');
+    const home = copyTo(join(`${oddName} ${'long'.repeat(30)}`, 'home'));
     const first = await joinInChild(home, ordinary);
     const folder = new URL(first.url).searchParams.get('host') ?? '';
     expect(folder).toMatch(/^\/tmp\/pullscore-\d+-\w{12}$/);
@@ -111,7 +126,7 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
   });
 
   it('a home with a comma in its path has its socket in such a folder, too: an address with one names several hosts', async () => {
-    const database = await joinInChild(join(createOwnHome(), 'scores, ours'), ordinary);
+    const database = await joinInChild(copyTo('scores, ours'), ordinary);
     const { host = '' } = parseDatabaseUrl(database.url);
     onTestFinished(() => rmSync(host, { recursive: true }));
     expect(host).toMatch(/^\/tmp\/pullscore-\d+-\w{12}$/);
@@ -120,37 +135,36 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
   });
 
   it.runIf(isRoot)("root refuses an ordinary user's database", async () => {
-    const home = createOwnHome();
-    await leaveInChild(await joinInChild(home, ordinary));
-    expect(await refusalOf(joinAt(home))).toContain('belongs to user 65534: run pullscore as that user');
+    expect(await refusalOf(joinAt(join(original, oddName)))).toContain(
+      'belongs to user 65534: run pullscore as that user',
+    );
   });
 });
 
 describe.runIf(isRoot)('root', () => {
-  it('keeps its data in one store, as a user of the system, even for a home closed to others', async () => {
-    const home = join(mkdtempSync(join(root, 'closed-')), 'home');
-    const first = await joinAt(home);
-    await query(first.url, 'CREATE TABLE mine AS SELECT 1 AS one');
-    expect(dirname(dirname(first.dataDirectory))).toBe('/var/lib/pullscore');
-    expect(readlinkSync(join(home, 'postgresql'))).toBe(dirname(first.dataDirectory));
-    const { uid } = statSync(first.dataDirectory);
+  it('keeps its data in one store, as a user of the system: the home is closed to others', async () => {
+    const { dataDirectory } = await joinAt(shared);
+    expect(statSync(root).mode & 0o777).toBe(0o700);
+    expect(dirname(dirname(dataDirectory))).toBe('/var/lib/pullscore');
+    expect(readlinkSync(join(shared, 'postgresql'))).toBe(dirname(dataDirectory));
+    const { uid } = statSync(dataDirectory);
     expect(readFileSync('/etc/passwd', 'utf8')).toMatch(new RegExp(`^(pullscore|postgres):[^:]*:${uid}:`, 'm'));
-    await leave(first);
-    expect(await query((await joinAt(home)).url, 'SELECT one FROM mine')).toBe(1);
   });
 
   it('keeps its database when the home moves, and gets a new one when the home was deleted', async () => {
-    const home = join(root, 'moved');
-    const first = await joinAt(home);
+    const first = await joinAt(shared);
     await leave(first);
-    renameSync(home, `${home} away`);
-    const moved = await joinAt(`${home} away`);
+    const away = `${shared} away`;
+    renameSync(shared, away);
+    const moved = await joinAt(away);
     expect(moved.dataDirectory).toBe(first.dataDirectory);
     await leave(moved);
-    rmSync(`${home} away`, { recursive: true });
-    const second = await joinAt(home);
+    const second = await joinAt(shared);
     expect(second.dataDirectory).not.toBe(first.dataDirectory);
     expect(existsSync(first.dataDirectory)).toBe(true);
+    await leave(second);
+    rmSync(shared, { recursive: true });
+    renameSync(away, shared);
   });
 
   it('prefers a user pullscore to postgres, and refuses to run the server as nobody', async () => {
