@@ -1,17 +1,25 @@
+import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { updateOrganisation } from '../../src/database/organisations.ts';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
+import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
-import { compareOrganisation } from '../../src/sync/compare.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { rescoreBatch } from '../support/rescore.ts';
-import { createTenant, insertPullRequests } from '../support/tenants.ts';
-import { startWorld, type World } from '../support/world.ts';
-import { compareOnly } from '../sync/support.ts';
+import { applyRules, createTenant, insertPullRequests } from '../support/tenants.ts';
+import { startWorld, type TenantOnGithub } from '../support/world.ts';
+import { compareOnly, stored, storedPullRequests } from '../sync/support.ts';
 import { createFolder, runHere } from './support.ts';
 
 const { write, writeRules } = createFolder();
-let world: World;
+const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service, github } = world;
+const { executor } = service.database;
+let homes = 0;
+let home: TenantOnGithub;
+let login: string;
 let id: string;
 
 const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) =>
@@ -30,33 +38,42 @@ const rules: RuleDefinition[] = [
   { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
 ];
 
-let environment: Record<string, string> = {};
-beforeEach(() => {
-  environment = {};
-});
+async function explain(operand: string, ...options: string[]): Promise<string> {
+  return explainIn(300, operand, ...options);
+}
 
-async function explain(...operands: string[]): Promise<string> {
-  const { databaseUrl } = world.service.config;
-  const { code, stdout, stderr } = await runHere(
-    { DATABASE_URL: databaseUrl, COLUMNS: '300', ...environment },
-    'explain',
-    ...operands,
-  );
+async function explainIn(columns: number, ...operands: string[]): Promise<string> {
+  const environment = { DATABASE_URL: service.database.url, COLUMNS: String(columns) };
+  const { code, stdout, stderr } = await runHere(environment, 'explain', ...operands);
   if (code !== 0) throw new Error(stderr);
   return stdout;
 }
 
 const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));
 
-async function applyAndScore(next: RuleDefinition[]): Promise<void> {
-  await world.applyRules(next);
-  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
+const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
+  applyRules(service, home.organisation.id, { rules, definitions });
+
+async function rescore(): Promise<void> {
+  while ((await rescoreBatch(service, home.organisation.id)) > 0);
 }
 
+async function applyAndScore(next: RuleDefinition[]): Promise<void> {
+  await apply(next);
+  await rescore();
+}
+
+/** Changes the stored pull requests of the organisation. */
+const change = (values: Partial<typeof pullRequests.$inferInsert>) =>
+  executor.update(pullRequests).set(values).where(eq(pullRequests.organisationId, home.organisation.id));
+
 beforeEach(async () => {
-  world = await startWorld({ RECONCILE_INTERVAL: '900' });
-  world.acme.member('grace', { name: 'Grace' });
-  world.web.addPullRequest({
+  homes += 1;
+  login = `acme-${homes}`;
+  const acme = github.organisation(login);
+  acme.member('grace', { name: 'Grace' });
+  home = await world.newTenant(acme);
+  acme.repository('web').addPullRequest({
     title: 'Answer 404 for unknown members',
     state: 'MERGED',
     createdAt: 1_767_571_200,
@@ -70,15 +87,19 @@ beforeEach(async () => {
       { path: 'test/members.test.ts', additions: 0, deletions: 0 },
     ],
   });
-  await world.applyRules([rule('Merged', ['merged', '4'])]);
-  await world.import();
+  await apply([rule('Merged', ['merged', '4'])]);
+  await importPullRequests(service, home.organisation);
   await applyAndScore(rules);
-  const [row] = await world.service.database.executor.select({ id: pullRequests.id }).from(pullRequests);
+  const [row] = await storedPullRequests(service, home);
   id = formatId('pr', row?.id ?? '');
 });
 
-/** The text without its id and times. */
-const stable = (text: string) => text.replaceAll(id, 'pr_1').replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
+/** The text without its id and times, of `acme`. */
+const stable = (text: string) =>
+  text
+    .replaceAll(id, 'pr_1')
+    .replaceAll(login, 'acme')
+    .replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME');
 
 test('explain shows the value of every part of each entry, and why it counts or does not', async () => {
   expect(stable(await explain(id))).toBe(`acme/web#1  Answer 404 for unknown members
@@ -123,7 +144,7 @@ TIME     4  33  version 2 of the rules
 });
 
 test('explain shows the value of each definition and the whole condition of a rule', async () => {
-  await world.applyRules(
+  await apply(
     [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
     [
       { name: 'effort', expression: 'sqrt(changed - 36)' },
@@ -131,7 +152,7 @@ test('explain shows the value of each definition and the whole condition of a ru
       { name: 'limit', expression: '20' },
     ],
   );
-  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
+  await rescore();
   expect(await explain(id)).toContain(`
     +20  Effort
          (merged && !draft) && (effort > 10) → true
@@ -153,30 +174,32 @@ test('explain shows the value of each definition and the whole condition of a ru
 `);
   const [entry] = (await explainJson(id)).rules[0].entries;
   expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
-  const [stored] = await world.service.database.executor
-    .select({ breakdown: pullRequests.scoreBreakdown })
-    .from(pullRequests);
-  expect(JSON.parse(stored?.breakdown ?? '')).toEqual([
+  const [stored] = await storedPullRequests(service, home);
+  expect(JSON.parse(stored?.scoreBreakdown ?? '')).toEqual([
     { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
   ]);
 });
 
-test.each(['60', '80'])('with COLUMNS=%s the entries of explain fit, and lose nothing', async columns => {
-  const entriesOf = (text: string) => text.slice(text.indexOf('in force.'), text.indexOf('CHANGED'));
-  const wide = entriesOf(await explain(id));
-  environment = { COLUMNS: columns };
-  const narrow = entriesOf(await explain(id));
-  for (const line of narrow.split('\n')) expect([line, line.length <= Number(columns)]).toEqual([line, true]);
-  expect(narrow.replace(/\s+/g, '')).toBe(wide.replace(/\s+/g, ''));
+test('in a narrow terminal the entries of explain fit, and lose nothing', async () => {
+  const entriesIn = async (columns: number) => {
+    const text = await explainIn(columns, id);
+    return text.slice(text.indexOf('in force.'), text.indexOf('CHANGED'));
+  };
+  const wide = await entriesIn(300);
+  for (const columns of [60, 80]) {
+    const narrow = await entriesIn(columns);
+    for (const line of narrow.split('\n')) expect([line, line.length <= columns]).toEqual([line, true]);
+    expect(narrow.replace(/\s+/g, '')).toBe(wide.replace(/\s+/g, ''));
+  }
 });
 
 test('explain --json has the same facts as the text', async () => {
   const answer = await explainJson(id);
   expect(answer).toMatchObject({
     id,
-    url: 'https://github.com/acme/web/pull/1',
-    organisation: 'acme',
-    repository: 'acme/web',
+    url: `https://github.com/${login}/web/pull/1`,
+    organisation: login,
+    repository: `${login}/web`,
     number: 1,
     score: 33,
     ruleset_version: 2,
@@ -215,12 +238,13 @@ test('explain --json has the same facts as the text', async () => {
 
 describe('a pull request', () => {
   test('explain finds a pull request by the address of its page', async () => {
+    const upper = login.toUpperCase();
     const addresses = [
-      'https://github.com/acme/web/pull/1',
-      'https://github.com/Acme/WEB/pull/1/',
-      'https://github.com/acme/web/pull/1/files?w=1#diff-0',
-      'http://GitHub.com/acme/web/pull/001',
-      'Acme/web#1',
+      `https://github.com/${login}/web/pull/1`,
+      `https://github.com/${upper}/WEB/pull/1/`,
+      `https://github.com/${login}/web/pull/1/files?w=1#diff-0`,
+      `http://GitHub.com/${login}/web/pull/001`,
+      `${upper}/web#1`,
     ];
     for (const url of addresses) expect((await explainJson(url)).id).toBe(id);
   });
@@ -248,19 +272,24 @@ describe('a pull request', () => {
   });
 
   test('explain finds a pull request by the new address of a renamed repository', async () => {
-    const { executor } = world.service.database;
-    await executor.update(repositories).set({ name: 'acme/website' });
-    expect((await explainJson('https://github.com/acme/website/pull/1')).id).toBe(id);
-    await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow('There is no pull request');
+    const isOurs = eq(repositories.organisationId, home.organisation.id);
+    await executor
+      .update(repositories)
+      .set({ name: `${login}/website` })
+      .where(isOurs);
+    expect((await explainJson(`https://github.com/${login}/website/pull/1`)).id).toBe(id);
+    await expect(explain(`https://github.com/${login}/web/pull/1`)).rejects.toThrow('There is no pull request');
   });
 
   test('explain needs the id of a pull request if two organisations have one with its address', async () => {
-    const other = await createTenant(world.service, { login: 'other' });
-    const [added] = await insertPullRequests(world.service, other, [1_700_000_000]);
-    const otherId = formatId('pr', added ?? '');
-    const both = [`${id} (acme)`, `${otherId} (other)`].join(', ');
+    const ids: string[] = [];
+    for (const name of ['one', 'other']) {
+      const [added] = await insertPullRequests(service, await createTenant(service, { login: name }), [1_700_000_000]);
+      ids.push(formatId('pr', added ?? ''));
+    }
+    const [one = '', otherId = ''] = ids;
     await expect(explain('https://github.com/acme/web/pull/1')).rejects.toThrow(
-      `is stored more than once. Name one by its id: ${both}.`,
+      `is stored more than once. Name one by its id: ${one} (one), ${otherId} (other).`,
     );
     expect((await explainJson(otherId)).organisation).toBe('other');
     expect(await explain(otherId)).toContain(
@@ -271,8 +300,8 @@ describe('a pull request', () => {
 
 describe('a score', () => {
   test('explain uses the version of an outdated score, and gives the score by the version in force', async () => {
-    await world.applyRules([rule('Merged', ['merged', '7'])]);
-    expect(await explain(id)).toContain(
+    await apply([rule('Merged', ['merged', '7'])]);
+    expect(stable(await explain(id))).toContain(
       'Score 33 under version 2 of the rules. Version 3, in force, gives 7. No service is running. To update the scores: pullscore rescore --organisation acme',
     );
     expect(await explainJson(id)).toMatchObject({
@@ -288,14 +317,14 @@ describe('a score', () => {
   });
 
   test('explain says that the version in force gives the same as an outdated score', async () => {
-    await world.applyRules([rule('Thirty-three', ['merged', '33'])]);
+    await apply([rule('Thirty-three', ['merged', '33'])]);
     expect(await explain(id)).toContain('\nScore 33 under version 2 of the rules. Version 3, in force, gives 33. ');
   });
 
   test('explain says that a score by the former name of its repository is outdated', async () => {
     await applyAndScore([rule('Web', ['ends_with(repository, "/web")', '5'])]);
-    world.web.rename('site');
-    await compareOnly(world, world);
+    home.acme.repository('web').rename('site');
+    await compareOnly(world, home);
     const text = await explain(id);
     expect(text).toContain('\nScore 5 under version 3 of the rules. Version 3, in force, gives 0. ');
     expect(text).not.toContain('The next sync');
@@ -321,8 +350,7 @@ describe('a score', () => {
   });
 
   test('explain compares a score by another release with what this release calculates', async () => {
-    const { executor } = world.service.database;
-    await executor.update(pullRequests).set({ score: 34 });
+    await change({ score: 34 });
     expect(await explain(id)).toContain(
       'This release calculates 33, as shown below. The next sync of the pull request updates the stored score.',
     );
@@ -337,35 +365,30 @@ describe('a score', () => {
     expect(text).toContain('\n2,147,483,647  total: the sum 4,294,967,294, limited to 32 bits\n');
   });
 
-  test('explain shows the latest changes of a score, and counts the earlier ones', async () => {
+  test('explain shows the latest changes of a score, and counts earlier ones, which are folded by month', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    const { history } = await explainJson(id);
-    expect(history.length).toBeGreaterThan(21);
-    expect(history.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
-    expect(await explain(id)).toContain(
-      `… and ${history.length - 20} earlier changes; --json shows them, the oldest by month`,
-    );
-  });
-
-  test('explain shows earlier changes of a score by month once these are folded', async () => {
-    for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    await world.service.database.executor.update(scoreChanges).set({ changedAt: new Date('2026-01-15') });
-    const before = (await explainJson(id)).history;
-    await pruneOrganisation(world.service);
+    const isOurs = eq(scoreChanges.organisationId, home.organisation.id);
+    await executor
+      .update(scoreChanges)
+      .set({ changedAt: new Date('2026-01-15') })
+      .where(isOurs);
+    const { history: before } = await explainJson(id);
+    expect(before).toHaveLength(23);
+    expect(before.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
+    const note = '… and 3 earlier changes; --json shows them, the oldest by month';
+    expect(await explain(id)).toContain(note);
+    await executor.update(organisations).set({ pruneDueAt: sql`now() + interval '1 hour'` });
+    await updateOrganisation(executor, home.organisation.id, { pruneDueAt: sql`now()` });
+    expect(await pruneOrganisation(service)).toBe(true);
     const { history } = await explainJson(id);
     expect(history.slice(1)).toEqual(before.slice(-20));
-    const folded = before.slice(0, -20);
-    expect(history[0]).toEqual({ ...folded.at(-1), from: null, changes: folded.length });
-    expect(folded.length).toBeGreaterThan(1);
-    expect(await explain(id)).toContain(
-      `… and ${folded.length} earlier changes; --json shows them, the oldest by month`,
-    );
+    expect(history[0]).toEqual({ ...before[2], from: null, changes: 3 });
+    expect(await explain(id)).toContain(note);
   });
 });
 
 test('explain shows only the beginning of a long body', async () => {
-  const { executor } = world.service.database;
-  await executor.update(pullRequests).set({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
+  await change({ body: `${'a'.repeat(999)}${'\u{1F642}'.repeat(30_000)}` });
   await applyAndScore([rule('Explained', ['lower(body) != "x"', '1'])]);
   expect(await explain(id)).toContain(`body = "${'a'.repeat(79)}…" (30,999 characters)`);
   const [lower] = (await explainJson(id)).rules[0].entries[0].condition.parts;
@@ -373,9 +396,8 @@ test('explain shows only the beginning of a long body', async () => {
 });
 
 test('titles, labels and paths can not control the terminal', async () => {
-  const { executor } = world.service.database;
   const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
-  await executor.update(pullRequests).set({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
+  await change({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
   await applyAndScore([
     rule(`Rule ${hostile}`.replace('\n', ' '), ['has_label("a") || any_file("**") || title == "x"', '1']),
   ]);
@@ -387,23 +409,22 @@ test('titles, labels and paths can not control the terminal', async () => {
 describe('the page of a repository that was transferred away', () => {
   /** Two pull requests with one page: the first has left with its repository. */
   async function takeName() {
-    const { acme, github } = world;
+    const { acme } = home;
     const author = acme.member('ada');
     const gone = acme.repository('site');
     const before = gone.addPullRequest({ author });
-    await world.import();
-    gone.transfer(github.organisation('elsewhere'));
+    await importPullRequests(service, home.organisation);
+    gone.transfer(github.organisation(`elsewhere-${homes}`));
     const present = acme.repository('site').addPullRequest({ author });
-    await world.import();
-    const rows = await world.service.database.executor.select().from(pullRequests);
-    const stored = [before, present].map(({ id: githubId }) => rows.find(row => row.githubId === githubId));
-    expect(stored.map(row => row?.url)).toEqual(Array(2).fill(present.url));
-    return { url: present.url, ids: stored.map(row => formatId('pr', row?.id ?? '')) };
+    await importPullRequests(service, home.organisation);
+    const rows = await Promise.all([before, present].map(wanted => stored(service, home, wanted)));
+    expect(rows.map(row => row?.url)).toEqual(Array(2).fill(present.url));
+    return { url: present.url, ids: rows.map(row => formatId('pr', row?.id ?? '')) };
   }
 
   test('the address of a transferred repository leads to its successor, before and after a comparison', async () => {
     const { url, ids } = await takeName();
-    for (const compare of [() => compareOrganisation(world.service), () => undefined]) {
+    for (const compare of [() => compareOnly(world, home), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
       await compare();
     }
@@ -413,15 +434,14 @@ describe('the page of a repository that was transferred away', () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();
-    await compareOrganisation(world.service);
+    await compareOnly(world, home);
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
-    world.web.transfer(world.github.organisation('elsewhere'));
-    await world.service.database.executor.update(organisations).set({ comparisonDueAt: new Date() });
-    await compareOrganisation(world.service);
-    expect(await explain('https://github.com/acme/web/pull/1')).toContain('has left the organisation');
+    home.acme.repository('web').transfer(github.organisation(`elsewhere-${homes}`));
+    await compareOnly(world, home);
+    expect(await explain(`https://github.com/${login}/web/pull/1`)).toContain('has left the organisation');
   });
 });
