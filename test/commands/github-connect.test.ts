@@ -18,25 +18,25 @@ import { readPermissions } from '../../src/github/permissions.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { closing, type Service, startService } from '../support/service.ts';
-import { createTenant } from '../support/tenants.ts';
+import { closing } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 import { complaintOf, type Environment, runHere, runJson, startHere } from './support.ts';
 
 interface Setting {
   github: GithubStandIn;
-  service: Service;
   folder: string;
   output: string;
   environment: Environment;
 }
+
+// Its acme has the ids of the first organisation of each stand-in.
+const { service } = await startWorld();
 
 async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise<Setting> {
   const github = closing(await startGithub(options));
   const acme = github.organisation('acme', { name: 'Acme' });
   acme.member('ada');
   acme.repository('web').addPullRequest();
-  const service = closing(await startService({ GITHUB_API_URL: github.apiUrl }));
-  await createTenant(service, { login: 'acme', githubId: acme.id, nodeId: acme.nodeId });
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-connect-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const environment = {
@@ -44,11 +44,16 @@ async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise
     GITHUB_API_URL: github.apiUrl,
     PUBLIC_URL: 'https://pullscore.example.com',
   };
-  return { github, service, folder, output: join(folder, '.env'), environment };
+  return { github, folder, output: join(folder, '.env'), environment };
 }
 
-function connect({ environment, output }: Setting, ...options: string[]) {
-  const running = startHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', output, ...options);
+const operands = ({ output }: Pick<Setting, 'output'>, ...options: string[]) => [
+  ...['github', 'connect', '--organisation', 'acme', '--output', output],
+  ...options,
+];
+
+function connect(setting: Setting, ...options: string[]) {
+  const running = startHere(setting.environment, ...operands(setting, ...options));
   onTestFinished(running.interrupt);
   return running;
 }
@@ -77,7 +82,8 @@ async function createApp(github: GithubStandIn, address: string) {
 const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
 
 const { privateKey } = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
+  // Short: it is found sooner.
+  modulusLength: 1024,
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
 });
@@ -172,7 +178,7 @@ describe('github connect', () => {
     const isAsked = ({ path }: { path: string }) => path.includes('/installation');
     github.fault({ kind: 'reply', status: 200, body: installation }, { when: isAsked });
     const { DATABASE_URL: _, ...docker } = environment;
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const command = operands({ output }, '--code', 'abc');
     const home = join(folder, '.pullscore');
     const { code, stdout, stderr } = await runHere({ ...docker, PULLSCORE_HOME: home }, ...command);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'The App pullscore is installed on acme.\n' });
@@ -247,7 +253,7 @@ describe('github connect', () => {
     expect(existsSync(output)).toBe(false);
     github.installApp(github.organisation('acme'));
     const code = new URL(redirect).searchParams.get('code') ?? '';
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', code];
+    const command = operands({ output }, '--code', code);
     expect(await runJson(environment, ...command)).toMatchObject({ installed: true });
     const again = await runHere(environment, ...command, '--yes');
     expect(again.code).toBe(1);
@@ -260,8 +266,7 @@ describe('github connect', () => {
     const others =
       "# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN='ghp_old'\nexport GITHUB_WEBHOOK_SECRET=a-secret-of-before\nPORT=3000";
     writeFileSync(output, others, { mode: 0o644 });
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output];
-    const refused = await runHere(environment, ...command);
+    const refused = await runHere(environment, ...operands(setting));
     expect(refused.code).toBe(2);
     expect(complaintOf(refused)).toContain(`Replace GITHUB_TOKEN in ${output}?`);
     expect(readFileSync(output, 'utf8')).toBe(others);
@@ -278,8 +283,7 @@ describe('github connect', () => {
   });
 
   test('refuses a file that is a link, has other contents or can not be written, before it begins', async () => {
-    const setting = await prepare();
-    const { environment, folder } = setting;
+    const { environment, folder } = await prepare();
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, '');
     const link = join(folder, 'link');
@@ -297,7 +301,7 @@ describe('github connect', () => {
       [notes, 'contains something other than variables'],
       [page, 'contains something other than variables'],
     ] as const) {
-      const refused = await runHere(environment, 'github', 'connect', '--organisation', 'acme', '--output', path);
+      const refused = await runHere(environment, ...operands({ output: path }));
       expect(refused.code).toBe(1);
       expect(complaintOf(refused)).toContain(`${path} ${reason}`);
     }
@@ -308,15 +312,7 @@ describe('github connect', () => {
     [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
   ])('refuses the configuration %o, and says why', async (changes, message) => {
     const { environment, output } = await prepare();
-    const refused = await runHere(
-      { ...environment, ...changes },
-      'github',
-      'connect',
-      '--organisation',
-      'acme',
-      '--output',
-      output,
-    );
+    const refused = await runHere({ ...environment, ...changes }, ...operands({ output }));
     expect(refused.code).toBe(1);
     expect(complaintOf(refused)).toContain(message);
   });
@@ -331,7 +327,7 @@ describe('github connect', () => {
     const reply = appReply(github);
     const body = { ...reply, [name]: strange + reply[name] };
     github.fault({ kind: 'reply', status: 201, body }, { when: isConversion });
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const command = operands({ output }, '--code', 'abc');
     expect(complaintOf(await runHere(environment, ...command))).toContain("GitHub's reply about the App is not valid");
     expect(existsSync(output)).toBe(false);
   });
@@ -339,7 +335,7 @@ describe('github connect', () => {
   test('shows the name of an App without its escapes', async () => {
     const { github, environment, output } = await prepare();
     const body = { ...appReply(github), name: 'pull\u001b[2Jscore', owner: { login: 'other\u001b[2J' } };
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const command = operands({ output }, '--code', 'abc');
     github.fault({ kind: 'reply', status: 201, body }, { when: isConversion });
     const foreign = await runHere(environment, ...command);
     expect(complaintOf(foreign)).toContain('The App belongs to other [2J, not to acme.');
@@ -352,18 +348,14 @@ describe('github connect', () => {
   });
 
   test('writes nothing if GitHub answers with something else, and never prints it', async () => {
-    const setting = await prepare();
-    const { github, environment, output } = setting;
-    const command = ['github', 'connect', '--organisation', 'acme', '--output', output, '--code', 'abc'];
+    const { github, environment, output } = await prepare();
+    const command = operands({ output }, '--code', 'abc');
     const conversion = { when: isConversion };
-    for (const [body, message] of [
-      [{ id: 1, pem: 'a secret' }, "GitHub's reply about the App is not valid"],
-      ['<html>', "GitHub's reply about the App is not valid"],
-    ] as const) {
+    for (const body of [{ id: 1, pem: 'a secret' }, '<html>']) {
       github.fault({ kind: 'reply', status: 201, body }, conversion);
       const failed = await runHere(environment, ...command);
       expect(failed.code).toBe(1);
-      expect(complaintOf(failed)).toContain(message);
+      expect(complaintOf(failed)).toContain("GitHub's reply about the App is not valid");
       expect(failed.stderr).not.toContain('a secret');
     }
     for (const status of [403, 500] as const) {
