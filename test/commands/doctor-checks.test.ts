@@ -1,7 +1,10 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { comparison } from '../../src/commands/doctor/background-checks.ts';
-import { processes as checkedProcesses } from '../../src/commands/doctor/configuration-checks.ts';
+import {
+  environment as checkedEnvironment,
+  processes as checkedProcesses,
+} from '../../src/commands/doctor/configuration-checks.ts';
 import { server as checkedServer } from '../../src/commands/doctor/database-checks.ts';
 import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
 import type { CurrentScope } from '../../src/commands/doctor/github-checks.ts';
@@ -14,6 +17,7 @@ import type { IdentifiedOrganisation } from '../../src/database/organisations.ts
 import type { ServiceReport } from '../../src/database/service-reports.ts';
 import type { Github } from '../../src/github/github.ts';
 import type { GithubInspection } from '../../src/github/rest.ts';
+import { subscribedEvents } from '../../src/webhooks/events.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
 
@@ -191,6 +195,24 @@ describe('the processes of the service', () => {
     ];
     expect(complaints(others, { ...hashes, PUBLIC_URL: 'another' })).toEqual([]);
   });
+});
+
+test.each<[change: Record<string, string>, complaint: string]>([
+  [{}, ''],
+  [{ PORTT: '3000' }, 'PORTT is not read. → If you mean PORT, rename it.'],
+  [{ GITHUB_WEBHOOK_SECRET: '' }, 'GITHUB_WEBHOOK_SECRET is not set for this shell: webhooks are refused. → Choose'],
+  [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'PUBLIC_URL is not set for this shell, but HOST is'],
+  [{ PUBLIC_URL: 'http://scores.example' }, 'PUBLIC_URL is not https'],
+  [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'GITHUB_API_URL is not https'],
+  [{ RECONCILE_INTERVAL: '0' }, 'RECONCILE_INTERVAL is 0'],
+])('doctor has this warning for the configuration %o: %s', (change, complaint) => {
+  const scope = scopeWith({ GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen', ...change });
+  const verdicts = [
+    checkedEnvironment.judge(scope.config, { config: scope.config }),
+    checkedProcesses.judge({ reports: [], hashes: {} }, scope),
+  ];
+  const found = verdicts.flatMap(linesOf).filter(line => !line.startsWith('ok: '));
+  expect(found).toEqual(complaint === '' ? [] : [expect.stringContaining(`warning: ${complaint}`)]);
 });
 
 test.each([
@@ -379,6 +401,30 @@ describe('the webhook', () => {
     expect(firstLine({ PUBLIC_URL: 'http://127.0.0.1:4000' })).toMatch(/^ok: GitHub delivers to /);
     // A proxy has it.
     expect(linesFor({}, { PUBLIC_URL: '' })[0]).toMatch(/^ok: GitHub delivers to https:\/\/scores\.example/);
+  });
+
+  const without = (...events: string[]) => ({
+    events: [...subscribedEvents.keys()].filter(event => !events.includes(event)),
+  });
+  test.each<[string, Partial<typeof hook>, RegExp]>([
+    ['is not active', { active: false }, /^problem: The webhook on GitHub is not active\. → Set it to Active at/],
+    [
+      'does not send pull requests',
+      without('pull_request'),
+      /^problem: The webhook on GitHub does not send pull_request\. → Choose Pull requests at/,
+    ],
+    [
+      'does not send reviews and renamings',
+      without('pull_request_review', 'repository'),
+      /^warning: The webhook on GitHub does not send pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
+    ],
+    [
+      'is from a release that did not read comments, labels and milestones',
+      without('issue_comment', 'label', 'milestone'),
+      /^warning: The webhook on GitHub does not send issue_comment, label and milestone\. → Choose Issue comments, Labels and Milestones at/,
+    ],
+  ])('doctor reports a webhook that %s', (_, change, expected) => {
+    expect(linesFor({ hook: { ...hook, ...change } })[0]).toMatch(expected);
   });
 
   test.each([

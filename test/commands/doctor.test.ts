@@ -199,23 +199,6 @@ test('doctor prints all findings, and ends with 0 for a warning or 1 and one lin
   expect(await runHere({ ...environment, RECONCILE_INTERVAL: '0' }, 'doctor')).toMatchObject({ code: 0 });
 });
 
-describe('the configuration', () => {
-  test.each<[Record<string, string>, string]>([
-    [
-      { GITHUB_WEBHOOK_SECRET: '' },
-      'warning environment: GITHUB_WEBHOOK_SECRET is not set for this shell: webhooks are refused. → Choose',
-    ],
-    [{ PUBLIC_URL: '', HOST: '0.0.0.0' }, 'warning environment: PUBLIC_URL is not set for this shell, but HOST is'],
-    [{ PUBLIC_URL: 'http://scores.example' }, 'warning environment: PUBLIC_URL is not https'],
-    [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'warning environment: GITHUB_API_URL is not https'],
-    [{ RECONCILE_INTERVAL: '0' }, 'warning environment: RECONCILE_INTERVAL is 0'],
-  ])('doctor has a warning for the configuration %o', async (change, expected) => {
-    github.grants.scopes = [];
-    const found = (await complaints(change)).filter(line => line.includes(' environment: '));
-    expect(found).toEqual([expect.stringContaining(expected)]);
-  });
-});
-
 describe('the database', () => {
   const unchecked =
     "skipped organisations: Organisations, deliveries and background work are not checked: the database can't be used yet.";
@@ -273,12 +256,6 @@ describe('the database', () => {
 
 describe('GitHub', () => {
   const unchecked = (why: string) => `skipped rights: Permissions and webhooks on GitHub are not checked: ${why}.`;
-
-  test('names a variable that is probably misspelt', async () => {
-    expect(await complaints({ PORTT: '3000' })).toContain(
-      'warning environment: PORTT is not read. → If you mean PORT, rename it.',
-    );
-  });
 
   test('doctor reports missing credentials for GitHub', async () => {
     expect(await complaints({ GITHUB_TOKEN: undefined })).toEqual([
@@ -561,7 +538,6 @@ describe('the webhook on GitHub', () => {
   });
 
   test.each<[string, HookSettings & { secret?: string }, RegExp]>([
-    ['is not active', { active: false }, /^problem hook: The webhook on GitHub is not active\. → Set it to Active at/],
     [
       'has the wrong content type',
       { contentType: 'form' },
@@ -571,21 +547,6 @@ describe('the webhook on GitHub', () => {
       'has no secret',
       { secret: '' },
       /^problem hook: The webhook on GitHub has no secret: .* → Set it to the value of/,
-    ],
-    [
-      'does not send pull requests',
-      { events: events.filter(event => event !== 'pull_request') },
-      /^problem hook: The webhook on GitHub does not send pull_request\. → Choose Pull requests at/,
-    ],
-    [
-      'does not send reviews and renamings',
-      { events: events.filter(event => !['pull_request_review', 'repository'].includes(event)) },
-      /^warning hook: The webhook on GitHub does not send pull_request_review and repository\. → Choose Pull request reviews and Repositories at/,
-    ],
-    [
-      'is from a release that did not read comments, labels and milestones',
-      { events: events.filter(event => !['issue_comment', 'label', 'milestone'].includes(event)) },
-      /^warning hook: The webhook on GitHub does not send issue_comment, label and milestone\. → Choose Issue comments, Labels and Milestones at/,
     ],
     [
       'has another secret',
