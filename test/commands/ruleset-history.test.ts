@@ -1,23 +1,30 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createDatabase } from '../support/service.ts';
 import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
 
 let environment: Environment;
 const { write: file } = createFolder();
-const acme = ['--organisation', 'acme'];
+let organisations = 0;
+let login: string;
+let acme: string[];
 /** Longer than what is kept of a name. */
 const bert = 'Bert'.repeat(51);
 
 const rules = (value: number, ...names: string[]) =>
   `rules:\n${names.map(name => `  - name: ${name}\n    logic:\n      - { expression: merged, effect: { action: ADD, value: ${value} } }\n`).join('')}`;
 
-beforeEach(async () => {
+beforeAll(async () => {
   const database = await createDatabase();
   environment = { DATABASE_URL: database.url };
-  await runJson(environment, 'organisation', 'add', 'acme');
+  return database.drop;
+});
+beforeEach(async () => {
+  organisations += 1;
+  login = `acme-${organisations}`;
+  acme = ['--organisation', login];
+  await runJson(environment, 'organisation', 'add', login);
   await runJson(environment, 'rules', 'apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
   await runJson(environment, 'rules', 'apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', bert);
-  return database.drop;
 });
 
 test('the history of rules shows the time, author and changes of each version', async () => {
@@ -100,7 +107,7 @@ test('an earlier version of the rules can be exported', async () => {
   const unknown = await runHere(environment, 'rules', 'export', ...acme, '--version', '0');
   expect([unknown.code, complaintOf(unknown)]).toEqual([
     1,
-    expect.stringContaining('acme has no version 0 of its rules.'),
+    expect.stringContaining(`${login} has no version 0 of its rules.`),
   ]);
 });
 
@@ -119,7 +126,10 @@ test('a version of the rules must be a number, and have been applied', async () 
   expect(complaintOf(never)).toContain('has no version 9');
   // A diff takes 0, which has no rules.
   const none = await runHere(environment, 'rules', 'apply', '--version', '0', ...acme);
-  expect([none.code, complaintOf(none)]).toEqual([1, expect.stringContaining('acme has no version 0 of its rules.')]);
+  expect([none.code, complaintOf(none)]).toEqual([
+    1,
+    expect.stringContaining(`${login} has no version 0 of its rules.`),
+  ]);
   const both = await runHere(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
   expect(both.code).toBe(2);
 });
