@@ -125,20 +125,15 @@ async function complaints(change: Record<string, string | undefined> = {}, ...op
     );
 }
 
-test.each([
-  [
-    'create table users ()',
-    /^problem server: The database \w+ has tables that are not of pullscore: users\. → Create an empty/,
-  ],
-  [
-    'create table organisations (); create table pull_requests (); create table rulesets (); create table sync_requests ()',
-    /^problem server: This database was made before the first release of pullscore\. → With the checkout that made it/,
-  ],
-])('doctor says why the service would refuse a database: %s', async (statements, expected) => {
+test('doctor says why the service would refuse a database', async () => {
   const url = await createEmptyDatabase();
-  await query(url, statements);
+  await query(url, 'create table users ()');
   const found = await complaints({ DATABASE_URL: url });
-  expect(found.filter(line => line.includes(' server: '))).toEqual([expect.stringMatching(expected)]);
+  expect(found.filter(line => line.includes(' server: '))).toEqual([
+    expect.stringMatching(
+      /^problem server: The database \w+ has tables that are not of pullscore: users\. → Create an empty/,
+    ),
+  ]);
 });
 
 test('doctor names a session that holds the migration lock', async () => {

@@ -1,10 +1,10 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { readEnvFile, valueIn, withValues } from '../../src/commands/env-file.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { complaintOf, requireBuild, runWith } from './support.ts';
+import { complaintOf, type Environment, requireBuild, runWith } from './support.ts';
 
 beforeAll(requireBuild);
 
@@ -14,25 +14,14 @@ function newFolder(): string {
   return folder;
 }
 
-test('a variable in .env counts unless it is set already, if only to nothing', () => {
-  const cwd = newFolder();
-  writeFileSync(join(cwd, '.env'), "export LOG_LEVEL='loud'\nRATE_LIMIT=x # ours\n");
-  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain(
-    'RATE_LIMIT must be a whole number from 0 to 1000000; LOG_LEVEL must be one of trace',
-  );
-  expect(complaintOf(runWith({ cwd }, { RATE_LIMIT: '', LOG_LEVEL: 'info' }, 'organisation', 'list'))).toContain(
-    'There is no database',
-  );
-});
+const list = (cwd: string, environment: Environment = {}) =>
+  complaintOf(runWith({ cwd }, environment, 'organisation', 'list'));
 
-test('a .env as editors on Windows write it counts from its first line on, or is refused', () => {
+test('a variable in .env, also as editors on Windows write it, counts unless it is set already, if only to nothing', () => {
   const cwd = newFolder();
-  const write = (encoding: 'utf8' | 'utf16le') =>
-    writeFileSync(join(cwd, '.env'), '\uFEFFLOG_LEVEL=loud\r\nRATE_LIMIT=1\r\n', encoding);
-  write('utf8');
-  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('LOG_LEVEL must be one of trace');
-  write('utf16le');
-  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('.env is not in UTF-8');
+  writeFileSync(join(cwd, '.env'), "\uFEFFexport LOG_LEVEL='loud'\r\nRATE_LIMIT=x # ours\r\n");
+  expect(list(cwd)).toContain('RATE_LIMIT must be a whole number from 0 to 1000000; LOG_LEVEL must be one of trace');
+  expect(list(cwd, { RATE_LIMIT: '', LOG_LEVEL: 'info' })).toContain('There is no database');
 });
 
 test('a value on the first line of a .env from Windows is found, and replaced', () => {
@@ -71,11 +60,14 @@ test("a .env that is a folder is not read, and one that can't be read is named",
   const cwd = newFolder();
   const path = join(cwd, '.env');
   mkdirSync(path);
-  expect(complaintOf(runWith({ cwd }, {}, 'organisation', 'list'))).toContain('There is no database');
-  const other = newFolder();
+  expect(list(cwd)).toContain('There is no database');
+  rmSync(path, { recursive: true });
+  writeFileSync(path, 'LOG_LEVEL=info\n', 'utf16le');
+  expect(list(cwd)).toContain('.env is not in UTF-8');
+  rmSync(path);
   // Root may read every file, but follows no link to itself.
-  symlinkSync('.env', join(other, '.env'));
-  expect(complaintOf(runWith({ cwd: other }, {}, 'organisation', 'list'))).toContain(".env can't be read: ELOOP");
+  symlinkSync('.env', path);
+  expect(list(cwd)).toContain(".env can't be read: ELOOP");
 });
 
 test.each(["KEY='old'\nB=2", 'export KEY="first\nsecond" # note\nB=2', 'B=2', ' KEY = old\nB=2', 'KEY=\nB=2'])(

@@ -1,5 +1,4 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -42,12 +41,6 @@ afterAll(async () => {
   await github.close();
   await drop();
 });
-
-async function listen(server: Server): Promise<number> {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** Checks two cases at a time. */
 async function each<Case>(cases: readonly Case[], check: (one: Case) => Promise<void>): Promise<void> {
@@ -149,8 +142,6 @@ describe('a failure that ends with 1 and one line on standard error', () => {
   });
 
   test('names the database server and the cause, but never the password', async () => {
-    const mute = createServer(socket => socket.resume());
-    const port = await listen(mute);
     const elsewhere = (change: (url: URL) => void) => {
       const url = new URL(databaseUrl);
       change(url);
@@ -164,10 +155,6 @@ describe('a failure that ends with 1 and one line on standard error', () => {
       [
         'postgres://me:hush@nowhere.invalid/scores',
         /The database server at nowhere\.invalid:5432 can't be reached: (ENOTFOUND|EAI_AGAIN)\./,
-      ],
-      [
-        `postgres://me:hush@127.0.0.1:${port}/scores`,
-        /can't be reached: no answer\. Check DATABASE_URL and that the server runs\.$/,
       ],
       [
         elsewhere(url => {
@@ -188,7 +175,6 @@ describe('a failure that ends with 1 and one line on standard error', () => {
       expect(line).toMatch(expected);
       expect(line).not.toContain('hush');
     });
-    await new Promise(resolve => mute.close(resolve));
   });
 
   test('says where to look for a user', async () => {

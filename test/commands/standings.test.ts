@@ -341,7 +341,7 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
 });
 
 describe('--by-rule', () => {
-  test('show what each rule gave and took, of stored scores as of a file', async () => {
+  test('shows what each rule gave and took, of stored scores as of a file', async () => {
     const entry = (expression: string, action: string, value: string) => ({ expression, effect: { action, value } });
     const rules = [
       { name: 'Lines', logic: [entry('true', 'ADD', 'additions'), entry('additions > 5', 'ADD', '1')] },
@@ -528,8 +528,8 @@ RANK  MEMBER   LOGIN       PULL REQUESTS  SCORE  MEAN  REVIEWS  REVIEW SCORE  TO
   });
 });
 
-describe('a note', () => {
-  test('say once, on standard error, that stored scores are outdated', async () => {
+describe('a note of standings', () => {
+  test('says once, on standard error, that stored scores are outdated', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [
       { by: 'ada', lines: 10 },
       { by: 'ada', lines: 20 },
@@ -547,7 +547,7 @@ describe('a note', () => {
     expect((await standings(login, '--rules', file)).stderr).toBe('');
   });
 
-  test('say that there are no rules yet', async () => {
+  test('says that there are no rules yet', async () => {
     const { login } = await newOrganisation({ ada: 'Ada' }, [{ by: 'ada', lines: 10 }], { rules: '' });
     const { stdout, stderr } = await standings(login);
     expect(stdout).toMatch(new RegExp(`^${login}: all pull requests\n`));

@@ -156,14 +156,6 @@ describe('a transaction', () => {
     });
   });
 
-  test('waits for the disk, unless it need not be durable', async () => {
-    await withDatabase(async database => {
-      const mode = (executor: Executor) => executor.execute(sql`show synchronous_commit`).then(({ rows }) => rows);
-      expect(await database.transaction(mode)).toEqual([{ synchronous_commit: 'on' }]);
-      expect(await database.transaction(mode, { durable: false })).toEqual([{ synchronous_commit: 'off' }]);
-    });
-  });
-
   test('is repeated after a deadlock', async () => {
     await withDatabase(async database => {
       const [one, other] = [newName(), newName()];

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { migrateDatabase } from '../../src/database/migrations.ts';
-import { createEarlierDatabase, createMigrationsFolder, migrationsFolder, readJournal } from '../support/migrations.ts';
+import { type AddedDatabase, addDatabase } from '../support/database-server.ts';
+import { createMigrationsFolder, migrationsFolder, readJournal } from '../support/migrations.ts';
+import { createEmptyDatabase } from '../support/service.ts';
 
 /*
  * During an upgrade, replicas of the release before still read and write: each migration leaves their rows and their
@@ -105,10 +107,18 @@ const steps: Step[] = [
   },
 ];
 
+/** Brought forward from step to step, so that each migration runs once; a step works in a copy. */
+let earlier: AddedDatabase;
+beforeAll(async () => {
+  earlier = await addDatabase(inject('serverUrl'));
+  return earlier.drop;
+});
+
 test.each(steps)(
   '$name keeps the rows of the release before, and the statements of its code still work',
   async ({ before: last, folder }) => {
-    const url = await createEarlierDatabase(last);
+    await migrateDatabase(earlier.url, { folder: await createMigrationsFolder({ last }) });
+    const url = await createEmptyDatabase(`template ${earlier.name}`);
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     onTestFinished(() => client.end());

@@ -116,7 +116,7 @@ describe('the page', () => {
         const { links } = readPage(planReport(planOf(4, 2, texts), now));
         for (const link of links) expect(link).toMatch(/^https?:\/\//);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -224,7 +224,7 @@ describe('the text', () => {
       name: 'A long name '.repeat(9),
       rule: 'Rule '.repeat(30),
     };
-    const lines = planText(planOf(3_000, 20, { ...texts, url: 'https://a.example' }), columns, 'apply').split('\n');
+    const lines = planText(planOf(300, 20, { ...texts, url: 'https://a.example' }), columns, 'apply').split('\n');
     // The first line names the file, which is never cut.
     for (const line of lines.slice(1)) expect([line, stringWidth(line) <= columns]).toEqual([line, true]);
   });
@@ -297,6 +297,7 @@ describe('the Markdown', () => {
           }
         }
       }),
+      { numRuns: 40 },
     );
   });
 
