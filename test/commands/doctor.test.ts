@@ -553,7 +553,7 @@ describe('the webhook on GitHub', () => {
     expect((await complaints())[0]).toMatch(expected);
   });
 
-  test('doctor reports a webhook that can not reach the service', async () => {
+  test('doctor reports a webhook that cannot reach the service', async () => {
     const proxy = createServer(socket => socket.destroy());
     const port = await new Promise<number>(resolve =>
       proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port)),
@@ -584,7 +584,7 @@ describe('the webhook on GitHub', () => {
     ]);
   });
 
-  test('doctor says what to check if the credentials can not see the webhook', async () => {
+  test('doctor says what to check if the credentials cannot see the webhook', async () => {
     github.grants.scopes = ['repo', 'read:org'];
     const found = await complaints();
     expect(found).toEqual([
@@ -606,7 +606,7 @@ describe('the webhook on GitHub', () => {
     ]);
   });
 
-  test('answers to deliveries can not control the terminal of doctor', async () => {
+  test('answers to deliveries cannot control the terminal of doctor', async () => {
     await hook();
     const evil = 'evil\u001b[2J\u0007\u202e\nnext line';
     github.fault(

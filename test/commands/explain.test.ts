@@ -395,7 +395,7 @@ test('explain shows only the beginning of a long body', async () => {
   expect(lower).toMatchObject({ source: 'lower(body)', value: `${'a'.repeat(999)}…`, note: 'shortened' });
 });
 
-test('titles, labels and paths can not control the terminal', async () => {
+test('titles, labels and paths cannot control the terminal', async () => {
   const hostile = 'a\u001b]0;owned\u0007\n\u202eb\u009b31m';
   await change({ title: hostile, labels: [hostile], files: [hostile], author: hostile });
   await applyAndScore([

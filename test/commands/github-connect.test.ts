@@ -282,7 +282,7 @@ describe('github connect', () => {
     expect(statSync(output).mode & 0o777).toBe(0o600);
   });
 
-  test('refuses a file that is a link, has other contents or can not be written, before it begins', async () => {
+  test('refuses a file that is a link, has other contents or cannot be written, before it begins', async () => {
     const { environment, folder } = await prepare();
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, '');

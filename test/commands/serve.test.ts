@@ -205,7 +205,7 @@ describe('serve', () => {
     expect(stderr).toContain('The database is not available');
   });
 
-  test('says why it can not listen on its address', async () => {
+  test('says why it cannot listen on its address', async () => {
     const other = createServer();
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
     const address = other.address();

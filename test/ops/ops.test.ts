@@ -10,8 +10,10 @@ function problemsAfter(path: string, before: string | RegExp, after: string): st
   const original = readFileSync(path, 'utf8');
   const changed = original.replace(before, after);
   expect(changed).not.toBe(original);
+  const isUnchanged = (folder: string) => folder === '.github/workflows' && !path.startsWith(folder);
   return operationProblems({
-    list: folder => readdirSync(folder).map(name => join(folder, name)),
+    // Linting workflows is the slow part.
+    list: folder => (isUnchanged(folder) ? [] : readdirSync(folder).map(name => join(folder, name))),
     read: each => (each === path ? changed : readFileSync(each, 'utf8')),
   });
 }

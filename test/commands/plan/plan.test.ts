@@ -314,7 +314,7 @@ describe('--report', () => {
     expect((await plan(login, file, '--report', folder)).stderr).toContain('EISDIR');
   });
 
-  test('fails at once if it can not write the page, or would overwrite the rules', async () => {
+  test('fails at once if it cannot write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
     const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));
