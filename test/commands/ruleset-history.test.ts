@@ -222,16 +222,6 @@ describe('definitions and conditions of rules', () => {
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
 
-  test('come back with an earlier version', async () => {
-    const text = defined('size < 5', 'merged');
-    await apply('3.yaml', text);
-    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
-    const gone = await runHere(environment, 'rules', 'export', ...acme);
-    expect(gone.stdout).toBe(rules(5, 'Merged', 'Old'));
-    await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
-    expect((await runHere(environment, 'rules', 'export', ...acme)).stdout).toBe(text);
-  });
-
   test('rules check counts definitions, and applying a mistake in them changes nothing', async () => {
     const valid = await runHere(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
     expect(valid.stdout).toMatch(/ is valid: 2 definitions, 2 rules; no tests\.\n$/);
