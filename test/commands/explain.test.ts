@@ -38,10 +38,6 @@ const rules: RuleDefinition[] = [
   { ...rule('Bots', ['author_is_bot', '10', 'SUBTRACT']), is_enabled: false },
 ];
 
-async function explain(operand: string, ...options: string[]): Promise<string> {
-  return explainIn(300, operand, ...options);
-}
-
 async function explainIn(columns: number, ...operands: string[]): Promise<string> {
   const environment = { DATABASE_URL: service.database.url, COLUMNS: String(columns) };
   const { code, stdout, stderr } = await runHere(environment, 'explain', ...operands);
@@ -49,18 +45,16 @@ async function explainIn(columns: number, ...operands: string[]): Promise<string
   return stdout;
 }
 
+const explain = (...operands: string[]) => explainIn(300, ...operands);
+
 const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));
 
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
   applyRules(service, home.organisation.id, { rules, definitions });
 
-async function rescore(): Promise<void> {
+async function applyAndScore(...given: Parameters<typeof apply>): Promise<void> {
+  await apply(...given);
   while ((await rescoreBatch(service, home.organisation.id)) > 0);
-}
-
-async function applyAndScore(next: RuleDefinition[]): Promise<void> {
-  await apply(next);
-  await rescore();
 }
 
 /** Changes the stored pull requests of the organisation. */
@@ -144,7 +138,7 @@ TIME     4  33  version 2 of the rules
 });
 
 test('explain shows the value of each definition and the whole condition of a rule', async () => {
-  await apply(
+  await applyAndScore(
     [{ ...rule('Effort', ['effort > 10', 'min(effort, limit)']), when: 'merged && !draft' }],
     [
       { name: 'effort', expression: 'sqrt(changed - 36)' },
@@ -152,7 +146,6 @@ test('explain shows the value of each definition and the whole condition of a ru
       { name: 'limit', expression: '20' },
     ],
   );
-  await rescore();
   expect(await explain(id)).toContain(`
     +20  Effort
          (merged && !draft) && (effort > 10) → true

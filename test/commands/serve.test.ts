@@ -262,13 +262,16 @@ describe('a service with WORKER=false beside a worker', () => {
     metricsPort = String(await freePort());
     serving = start({ ...environment, WORKER: 'false' }, 'serve', '--json');
     working = start({ ...environment, METRICS_PORT: metricsPort }, 'worker');
-    await Promise.all([serving.shows(/\n/), working.shows(/^The pullscore worker is ready\.\n$/)]);
+    await Promise.all([ready(), working.shows(/^The pullscore worker is ready\.\n$/)]);
   });
   afterAll(async () => {
     for (const { child } of [serving, working]) child.kill('SIGTERM');
     expect(await Promise.all([serving.ended, working.ended])).toMatchObject([{ code: 0 }, { code: 0 }]);
   });
-  const ready = async () => JSON.parse((await serving.shows(/.*\n/))[0]) as { url: string; next_steps: object[] };
+  async function ready(): Promise<{ url: string; next_steps: object[] }> {
+    const [line] = await serving.shows(/^\{"url":.*\n/);
+    return JSON.parse(line);
+  }
 
   test('serve --json prints its address and the remaining steps as JSON', async () => {
     expect(await ready()).toEqual({
