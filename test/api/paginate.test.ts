@@ -84,6 +84,12 @@ test('a page between others links both ways and keeps the page size', async () =
   expect([back.links.prev, decode(back.meta.next_cursor).rank]).toEqual([null, 2]);
 });
 
+test('a page may have another size than the page that its cursor is from', async () => {
+  const get = serve(rowsTo(9));
+  const { meta } = await get('/rows?per_page=3');
+  expect(namesOf(await get(`/rows?per_page=100&cursor=${meta.next_cursor}`))).toEqual(['3', '4', '5', '6', '7', '8']);
+});
+
 test('a page without rows has no links', async () => {
   const page = await serve([])('/rows');
   expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
