@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { MemberBody, PageBody } from '../support/client.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
@@ -16,55 +16,39 @@ describe('paths and methods', () => {
     '/2025-04//users',
     '//2025-04/users',
     '/2025-05/users',
-    '/2025-04/users/x',
-    '/2025-04/account/x',
-    '/webhooks',
-    '/webhooks/gitlab',
-    '/favicon.ico',
-    '/docs/nothing',
     '/2025-04/users;x=1',
-    '/constructor',
+    '/2025-04/members//pull-requests',
+    '/2025-04/pull-requests//sync',
+    '/2026-12/pull-requests//explanation',
+    '/webhooks/gitlab',
+    '/docs/nothing',
     '/__proto__',
     `/${'a'.repeat(5_000)}`,
-  ])('the path %s gets 404, with a token or without', async url => {
+  ])('the path %s gets 404 with every method, with a token or without', async url => {
     for (const token of [world.token, undefined]) {
-      const { status, body } = await client.get(url, token);
-      expect([status, body.message]).toEqual([404, 'No such path. See /docs for the paths.']);
+      for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS'] as const) {
+        const { status, body } = await client.send(method, url, token);
+        expect([method, status, body.message]).toEqual([method, 404, 'No such path. See /docs for the paths.']);
+      }
     }
   });
 
   test.each([
-    ['/2025-04/users/', '/2025-04/users'],
     ['/2025-04/pull-requests/?per_page=3', '/2025-04/pull-requests'],
     ['/2025-04/members/x/pull-requests/', '/2025-04/members/x/pull-requests'],
     ['/webhooks/github/', '/webhooks/github'],
-    ['/healthz/', '/healthz'],
   ])('%s gets 404, which names %s, with every method', async (url, path) => {
+    const message = `No such path. Ask for ${path}, without a slash at the end.`;
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
       const { status, body } = await client.send(method, url, world.token);
-      expect([method, status, body.message]).toEqual([
-        method,
-        404,
-        `No such path. Ask for ${path}, without a slash at the end.`,
-      ]);
+      expect([method, status, body.message]).toEqual([method, 404, message]);
     }
   });
-
-  test.each(['/2025-04/members//pull-requests', '/2025-04/pull-requests//sync', '/2026-12/pull-requests//explanation'])(
-    'a path with an empty part gets 404, with every method: %s',
-    async url => {
-      for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS'] as const) {
-        const { status, body } = await client.send(method, url, undefined);
-        expect([method, status, body.message]).toEqual([method, 404, 'No such path. See /docs for the paths.']);
-      }
-    },
-  );
 
   test.each([
     ['/2025-04/account', 'GET, HEAD'],
     ['/2025-04/members', 'GET, HEAD'],
     ['/2025-04/members/x', 'GET, HEAD'],
-    [`/2025-04/members/${'x'.repeat(1_000)}`, 'GET, HEAD'],
     ['/2025-04/members/x/pull-requests', 'GET, HEAD'],
     ['/2025-04/pull-requests?per_page=3', 'GET, HEAD'],
     [`/2025-04/pull-requests/${absent}`, 'DELETE'],
@@ -89,12 +73,9 @@ describe('paths and methods', () => {
 
   test('HEAD is answered like GET, without the body', async () => {
     for (const url of ['/2025-04/account', '/2025-04/users', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
-      const get = await service.app.inject({ url, headers: { authorization: `Bearer ${world.token}` } });
-      const head = await service.app.inject({
-        method: 'HEAD',
-        url,
-        headers: { authorization: `Bearer ${world.token}` },
-      });
+      const headers = { authorization: `Bearer ${world.token}` };
+      const get = await service.app.inject({ url, headers });
+      const head = await service.app.inject({ method: 'HEAD', url, headers });
       expect([head.statusCode, head.headers['content-type'], head.headers['content-length'], head.body]).toEqual([
         get.statusCode,
         get.headers['content-type'],
@@ -134,20 +115,22 @@ describe('bodies', () => {
   const payloads = ['', '{}', '{', 'null', '\0', 'a=b', Buffer.alloc(1_000, 0xff)];
 
   test('request bodies are ignored, whatever they are; only a malformed content type may be refused', async () => {
-    for (const type of [...types, ...malformed]) {
-      for (const payload of payloads) {
-        for (const [method, url, expected] of [
-          ['PUT', `/2025-04/pull-requests/${absent}/sync`, 404],
-          ['DELETE', `/2025-04/pull-requests/${absent}`, 404],
-          ['GET', `/2025-04/members/${absent}`, 404],
-          ['POST', '/2025-04/users', 405],
-          ['POST', '/nothing', 404],
-        ] as const) {
-          const headers = type === undefined ? {} : { 'content-type': type };
-          const { status } = await client.send(method, url, world.token, { payload, headers });
-          const allowed = malformed.includes(type ?? 'a/b') ? [expected, 415] : [expected];
-          expect(allowed, `${method} ${url} with ${JSON.stringify(payload)} as ${type}`).toContain(status);
-        }
+    const bodies = [
+      ...[...types, ...malformed].map(type => [type, '{'] as const),
+      ...payloads.flatMap(payload => [undefined, 'application/json'].map(type => [type, payload] as const)),
+    ];
+    for (const [type, payload] of bodies) {
+      for (const [method, url, expected] of [
+        ['PUT', `/2025-04/pull-requests/${absent}/sync`, 404],
+        ['DELETE', `/2025-04/pull-requests/${absent}`, 404],
+        ['GET', `/2025-04/members/${absent}`, 404],
+        ['POST', '/2025-04/users', 405],
+        ['POST', '/nothing', 404],
+      ] as const) {
+        const headers = type === undefined ? {} : { 'content-type': type };
+        const { status } = await client.send(method, url, world.token, { payload, headers });
+        const allowed = malformed.includes(type ?? 'a/b') ? [expected, 415] : [expected];
+        expect(allowed, `${method} ${url} with ${JSON.stringify(payload)} as ${type}`).toContain(status);
       }
     }
   });
@@ -163,19 +146,17 @@ describe('bodies', () => {
 
 describe("a request's id", () => {
   test.each(['a', '0af7651916cd43dd8448eb211c80319c', 'A-1_b.c:d', 'x'.repeat(64)])(
-    'a request id that is short and plain is returned: %s',
+    'is returned if it is short and plain: %s',
     async id => {
-      for (const url of ['/2025-04/account', '/nothing', '/%', '/healthz']) {
-        const { headers } = await client.get(url, world.token, { headers: { 'x-request-id': id } }).catch(() => ({
-          headers: {},
-        }));
-        if (url !== '/healthz') expect(headers).toMatchObject({ 'x-request-id': id });
+      for (const url of ['/2025-04/account', '/nothing', '/%']) {
+        const { headers } = await client.get(url, world.token, { headers: { 'x-request-id': id } });
+        expect(headers['x-request-id']).toBe(id);
       }
     },
   );
 
   test.each(['', ' ', 'x'.repeat(65), 'a b', 'a"b', '<b>', 'a,b', '\u00e9'])(
-    'a request id that is not short and plain is replaced: "%s"',
+    'is replaced if it is not short and plain: "%s"',
     async id => {
       const { headers } = await client.get('/2025-04/account', world.token, { headers: { 'x-request-id': id } });
       expect(headers['x-request-id']).toMatch(/^[\w-]{3,40}$/);
@@ -183,9 +164,9 @@ describe("a request's id", () => {
     },
   );
 
-  test('each request gets a different id', async () => {
-    const replies = await Promise.all(Array.from({ length: 200 }, () => service.app.inject('/healthz')));
-    expect(new Set(replies.map(({ headers }) => headers['x-request-id'])).size).toBe(200);
+  test('differs from all others if the client gives none', async () => {
+    const replies = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/healthz')));
+    expect(new Set(replies.map(({ headers }) => headers['x-request-id'])).size).toBe(20);
   });
 });
 
@@ -212,14 +193,16 @@ test("links use the request's own host, and forwarded headers only if TRUST_PROX
   expect(await pathOf(proxied, many)).toBe('https://scores.example/2025-04/users');
 });
 
-test.each([
-  { 'x-forwarded-proto': 'javascript' },
-  { 'x-forwarded-proto': 'https://evil.example/' },
-  { 'x-forwarded-host': 'evil.example/path' },
-  { 'x-forwarded-host': 'a"b' },
-])('links are not built from nonsense that a proxy passes on: %o', async nonsense => {
+test('links are not built from nonsense that a proxy passes on', async () => {
   const proxied = closing(await startReplica(service.database.url, { TRUST_PROXY: '10.0.0.0/8' }));
-  expect(await pathOf(proxied, { ...forwarded, ...nonsense })).toBe(400);
+  for (const nonsense of [
+    { 'x-forwarded-proto': 'javascript' },
+    { 'x-forwarded-proto': 'https://evil.example/' },
+    { 'x-forwarded-host': 'evil.example/path' },
+    { 'x-forwarded-host': 'a"b' },
+  ]) {
+    expect([nonsense, await pathOf(proxied, { ...forwarded, ...nonsense })]).toEqual([nonsense, 400]);
+  }
 });
 
 test('links begin with PUBLIC_URL if it is set, whatever the Host', async () => {
@@ -315,13 +298,8 @@ test('the rate limit is for a minute from the first request, whatever is refused
 });
 
 test('a rate limit of 0 limits nothing', async () => {
-  for (let index = 0; index < 700; index += 1) {
-    const { statusCode } = await service.app.inject({
-      url: '/2025-04/rules',
-      headers: { authorization: `Bearer ${world.token}` },
-    });
-    expect(statusCode).toBe(200);
-  }
+  const { status, headers } = await client.get('/2025-04/rules', world.token);
+  expect([status, headers['x-ratelimit-limit']]).toEqual([200, undefined]);
 });
 
 test('a defect gets 500 with a fixed text, and is logged once, with its cause and without the token', async () => {
@@ -344,10 +322,9 @@ test('a defect gets 500 with a fixed text, and is logged once, with its cause an
   expect(JSON.stringify(broken.complaints)).not.toContain(token);
 });
 
-/** Keeps the event loop from everything else. */
+/** Keeps the event loop from everything else, without using the processor. */
 function blockFor(milliseconds: number): void {
-  const end = performance.now() + milliseconds;
-  while (performance.now() < end) Math.sqrt(end);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
 test('a service that starts slowly does not count as overloaded', async () => {
@@ -384,60 +361,72 @@ test('a service that is overloaded says so with 503 and Retry-After in the form 
   await expect.poll(async () => (await busy.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
-const origin = 'https://scores.example';
-const preflight = (app: Service['app'], from: string) =>
-  app.inject({
-    method: 'OPTIONS',
-    url: '/2025-04/pull-requests',
-    headers: {
-      origin: from,
-      'access-control-request-method': 'GET',
-      'access-control-request-headers': 'authorization',
-    },
+describe('a browser', () => {
+  const origin = 'https://scores.example';
+  let allowing: Service;
+  beforeAll(async () => {
+    allowing = await startReplica(service.database.url, { CORS_ORIGINS: origin });
+  });
+  afterAll(() => allowing.close());
+
+  const preflight = ({ app }: Service, from: string) =>
+    app.inject({
+      method: 'OPTIONS',
+      url: '/2025-04/pull-requests',
+      headers: {
+        origin: from,
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'authorization',
+      },
+    });
+
+  test('may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
+    const asked = await preflight(allowing, origin);
+    expect([asked.statusCode, asked.headers]).toMatchObject([
+      204,
+      {
+        'access-control-allow-origin': origin,
+        'access-control-allow-methods': 'GET, PUT, DELETE',
+        'access-control-allow-headers': 'authorization, content-type, if-none-match, x-request-id',
+      },
+    ]);
+    const reply = await allowing.app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
+    expect([reply.statusCode, reply.headers]).toMatchObject([
+      401,
+      {
+        'access-control-allow-origin': origin,
+        'access-control-expose-headers':
+          'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
+      },
+    ]);
+    expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
   });
 
-test('a browser may call the API from the origins in CORS_ORIGINS, and read its limits', async () => {
-  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-  const asked = await preflight(app, origin);
-  expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin]);
-  expect(asked.headers['access-control-allow-methods']).toBe('GET, PUT, DELETE');
-  expect(asked.headers['access-control-allow-headers']).toBe(
-    'authorization, content-type, if-none-match, x-request-id',
-  );
-  const reply = await app.inject({ url: '/2025-04/pull-requests', headers: { origin } });
-  expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([401, origin]);
-  expect(reply.headers['access-control-expose-headers']).toBe(
-    'etag, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, x-request-id',
-  );
-  expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
-});
-
-test('a browser may not call the API from an origin that CORS_ORIGINS does not name', async () => {
-  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-  for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
-    expect((await preflight(app, other)).headers['access-control-allow-origin']).toBeUndefined();
-  }
-});
-
-test('what is not a preflight gets the same reply whether browsers may call the API or not', async () => {
-  const { app } = closing(await startReplica(service.database.url, { CORS_ORIGINS: origin }));
-  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const;
-  const paths = ['', '/', '/nothing', '/account', '/users/', '/pull-requests/', `/pull-requests/${absent}/sync`];
-  for (const method of methods) {
-    for (const path of paths) {
-      const request = { method: method as 'GET', url: `/2025-04${path}` };
-      const [without, beside] = await Promise.all(
-        [service.app, app].map(async each => {
-          const { statusCode, headers, body } = await each.inject(request);
-          return { ...request, statusCode, type: headers['content-type'], allow: headers.allow, body };
-        }),
-      );
-      expect(beside).toEqual(without);
+  test('may not call the API from an origin that CORS_ORIGINS does not name', async () => {
+    for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
+      expect((await preflight(allowing, other)).headers['access-control-allow-origin']).toBeUndefined();
     }
-  }
-});
+  });
 
-test('a browser may not call the API from anywhere by default', async () => {
-  const asked = await preflight(service.app, origin);
-  expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
+  test('changes no reply by being allowed, but those to preflights', async () => {
+    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const;
+    const paths = ['', '/', '/nothing', '/account', '/users/', '/pull-requests/', `/pull-requests/${absent}/sync`];
+    for (const method of methods) {
+      for (const path of paths) {
+        const request = { method: method as 'GET', url: `/2025-04${path}` };
+        const [without, beside] = await Promise.all(
+          [service, allowing].map(async ({ app }) => {
+            const { statusCode, headers, body } = await app.inject(request);
+            return { ...request, statusCode, type: headers['content-type'], allow: headers.allow, body };
+          }),
+        );
+        expect(beside).toEqual(without);
+      }
+    }
+  });
+
+  test('may not call the API from anywhere by default', async () => {
+    const asked = await preflight(service, origin);
+    expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([405, undefined]);
+  });
 });
