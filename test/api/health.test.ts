@@ -1,23 +1,20 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { requestRescoring } from '../../src/database/rescore-ranges.ts';
-import type { GithubIdentity } from '../../src/github/organisation.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { fingerprintOf } from '../../src/sync/share-github-points.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { listen } from '../support/raw-http.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
 import { createTenant, insertMembers } from '../support/tenants.ts';
-import { startWorld } from '../support/world.ts';
+import { appOptions, startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 
 const world = await startWorld();
@@ -177,20 +174,13 @@ test('/metrics requires METRICS_TOKEN, if it is set', async () => {
 });
 
 describe('/metrics about GitHub and pending work', () => {
-  let github: GithubStandIn;
-  let identity: GithubIdentity;
-  beforeAll(async () => {
-    github = await startGithub();
-    const acme = github.organisation('acme');
-    acme.member('ada');
-    identity = { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' };
-  });
-  afterAll(() => github.close());
+  const { github, acme } = world;
+  const identity = { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' };
   afterEach(() => github.clearFaults());
 
-  /** A new service with the stand-in's token. */
-  const start = async (environment: Record<string, string> = {}) =>
-    closing(await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token, ...environment }));
+  /** A service with a database of its own. */
+  const startOwn = async () =>
+    closing(await startService({ GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token }));
 
   /** The values of our metrics, by name and labels. */
   const scrape = async ({ app }: Service): Promise<Record<string, number>> => {
@@ -201,7 +191,7 @@ describe('/metrics about GitHub and pending work', () => {
   };
 
   test('/metrics counts GitHub requests by operation and outcome, their time and points, and points left', async () => {
-    const replica = await start();
+    const replica = await world.replica();
     expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
     await replica.github.findOrganisation({ login: 'acme' });
     await replica.github.findOrganisation({ login: 'nobody' });
@@ -225,7 +215,7 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test("/metrics counts the time of GitHub's answers in seconds, and forgets its points after an hour", async () => {
-    const replica = await start();
+    const replica = await world.replica();
     github.fault({ kind: 'delay', milliseconds: 200 });
     const begin = performance.now();
     await replica.github.findOrganisation({ login: 'acme' });
@@ -246,20 +236,7 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test("/metrics shows an App's points by organisation", async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-      modulusLength: 2048,
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    });
-    const other = await startGithub({ app: { id: '4711', publicKey } });
-    onTestFinished(() => other.close());
-    other.installApp(other.organisation('acme'));
-    const replica = await start({
-      GITHUB_API_URL: other.apiUrl,
-      GITHUB_TOKEN: '',
-      GITHUB_APP_ID: '4711',
-      GITHUB_APP_PRIVATE_KEY: privateKey,
-    });
+    const { service: replica, github: other } = await startWorld(...appOptions());
     await replica.github.findOrganisation({ login: 'acme' });
     expect(await scrape(replica)).toMatchObject({
       'pullscore_github_rate_limit_remaining_points{organisation="acme"}': other.limit?.remaining,
@@ -267,7 +244,7 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test('/metrics shows pull requests to fetch, stale scores, and until when GitHub must not be called', async () => {
-    const replica = await start();
+    const replica = await startOwn();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
     const fingerprint = fingerprintOf(replica.config);
@@ -334,7 +311,7 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test('/metrics shows the longest time without a comparison, and how many comparisons fail', async () => {
-    const replica = await start();
+    const replica = await startOwn();
     const { executor } = replica.database;
     const of = async (service: Service) => {
       const { pullscore_comparison_age_seconds: age, pullscore_failing_comparisons: failing } = await scrape(service);
@@ -360,8 +337,7 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test('/metrics counts pull requests that GitHub never showed, or showed only in an older state', async () => {
-    const replica = await start();
-    const acme = github.organisation('acme');
+    const replica = await startOwn();
     await createTenant(replica, identity);
     const work = createRequestWorker(replica);
     const [absent, outdated] = [acme.repository('web').openPullRequest(), acme.repository('web').openPullRequest()];
@@ -393,16 +369,8 @@ describe('/metrics about GitHub and pending work', () => {
   });
 
   test('/metrics leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
-    const fresh = await start();
-    const proxy = await startProxy(fresh.database.url);
-    const replica = await startReplica(proxy.through(fresh.database.url), {
-      GITHUB_API_URL: github.apiUrl,
-      GITHUB_TOKEN: github.token,
-    });
-    onTestFinished(async () => {
-      await replica.close();
-      await proxy.close();
-    });
+    const proxy = closing(await startProxy(service.database.url));
+    const replica = await world.replica(proxy.through(service.database.url));
     await replica.github.findOrganisation({ login: 'acme' });
     expect((await scrape(replica)).pullscore_database_up).toBe(1);
     for (const fail of [proxy.refuse, proxy.hold]) {
