@@ -1,11 +1,16 @@
-import { describe, expect, test } from 'vitest';
-import { closing, startService } from '../support/service.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { closing, startReplica } from '../support/service.ts';
+
+// The page needs no database.
+const nowhere = 'postgres://nobody@127.0.0.1:1/none';
+const service = await startReplica(nowhere);
+const { app } = service;
+afterAll(() => service.close());
 
 const files = ['/', '/index.html', '/main.js', '/style.css', '/token.js', '/icon.svg'];
 
 describe('the page', () => {
   test('is served with a policy that lets it load nothing from elsewhere but photos', async () => {
-    const { app } = closing(await startService());
     for (const url of files) {
       const { statusCode, headers } = await app.inject({ url });
       expect({ url, statusCode }).toEqual({ url, statusCode: 200 });
@@ -28,7 +33,6 @@ describe('the page', () => {
   });
 
   test('has no inline scripts or styles, which its policy forbids', async () => {
-    const { app } = closing(await startService());
     const { payload } = await app.inject({ url: '/' });
     expect(payload).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=/);
   });
@@ -42,20 +46,18 @@ describe('the page', () => {
     '/main.js.map',
   ];
   test.each(paths)('%s leads to no other file', async path => {
-    const { app } = closing(await startService());
     const { statusCode, payload } = await app.inject({ url: path });
     expect(statusCode).toBe(404);
     expect(JSON.parse(payload)).toHaveProperty('message');
   });
 
   test('takes no other methods than GET and HEAD', async () => {
-    const { app } = closing(await startService());
     const { statusCode, headers } = await app.inject({ method: 'POST', url: '/' });
     expect({ statusCode, allow: headers.allow }).toEqual({ statusCode: 405, allow: 'GET, HEAD' });
   });
 
   test('is not served with WEB=false', async () => {
-    const { app } = closing(await startService({ WEB: 'false' }));
-    for (const url of files) expect((await app.inject({ url })).statusCode).toBe(404);
+    const without = closing(await startReplica(nowhere, { WEB: 'false' }));
+    for (const url of files) expect((await without.app.inject({ url })).statusCode).toBe(404);
   });
 });
