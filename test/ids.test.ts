@@ -28,9 +28,17 @@ test.each([
   ['a UUID', '01a1fdea-8d65-7dd4-9b4e-55cc6bbf4bfb'],
   ['more than 128 bits', 'pr_8zzzzzzzzzzzzzzzzzzzzzzzzz'],
   ['a digit too many', 'pr_01m7yyn3b5fqa9pkjnshnvyjzv0'],
-  ['a letter that base32 lacks', 'pr_01m7yyn3b5fqa9pkjnshnvyjzu'],
   ['NUL', 'pr_0000000000000000000000000\0'],
   ['nothing', ''],
 ])('%s is no id of a pull request', (_, text) => {
   expect(parseId('pr', text)).toBeUndefined();
+});
+
+test('no letter outside of the alphabet is taken for one of an id, wherever it stands', () => {
+  const id = 'pr_01m7yyn3b5fqa9pkjnshnvyjzv';
+  for (const letter of ['u', 'I', '=', '\u03b1', '\u0130']) {
+    for (let at = 3; at < id.length; at += 1) {
+      expect(parseId('pr', id.slice(0, at) + letter + id.slice(at + 1))).toBeUndefined();
+    }
+  }
 });
