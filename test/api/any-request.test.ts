@@ -144,6 +144,6 @@ test('no request of any kind gets a 500 or a reply that the OpenAPI document doe
         if (status === 503) expect([method, /\/sync$/.test(pathname)]).toEqual(['PUT', true]);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 500 },
   );
 });

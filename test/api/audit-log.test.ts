@@ -69,7 +69,7 @@ test('a sync that fails is not recorded', async () => {
   ]);
 });
 
-test('a hundred syncs of a pull request with one token are recorded in one row a minute, with their count', async () => {
+test('many syncs of a pull request with one token are recorded in one row a minute, with their count', async () => {
   const { client, token, service, user } = world;
   const [first, second] = [await storedPullRequest(), await storedPullRequest()];
   const other = await createToken(service, user);
@@ -78,18 +78,15 @@ test('a hundred syncs of a pull request with one token are recorded in one row a
   const minuteOf = () => Math.floor(Date.now() / 60_000);
   const begin = minuteOf();
   const statuses = [await sync(first, other), await sync(second, token)];
-  // All at once, a slow machine would refuse some: they wait for connections for too long.
-  for (let batch = 0; batch < 5; batch += 1) {
-    statuses.push(...(await Promise.all(Array.from({ length: 20 }, () => sync(first, token)))));
-  }
+  statuses.push(...(await Promise.all(Array.from({ length: 20 }, () => sync(first, token)))));
   const minutes = minuteOf() - begin + 1;
   expect(new Set(statuses)).toEqual(new Set([200]));
   const events = (await listAuditEvents(service.database.executor, { login: 'acme' })) ?? [];
   const countsOf = ({ id }: PullRequestBody) =>
     events.filter(({ subject }) => subject === id).map(({ count }) => count);
   const counts = countsOf(first);
-  expect(counts.reduce((sum, count) => sum + count)).toBe(101);
+  expect(counts.reduce((sum, count) => sum + count)).toBe(21);
   expect(counts).toContain(1);
   expect(counts.length).toBeLessThanOrEqual(minutes + 1);
   expect(countsOf(second)).toEqual([1]);
-}, 180_000);
+});

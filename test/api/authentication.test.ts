@@ -124,11 +124,11 @@ describe('requests with a valid token', () => {
     for (const each of [other, client]) expect((await each.get('/2025-04/account', token)).status).toBe(401);
   });
 
-  test('a thousand requests at once, good and bad, each get their own answer', async () => {
+  test('a hundred requests at once, good and bad, each get their own answer', async () => {
     const other = await world.newTenant();
     const tokens = [world.token, generateAccessToken(), other.token, `${world.token.slice(0, -1)}~`];
     const replies = await Promise.all(
-      Array.from({ length: 1_000 }, async (_, index) => {
+      Array.from({ length: 100 }, async (_, index) => {
         const reply = await service.app.inject({
           url: '/2025-04/account',
           headers: { authorization: `Bearer ${tokens[index % 4]}` },

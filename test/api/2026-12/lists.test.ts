@@ -206,7 +206,7 @@ test('random combinations of filters show what a filtered and sorted array shows
     fc.asyncProperty(filters, fc.boolean(), fc.boolean(), (filter, asDays, ofMember) =>
       expectList(filter, urlOf(filter, asDays, ofMember)),
     ),
-    { numRuns: 120 },
+    { numRuns: 60 },
   );
 });
 
