@@ -38,8 +38,14 @@ export function addOperationRoutes(app: FastifyInstance, metricsMaxAgeMs?: numbe
     if (draining) reply.header('connection', 'close');
     done();
   });
+  let isClosing = false;
   app.addHook('preClose', async () => {
     if (draining && app.server.listening) await finishConnections(app.server);
+    isClosing = true;
+  });
+  // Its head, sent before, may have promised to keep the connection, which would hold up the end for over a minute.
+  app.addHook('onResponse', async ({ raw }) => {
+    if (isClosing) raw.socket.destroySoon();
   });
 
   // An overloaded process must stay observable, and not be restarted.

@@ -88,22 +88,29 @@ test('a service that stops answers what still arrives on an open connection', as
   await closed;
 });
 
-test('a service that stops sends the rest of a reply that is under way', async () => {
-  const stopping = closing(await startReplica(service.database.url));
-  const slow = await world.newTenant();
-  // Pages end below a megabyte, which connections take at once.
-  await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
-  const port = await listen(stopping.app);
-  const socket = connect(port, '127.0.0.1');
-  socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
-  const [begin] = (await once(socket, 'data')) as [Buffer];
-  socket.pause();
-  stopping.app.drain();
-  const closed = stopping.app.close();
-  await expect.poll(() => stopping.app.server.listening).toBe(false);
-  expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
-  await closed;
-});
+test.each([
+  ['at once', 0],
+  ['after the time that is left to idle connections', 2_200],
+])(
+  'a service that stops sends the rest of a reply to a client that reads it %s, and ends the connection',
+  async (_, wait) => {
+    const stopping = closing(await startReplica(service.database.url));
+    const slow = await world.newTenant();
+    // Pages end below a megabyte, which connections take at once.
+    await insertMembers(service, slow, 6_000, 'a'.repeat(1_000));
+    const port = await listen(stopping.app);
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET /2025-04/members HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${slow.token}\r\n\r\n`);
+    const [begin] = (await once(socket, 'data')) as [Buffer];
+    socket.pause();
+    stopping.app.drain();
+    const closed = stopping.app.close();
+    await expect.poll(() => stopping.app.server.listening).toBe(false);
+    await delay(wait);
+    expect(begin.byteLength + (await buffer(socket)).byteLength).toBeGreaterThan(6_000_000);
+    await closed;
+  },
+);
 
 test('/metrics counts requests by route, not by path, and shows no tokens or ids', async () => {
   const replica = closing(await startReplica(service.database.url));
