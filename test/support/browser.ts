@@ -43,25 +43,61 @@ export const chartsWithoutBars = (page: Page) =>
 
 export const goTo = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
 
+interface Place {
+  address: string;
+  token: string;
+  view: string;
+}
+
 /**
- * Opens the page in a tab that is signed in. Closed when the test ends.
+ * Opens the page in a tab of its own that is signed in. Closed when the test ends.
  *
  * @param browser undefined if there is none: see {@link hasBrowser}
  * @returns also what breaks the policy, or asks somebody else, from now on
  */
-export async function openSignedIn(
+export async function openSignedIn(browser: Browser | undefined, place: Place, options: BrowserContextOptions = {}) {
+  const tab = await openTab(browser, place, options);
+  onTestFinished(async () => {
+    await forgetRoutes(tab.page);
+    await tab.page.context().close();
+  });
+  return tab;
+}
+
+/**
+ * One tab for the tests of a file: to load the page takes ten times as long as to go to a view of it. Between tests the tab
+ * shows no view, and keeps nothing of what was shown.
+ *
+ * @returns a function that goes to a view
+ */
+export function shareTab(browser: Browser | undefined, signIn: () => Omit<Place, 'view'>) {
+  let opening: ReturnType<typeof openTab> | undefined;
+  return async (view: string): Promise<Page> => {
+    opening ??= openTab(browser, { ...signIn(), view: 'nowhere' });
+    const { page } = await opening;
+    onTestFinished(async () => {
+      await forgetRoutes(page);
+      page.removeAllListeners('dialog');
+      await goTo(page, 'nowhere');
+      await page.getByText('There is no such view.').waitFor();
+    });
+    await goTo(page, view);
+    return page;
+  };
+}
+
+/** A request of the page may be on its way through a route of the test, which would fail outside of any test. */
+const forgetRoutes = (page: Page) => page.unrouteAll({ behavior: 'ignoreErrors' });
+
+async function openTab(
   browser: Browser | undefined,
-  { address, token, view }: { address: string; token: string; view: string },
+  { address, token, view }: Place,
   options: BrowserContextOptions = {},
 ): Promise<{ page: Page; problems: string[] }> {
   if (browser === undefined) throw new Error('The browser has not started.');
   const context = await browser.newContext({ locale: 'en-GB', ...options });
+  await context.route(/^https:/, route => route.fulfill({ status: 204 }));
   const page = await context.newPage();
-  onTestFinished(async () => {
-    // A request of the page may be on its way through a route of the test, which would fail outside of any test.
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
-    await context.close();
-  });
   const problems: string[] = [];
   page.on('console', message => message.type() === 'error' && problems.push(message.text()));
   page.on('pageerror', error => problems.push(error.message));
@@ -70,7 +106,6 @@ export async function openSignedIn(
     const isOurs = url.startsWith(address) || request.resourceType() === 'image';
     if (!isOurs || url.includes(token)) problems.push(`asks ${url}`);
   });
-  await page.route(/^https:/, route => route.fulfill({ status: 204 }));
   await page.addInitScript(`sessionStorage.setItem('token', '${token}')`);
   await page.goto(`${address}/#/${view}`, { waitUntil: 'commit' });
   await page.getByRole('button', { name: 'Sign out' }).waitFor();

@@ -3,7 +3,15 @@ import type { BrowserContextOptions, Dialog } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import {
+  chartsWithoutBars,
+  goTo,
+  hasBrowser,
+  openBrowser,
+  openSignedIn,
+  shareTab,
+  violationsOf,
+} from '../support/browser.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -50,14 +58,15 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     foreign = (await list(other.token))[0]?.id ?? '';
   });
 
-  const open = async (view: string, token = world.token, options: BrowserContextOptions = {}) =>
+  const open = shareTab(browser, () => ({ address, token: world.token }));
+  const openAlone = async (view: string, token = world.token, options: BrowserContextOptions = {}) =>
     (await openSignedIn(browser, { address, token, view }, options)).page;
 
   test.each([
     { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
     { colorScheme: 'dark', viewport: { width: 360, height: 640 } },
   ] as const)('are there for everybody, $colorScheme and $viewport.width pixels wide', async look => {
-    const page = await open('standings', world.token, look);
+    const page = await openAlone('standings', world.token, look);
     const views = {
       [`members/${member}?since=all`]: 'Points by week, from Monday, UTC',
       [`pull-requests/${pullRequest}`]: 'first seen',
@@ -162,7 +171,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     });
     home.acme.repository('web').addPullRequest({ author: home.acme.member('fay'), title: 'One' });
     await importPullRequests(world.service, home.organisation);
-    const page = await open('standings?since=all', token);
+    const page = await openAlone('standings?since=all', token);
     await page.getByText('1 point for 1 pull request.').waitFor();
     await page.getByRole('link', { name: 'fay' }).click();
     await page.getByText('1 point for 1 pull request: rank 1 of 1.').waitFor();
@@ -177,7 +186,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       .addPullRequest({ author: home.acme.member('eve'), title: 'Done' })
       .merge();
     await importPullRequests(world.service, home.organisation);
-    const page = await open('pull-requests?since=all', home.token);
+    const page = await openAlone('pull-requests?since=all', home.token);
     await page.getByRole('link', { name: 'Done' }).click();
     await page.getByText('Shown only while it is open.').waitFor();
   });
@@ -232,7 +241,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   });
 
   test('say once what is wrong with a period', async () => {
-    const page = await open('standings?since=2026-02-30');
+    const page = await openAlone('standings?since=2026-02-30');
     await page.getByText('"2026-02-30" is not a valid day.').first().waitFor();
     await page.waitForLoadState('networkidle');
     expect(await page.getByRole('alert').count()).toBe(1);
@@ -316,7 +325,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('say that a token has ended, and forget it', async () => {
     const token = await createToken(world.service, world.user, ['read', 'sync']);
-    const page = await open(`pull-requests/${pullRequest}`, token);
+    const page = await openAlone(`pull-requests/${pullRequest}`, token);
     await page.getByRole('button', { name: 'Sync' }).waitFor();
     expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
     await world.service.database.executor.execute(
@@ -343,7 +352,7 @@ reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect:
     });
     home.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
     await importPullRequests(world.service, home.organisation);
-    const page = await open('standings?since=all', token);
+    const page = await openAlone('standings?since=all', token);
     await page.getByText('13 points for 1 pull request and 1 review.').waitFor();
     const table = page.getByRole('table', { name: 'Members by points' });
     await table.getByText('Approved 3').waitFor();

@@ -1,7 +1,15 @@
 import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import {
+  chartsWithoutBars,
+  goTo,
+  hasBrowser,
+  openBrowser,
+  openSignedIn,
+  shareTab,
+  violationsOf,
+} from '../support/browser.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -45,7 +53,8 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     }`);
   }
 
-  const open = (view: string, options: BrowserContextOptions = {}, by = token) =>
+  const open = shareTab(browser, () => ({ address, token }));
+  const openAlone = (view: string, options: BrowserContextOptions = {}, by = token) =>
     openSignedIn(browser, { address, token: by, view }, options);
 
   const content = {
@@ -59,7 +68,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     { colorScheme: 'dark', viewport: { width: 360, height: 640 } },
   ] as const;
   test.each(looks)('is there for everybody, $colorScheme and $viewport.width pixels wide', async look => {
-    const { page, problems } = await open('standings', look);
+    const { page, problems } = await openAlone('standings', look);
     for (const [view, text] of Object.entries(content)) {
       await goTo(page, view);
       await page.getByText(text).first().waitFor();
@@ -95,7 +104,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('shows rules with what they gave, since when, and their versions', async () => {
-    const { page } = await open('rules?since=all');
+    const page = await open('rules?since=all');
     const rule = page.getByRole('row', { name: /^Base .* UTC 14 100%$/ });
     await rule.getByText(`For everybody ${script}`).waitFor();
     expect(await rule.textContent()).toMatch(/adds 7 if true/);
@@ -104,7 +113,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('tries typed rules with the keyboard alone, and saves nothing', async () => {
-    const { page, problems } = await open('try-rules');
+    const { page, problems } = await openAlone('try-rules');
     await page.getByLabel('Or drop it here, or type:').focus();
     await page.keyboard.insertText(rules('90 + 9 * commits'));
     await page.keyboard.press('Shift+Tab');
@@ -123,7 +132,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('says at which lines a rules file has mistakes, with the id of the request', async () => {
-    const { page } = await open('try-rules');
+    const page = await open('try-rules');
     await page.getByLabel('Or drop it here, or type:').fill(`${rules('9 +')}    unless: merged\n`);
     await page.getByRole('button', { name: 'Try' }).click();
     const alert = page.getByRole('alert');
@@ -132,7 +141,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('takes a rules file that is dropped, and says in words why it refuses other files', async () => {
-    const { page } = await open('try-rules');
+    const page = await open('try-rules');
     for (const [name, bytes, problem] of [
       ['2 MB.yaml', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
       ['picture.png', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'is not a text in UTF-8'],
@@ -148,7 +157,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('reads a chosen file that was edited when one chooses it again', async () => {
-    const { page } = await open('try-rules');
+    const page = await open('try-rules');
     const input = page.getByLabel('Rules file', { exact: true });
     const choose = async (text: string) => {
       const [chooser] = await Promise.all([page.waitForEvent('filechooser'), input.click()]);
@@ -162,7 +171,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('stops a plan on request', async () => {
-    const { page } = await open('try-rules');
+    const page = await open('try-rules');
     await page.route('**/rules/plan*', () => undefined);
     await page.getByLabel('Rules file').setInputFiles({
       name: 'rules.yaml',
@@ -178,7 +187,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('says once that a plan is under way, and for how long', async () => {
-    const { page } = await open('try-rules');
+    const page = await open('try-rules');
     const begin = async () => {
       await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
       await page.getByRole('button', { name: 'Try' }).click();
@@ -194,11 +203,11 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   });
 
   test('shows what fails to tokens that may sync, and offers others only what they may see', async () => {
-    const { page } = await open('health');
+    const page = await open('health');
     const failure = page.getByRole('table', { name: 'Pull requests that fail' }).getByRole('row').nth(1);
     expect(await failure.textContent()).toMatch(new RegExp(`${script.replace(/[()]/g, '\\$&')}[\\s\\S]*parked`));
     const reader = await createToken(world.service, world.user, ['read']);
-    const other = await open('standings', {}, reader);
+    const other = await openAlone('standings', {}, reader);
     await other.page.getByText('Members by points').waitFor();
     const links = await other.page.getByRole('navigation').getByRole('link').allInnerTexts();
     expect(links).toEqual(['Standings', 'Pull requests', 'Rules']);
