@@ -180,7 +180,7 @@ test('/metrics requires METRICS_TOKEN, if it is set', async () => {
   }
 });
 
-describe('/metrics about GitHub and pending work', () => {
+describe('/metrics', () => {
   const { github, acme } = world;
   const identity = { githubId: acme.id, nodeId: acme.nodeId, login: 'acme' };
   afterEach(() => github.clearFaults());
@@ -197,7 +197,7 @@ describe('/metrics about GitHub and pending work', () => {
     return Object.fromEntries(lines.map(line => [line.replace(/ .*/, ''), Number(line.replace(/.* /, ''))]));
   };
 
-  test('/metrics counts GitHub requests by operation and outcome, their time and points, and points left', async () => {
+  test('counts GitHub requests by operation and outcome, their time and points, and points left', async () => {
     const replica = await world.replica();
     expect((await scrape(replica)).pullscore_github_rate_limit_remaining_points).toBeUndefined();
     await replica.github.findOrganisation({ login: 'acme' });
@@ -221,7 +221,7 @@ describe('/metrics about GitHub and pending work', () => {
     });
   });
 
-  test("/metrics counts the time of GitHub's answers in seconds, and forgets its points after an hour", async () => {
+  test("counts the time of GitHub's answers in seconds, and forgets its points after an hour", async () => {
     const replica = await world.replica();
     github.fault({ kind: 'delay', milliseconds: 200 });
     const begin = performance.now();
@@ -242,7 +242,7 @@ describe('/metrics about GitHub and pending work', () => {
     await expect.poll(left).toBeUndefined();
   });
 
-  test("/metrics shows an App's points by organisation", async () => {
+  test("shows an App's points by organisation", async () => {
     const { service: replica, github: other } = await startWorld(...appOptions());
     await replica.github.findOrganisation({ login: 'acme' });
     expect(await scrape(replica)).toMatchObject({
@@ -250,7 +250,7 @@ describe('/metrics about GitHub and pending work', () => {
     });
   });
 
-  test('/metrics shows pull requests to fetch, stale scores, and until when GitHub must not be called', async () => {
+  test('shows pull requests to fetch, stale scores, and until when GitHub must not be called', async () => {
     const replica = await startOwn();
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
@@ -317,7 +317,7 @@ describe('/metrics about GitHub and pending work', () => {
     expect(await ofDatabase()).toEqual(empty);
   });
 
-  test('/metrics shows the longest time without a comparison, and how many comparisons fail', async () => {
+  test('shows the longest time without a comparison, and how many comparisons fail', async () => {
     const replica = await startOwn();
     const { executor } = replica.database;
     const of = async (service: Service) => {
@@ -343,7 +343,7 @@ describe('/metrics about GitHub and pending work', () => {
     expect(await of(unasked)).toEqual({ age: undefined, failing: 2 });
   });
 
-  test('/metrics counts pull requests that GitHub never showed, or showed only in an older state', async () => {
+  test('counts pull requests that GitHub never showed, or showed only in an older state', async () => {
     const replica = await startOwn();
     await createTenant(replica, identity);
     const work = createRequestWorker(replica);
@@ -375,7 +375,7 @@ describe('/metrics about GitHub and pending work', () => {
     expect(await counted()).toEqual({ gone: 1, stale: 1 });
   });
 
-  test('/metrics leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
+  test('leaves out the metrics of a database that is gone or does not answer, without delay', async () => {
     const proxy = closing(await startProxy(service.database.url));
     const replica = await world.replica(proxy.through(service.database.url));
     await replica.github.findOrganisation({ login: 'acme' });
@@ -453,16 +453,14 @@ describe('/docs', () => {
   });
 });
 
-describe('every other reply', () => {
-  test('every reply other than /docs forbids loading, framing and type guessing', async () => {
-    for (const url of ['/healthz', '/2025-04/account', '/nothing', '/openapi.json']) {
-      const { headers } = await service.app.inject(url);
-      expect(headers).toMatchObject({
-        'content-security-policy': "default-src 'none';frame-ancestors 'none'",
-        'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
-      });
-      expect(headers).not.toHaveProperty('x-powered-by');
-    }
-  });
+test('every reply other than /docs forbids loading, framing and type guessing', async () => {
+  for (const url of ['/healthz', '/2025-04/account', '/nothing', '/openapi.json']) {
+    const { headers } = await service.app.inject(url);
+    expect(headers).toMatchObject({
+      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    });
+    expect(headers).not.toHaveProperty('x-powered-by');
+  }
 });

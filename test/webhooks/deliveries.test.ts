@@ -39,7 +39,7 @@ async function states() {
 }
 
 describe('a delivery about a pull request', () => {
-  test('a delivery is taken, and its pull request is stored once the loop has run', async () => {
+  test('is taken, and its pull request is stored once the loop has run', async () => {
     const { service, web } = world;
     const opened = web.openPullRequest({ title: 'Opened' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
@@ -78,7 +78,7 @@ describe('a delivery about a pull request', () => {
     expect(new Set(await states())).toEqual(new Set(['applied']));
   });
 
-  test('a delivery is applied once, however often it is sent', async () => {
+  test('is applied once, however often it is sent', async () => {
     const { service, web } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest().open();
@@ -107,7 +107,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([]);
   });
 
-  test('a delivery that is not yet applied is taken again, and applied after a failed first try', async () => {
+  test('that is not yet applied is taken again, and applied after a failed first try', async () => {
     const { service, web, github } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest({ title: 'Second try' }).open();
@@ -124,7 +124,7 @@ describe('a delivery about a pull request', () => {
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
-  test('a delivery whose pull request GitHub did not show is taken again once it does', async () => {
+  test('whose pull request GitHub did not show is taken again once it does', async () => {
     const { service, web } = world;
     const { executor } = service.database;
     const guid = randomUUID();
@@ -142,7 +142,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
-  test('a delivery with the wrong node id ends alone, before the genuine one or after it', async () => {
+  test('with the wrong node id ends alone, before the genuine one or after it', async () => {
     const { service, web, github } = world;
     const mistake = ({ event, payload }: ReturnType<typeof source.open>, nodeId: string) => {
       const { pull_request: claimed, ...rest } = payload as { pull_request: object };
@@ -167,7 +167,7 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
-  test('a delivery with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
+  test('with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
     const { service, web } = world;
     const source = web.openPullRequest({ title: 'Shown in the end' });
     const { event, payload } = source.open();
@@ -182,7 +182,7 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['gone', 'applied']);
   });
 
-  test('a delivery that arrives after a newer one does not restore the old state', async () => {
+  test('that arrives after a newer one does not restore the old state', async () => {
     const { service, web, github } = world;
     const source = web.openPullRequest({ title: 'Old title' });
     const opened = source.open();
@@ -196,7 +196,7 @@ describe('a delivery about a pull request', () => {
     expect(await titles()).not.toContain('Old title');
   });
 
-  test('a delivery is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
+  test('is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
     const { service, acme } = world;
     const payload = {
       action: 'opened',
@@ -208,7 +208,7 @@ describe('a delivery about a pull request', () => {
     expect(rows).toEqual([{ github_id: String(2 ** 53 - 1) }]);
   });
 
-  test('a delivery gets 503 with Retry-After while the database is down', async () => {
+  test('gets 503 with Retry-After while the database is down', async () => {
     const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
     for (const event of [world.web.openPullRequest().open(), world.web.rename('site')]) {
       const { status, headers } = await post(orphan, event);
@@ -309,14 +309,14 @@ describe('a label or a milestone', () => {
   });
 });
 
-describe('an ignored delivery', () => {
+describe('a delivery that is ignored', () => {
   const rowsOf = async (work: () => Promise<unknown>) => {
     const before = await countRows(world.service);
     await work();
     expect(await countRows(world.service)).toEqual(before);
   };
 
-  test('a delivery is ignored while webhooks are disabled for its organisation, but not after', async () => {
+  test('comes while webhooks are disabled for its organisation, and not after', async () => {
     const { service, web, organisation, acme } = world;
     const { executor } = service.database;
     const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
@@ -330,7 +330,7 @@ describe('an ignored delivery', () => {
     for (const event of events) expect((await post(service, event)).status).toBe(202);
   });
 
-  test('a delivery from an untracked organisation is ignored, even if it has taken a tracked login', async () => {
+  test('comes from an untracked organisation, even if it has taken a tracked login', async () => {
     const { service, github } = world;
     const unknown = { status: 200, message: 'Ignored: this organisation is not tracked here.' };
     const other = github.organisation('other').repository('web').openPullRequest().open();
@@ -369,7 +369,7 @@ describe('an organisation', () => {
     expect(await post(service, gamma.repository('x').openPullRequest().open(), { guid })).toMatchObject(taken);
   });
 
-  test('a rename makes the organisation due for a comparison, once; nothing is taken from the payload', async () => {
+  test('that is renamed is due for a comparison, once; nothing is taken from the payload', async () => {
     const { service, github } = world;
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
@@ -390,7 +390,7 @@ describe('an organisation', () => {
 });
 
 describe('a repository', () => {
-  test('a renamed repository triggers a comparison, which scores its pull requests by the new name', async () => {
+  test('that is renamed triggers a comparison, which scores its pull requests by the new name', async () => {
     const { service, acme } = world;
     await world.applyRules([
       {

@@ -98,7 +98,7 @@ describe('many payloads at once', () => {
     await expect.poll(async () => (await send(large)).status).toBe(202);
   });
 
-  test('payloads that stall make room once their time is over', async () => {
+  test('that stall make room once their time is over', async () => {
     const { headersTimeout } = service.app.server;
     Object.assign(service.app.server, { headersTimeout: 1_000, requestTimeout: 1_000 });
     onTestFinished(() => void Object.assign(service.app.server, { headersTimeout, requestTimeout: 0 }));
@@ -110,7 +110,7 @@ describe('many payloads at once', () => {
     await expect.poll(async () => (await send(large)).status).toBe(202);
   });
 
-  test('payloads keep their room until they are stored', async () => {
+  test('keep their room until they are stored', async () => {
     const statuses: number[] = [];
     const body = payloadOf(1_000);
     // In chunks, a small payload counts as the largest possible: the database's time limit is not used up on hashes.
@@ -135,14 +135,11 @@ describe('many payloads at once', () => {
   test.each([
     ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['what is not a request', 'hello\r\n\r\n'],
-  ])(
-    'payloads make room once they are handled, even if %s follows and their answers cannot be sent',
-    async (_, next) => {
-      const payload = inChunks(payloadOf(1_000)).replace('Connection: close\r\n', '');
-      for (let index = 0; index < maxLarge + 1; index += 1) {
-        expect((await exchange(port, payload + next)).status).toBe(400);
-      }
-      expect((await send(large)).status).toBe(202);
-    },
-  );
+  ])('make room once they are handled, even if %s follows and their answers cannot be sent', async (_, next) => {
+    const payload = inChunks(payloadOf(1_000)).replace('Connection: close\r\n', '');
+    for (let index = 0; index < maxLarge + 1; index += 1) {
+      expect((await exchange(port, payload + next)).status).toBe(400);
+    }
+    expect((await send(large)).status).toBe(202);
+  });
 });

@@ -95,12 +95,12 @@ describe('a signed payload', () => {
     ['neither organisation nor repository', without({ organization: undefined })],
     ['an owner without an id', without({ repository: { owner: { login: 'acme' } } })],
   ];
-  test.each(parts)('a payload of a pull request with %s is 400', async (_, payload) => {
+  test.each(parts)('of a pull request with %s is 400', async (_, payload) => {
     for (const event of events) expect((await post(service, { event, payload })).status).toBe(400);
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('a payload of a comment, a label or a milestone without its fields is 400', async () => {
+  test('of a comment, a label or a milestone without its fields is 400', async () => {
     const repository = { id: 1, owner: organization };
     const issue = { node_id: 'PR_5', number: 5, pull_request: {} };
     for (const [event, payload] of [
@@ -124,7 +124,7 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toEqual(nothing);
   });
 
-  test('a payload may have any other keys, and the last of two equal ones counts, as in JSON.parse', async () => {
+  test('may have any other keys, and the last of two equal ones counts, as in JSON.parse', async () => {
     const text = JSON.stringify({ ...pullRequest, constructor: { prototype: 1 }, toString: 1, '\u0000': '\ud800' });
     const doubled = text.replace('"id":5', '"id":"x","id":6');
     for (const body of [text, doubled]) {
@@ -133,13 +133,13 @@ describe('a signed payload', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 2, requests: 2 });
   });
 
-  test('a payload may name the first second of 1970', async () => {
+  test('may name the first second of 1970', async () => {
     const first = { ...pullRequest.pull_request, updated_at: '1970-01-01T00:00:00Z' };
     const payload = { ...pullRequest, pull_request: first };
     expect((await post(service, { event: 'pull_request', payload })).status).toBe(202);
   });
 
-  test('a payload of any form never causes a 500', async () => {
+  test('of any form never causes a 500', async () => {
     const id = fc.oneof(fc.integer(), fc.constantFrom(1, 5, 2 ** 40, 'x', null), fc.float());
     const word = fc.oneof(
       fc.string(),
@@ -234,7 +234,7 @@ describe('a requested comparison', () => {
     ['repository', 'unarchived', 'at once'],
     ['organization', 'member_added', 'once members may be listed again'],
     ['organization', 'member_removed', 'once members may be listed again'],
-  ])('a comparison becomes due after %s %s: %s', async (event, action, due) => {
+  ])('becomes due after %s %s: %s', async (event, action, due) => {
     const { organisation } = await createTenant(service, { login: `${event}-${action}` });
     await service.database.executor.execute(
       "update organisations set comparison_due_at = now() + interval '2 hours', members_due_at = now() + interval '1 hour'",

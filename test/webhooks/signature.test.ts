@@ -25,7 +25,7 @@ const whole = signature(webhookSecret, text);
 const mismatch = 'The signature does not match. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.';
 
 describe('a signature', () => {
-  test("the signature of GitHub's published example matches", async () => {
+  test("of GitHub's published example matches", async () => {
     const published = closing(
       await startReplica(service.database.url, { GITHUB_WEBHOOK_SECRET: "It's a Secret to Everybody" }),
     );
