@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { requireBuild } from './commands/support.ts';
 
@@ -12,7 +12,7 @@ test('a build, which npx starts too, never takes the program away from those who
   let wasMissing = false;
   while (build.exitCode === null) {
     wasMissing ||= !existsSync('dist/main.js');
-    await setImmediate();
+    await delay(1);
   }
   expect(await ended).toEqual([0, null]);
   expect(wasMissing).toBe(false);

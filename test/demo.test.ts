@@ -162,7 +162,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
   it('listens on PORT, works with commands in another shell, and leaves nothing behind when it is killed', async () => {
     const port = await freePort();
     const demo = startDemo([], { PORT: port });
-    const [, pullRequest] = await demo.shows(/^ +opened +(acme\/[\w-]+#\d+) .*$/m);
+    await demo.shows(/^ +opened +acme\/[\w-]+#\d+ .*$/m);
     const [, line = ''] = /^ +(export .*)$/m.exec(demo.output()) ?? [];
     const shell = async (command: string) => {
       const typed = `${line}\n${process.execPath} dist/main.js ${command} --json`;
@@ -175,7 +175,6 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const client = startDemo([url, token], {}, 'client.ts');
     await client.shows(/^acme\/.* open {2}score .*\n\nCopied 12\d pull requests.*\nacme\/[\w-]+#\d+ .*score/ms);
     client.child.kill();
-    expect(await shell(`explain ${pullRequest}`)).toMatchObject({ organisation: 'acme' });
     // It asks the stand-in.
     expect(await shell('members sync --organisation acme')).toMatchObject({ members: 8 });
     expect(await shell('doctor')).toMatchObject({ ok: true });
