@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
+import type { PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -13,12 +13,9 @@ beforeAll(async () => {
 
 /** A new pull request, as it is listed. */
 async function storedPullRequest(): Promise<PullRequestBody> {
-  const { id: externalId } = world.web.addPullRequest();
+  const source = world.web.addPullRequest();
   await world.import();
-  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
-  const found = body.data.find(({ external_id }) => external_id === String(externalId));
-  if (found === undefined) throw new Error('the pull request is not listed');
-  return found;
+  return world.find(source);
 }
 
 test('syncs and deletions are recorded once, with the user, the pull request and the request', async () => {

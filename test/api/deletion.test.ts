@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -10,10 +9,8 @@ beforeAll(async () => {
   world.acme.member('ada');
 });
 
-const find = async (source: PullRequest) => {
-  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
-  return body.data.find(({ external_id }) => external_id === String(source.id));
-};
+const find = async ({ id }: PullRequest) =>
+  (await world.listed()).find(({ external_id }) => external_id === String(id));
 const remove = (id: string | undefined) =>
   world.client.delete<{ id: string; object: string; deleted: boolean }>(`/2025-04/pull-requests/${id}`, world.token);
 

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { components, paths } from '../../openapi/client.d.ts';
 import { addUser } from '../../src/database/users.ts';
 import { startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
 
 /*
  * A client as its developer would write it. It compiles under `strict` without a cast: `npm run check` holds that.
@@ -20,8 +21,7 @@ beforeAll(async () => {
   }
   world.web.addPullRequest({ author: rob });
   await world.import();
-  const effect = { action: 'ADD' as const, value: '3' };
-  await world.applyRules([{ name: 'Any', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] }]);
+  await world.applyRules([rule('3', 'true', 'Any')]);
   for (const name of ['Bea', 'Cleo', 'Dee']) {
     await addUser(world.service.database.executor, {
       organisationId: world.organisation.id,

@@ -6,13 +6,12 @@ import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import { pullRequests } from '../../src/database/schema.ts';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { lockWaits, waitUntil } from '../sync/support.ts';
+import { lockWaits, rule, waitUntil } from '../sync/support.ts';
 
 const world = await startWorld();
 const replica = await startReplica(world.service.database.url);
@@ -41,14 +40,7 @@ async function read(url = all, tag?: string, token = world.token) {
   return { status: statusCode, tag: String(given.etag), cacheControl: given['cache-control'], body };
 }
 
-async function find(): Promise<PullRequestBody> {
-  const { body } = await world.client.get<PageBody<PullRequestBody>>(all, world.token);
-  const found = body.data.find(({ external_id }) => external_id === String(source.id));
-  if (found === undefined) throw new Error('the pull request is not listed');
-  return found;
-}
-
-const listOf = async () => `${new URL((await find()).links.member).pathname}/pull-requests`;
+const listOf = async () => `${new URL((await world.find(source)).links.member).pathname}/pull-requests`;
 
 const setTitle = (title: string) =>
   world.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
@@ -208,19 +200,17 @@ describe('a page of pull requests', () => {
   const changes: Record<string, () => Promise<unknown>> = {
     'a sync': async () => {
       source.edit({ title: 'After' });
-      const { id } = await find();
+      const { id } = await world.find(source);
       expect((await world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token)).status).toBe(200);
     },
-    'a deletion': async () => world.client.delete(`/2025-04/pull-requests/${(await find()).id}`, world.token),
+    'a deletion': async () =>
+      world.client.delete(`/2025-04/pull-requests/${(await world.find(source)).id}`, world.token),
     'an import': async () => {
       world.web.addPullRequest({ author: source.author });
       await world.import();
     },
     'new rules': async () => {
-      const effect = { action: 'ADD' as const, value: `${authors}` };
-      await world.applyRules([
-        { name: 'Flat', description: '', is_enabled: true, logic: [{ expression: 'true', effect }] },
-      ]);
+      await world.applyRules([rule(`${authors}`)]);
       while ((await rescoreBatch(world.service)) > 0);
     },
     'a renamed repository': async () => {

@@ -4,16 +4,8 @@ import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
 
-const list = async (token = world.token) => {
-  const { status, body } = await world.client.get<PageBody<PullRequestBody>>(
-    '/2025-04/pull-requests?per_page=100',
-    token,
-  );
-  expect(status).toBe(200);
-  return body.data;
-};
 const oneOf = async (title: string) => {
-  const found = (await list()).find(pullRequest => pullRequest.title === title);
+  const found = (await world.listed()).find(pullRequest => pullRequest.title === title);
   if (found === undefined) throw new Error(`${title} is not listed`);
   return found;
 };
@@ -92,7 +84,7 @@ test('a pull request is merged, else closed, else a draft, else open', async () 
   web.addPullRequest({ title: 'draft', draft: true });
   web.addPullRequest({ title: 'plain' });
   await world.import();
-  const states = new Map((await list()).map(({ title, state }) => [title, state]));
+  const states = new Map((await world.listed()).map(({ title, state }) => [title, state]));
   expect(states.get('merged draft')).toBe('merged');
   expect(states.get('closed draft')).toBe('closed');
   expect(states.get('draft')).toBe('draft');
@@ -133,7 +125,7 @@ describe('the lists of pull requests', () => {
       docs.addPullRequest({ title: `ordered ${title}`, createdAt: second + createdAt });
     }
     await world.import();
-    const all = await list();
+    const all = await world.listed();
     const ordered = all.filter(({ title }) => title.startsWith('ordered'));
     expect(ordered.slice(0, 2).map(({ title }) => title)).toEqual(['ordered c', 'ordered b']);
     const ties = ordered.slice(2).map(({ id }) => id);
@@ -152,7 +144,7 @@ describe('the lists of pull requests', () => {
     const { pathname } = new URL(member.body.data.links.pull_requests);
     expect(pathname).toBe(`${memberOfOne}/pull-requests`);
     const page = await client.get<PageBody<PullRequestBody>>(pathname, token);
-    expect(page.body.data).toEqual((await list()).filter(({ title }) => title.startsWith('of Grace')));
+    expect(page.body.data).toEqual((await world.listed()).filter(({ title }) => title.startsWith('of Grace')));
     expect(page.body.data).toHaveLength(3);
     expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
   });
@@ -195,7 +187,7 @@ describe('an id that is not valid', () => {
   });
 
   test('an id with another prefix, or in capitals, gets 404', async () => {
-    const [pullRequest] = await list();
+    const [pullRequest] = await world.listed();
     const suffix = pullRequest?.id.slice(3) ?? '';
     const member = pullRequest?.links.member.split('/').at(-1)?.slice(4) ?? '';
     for (const id of [`mem_${suffix}`, suffix, `PR_${suffix}`, `pr_${suffix.toUpperCase()}`, `pr__${suffix}`]) {

@@ -2,12 +2,13 @@ import { sql } from 'drizzle-orm';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { organisations } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
+import type { PullRequestBody } from '../support/client.ts';
 import { type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { setPoints, startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
 const world = await startWorld();
@@ -17,14 +18,7 @@ beforeAll(async () => {
   world.github.clock.set(1_790_000_000);
   world.acme.member('ada');
   source = world.web.addPullRequest({ title: 'First', createdAt: 1_780_000_000 });
-  await world.applyRules([
-    {
-      name: 'Size',
-      description: '',
-      is_enabled: true,
-      logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
-    },
-  ]);
+  await world.applyRules([rule('additions', 'additions > 0', 'Size')]);
   await world.import();
   id = (await stored()).id;
 });
@@ -40,12 +34,7 @@ async function beginHour(): Promise<void> {
   await executor.update(organisations).set({ pointsUsed: 0, syncLeasedUntil: sql`now()` });
 }
 
-async function stored(): Promise<PullRequestBody> {
-  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token);
-  const found = body.data.find(({ external_id }) => external_id === String(source.id));
-  if (found === undefined) throw new Error('the pull request is not listed');
-  return found;
-}
+const stored = () => world.find(source);
 const url = () => `/2025-04/pull-requests/${id}/sync`;
 const sync = <Body = { message: string }>() => world.client.put<Body>(url(), world.token);
 
@@ -217,8 +206,7 @@ describe("GitHub's points", () => {
     const pullRequest = beta.repository('web').openPullRequest({ title: 'Of beta' });
     await post(world.service, pullRequest.open());
     await world.workOff();
-    const list = () => world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', other.token);
-    const otherId = (await list()).body.data[0]?.id;
+    const otherId = (await world.listed(other.token))[0]?.id;
     const replica = await world.replica();
     const clients = [world.client, replica.client];
     await beginHour();
@@ -242,7 +230,7 @@ describe("GitHub's points", () => {
     }
     world.github.clock.advance(1);
     await webhook(pullRequest.edit({ title: 'Of beta, too' }));
-    expect((await list()).body.data[0]?.title).toBe('Of beta, too');
+    expect((await world.listed(other.token))[0]?.title).toBe('Of beta, too');
     expect(await importPullRequests(replica, other.organisation)).toMatchObject({ seen: 1 });
     await webhook();
     expect((await stored()).title).toBe(`Edited ${world.github.clock.now()}`);
@@ -256,14 +244,12 @@ describe('a pull request that GitHub no longer shows', () => {
   test('a sync of a pull request that GitHub no longer shows gets a 404 that says so, and changes nothing', async () => {
     const extra = world.web.addPullRequest({ title: 'Extra' });
     await world.import();
-    const list = async () =>
-      (await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', world.token)).body.data;
-    const before = await list();
+    const before = await world.listed();
     const stale = before.find(({ title }) => title === 'Extra');
     extra.remove();
     const reply = await world.client.put(`/2025-04/pull-requests/${stale?.id}/sync`, world.token);
     expect([reply.status, reply.body.message]).toEqual([404, gone]);
-    expect(await list()).toEqual(before);
+    expect(await world.listed()).toEqual(before);
   });
 
   test('a sync of a pull request whose repository is gone gets a 404 that says so, and changes nothing', async () => {

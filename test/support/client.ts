@@ -46,6 +46,12 @@ export function createClient(app: App) {
       send<Body>('PUT', url, token, options),
     delete: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
       send<Body>('DELETE', url, token, options),
+    /** Puts a rules file in force, whatever is. */
+    applyFile: (token: string, payload: string) =>
+      send<{ data: Record<string, unknown> }>('PUT', '/2026-12/rules/file', token, {
+        payload,
+        headers: { 'content-type': 'application/yaml', 'if-match': '*' },
+      }),
     /** For other clients. */
     async fetch(request: Request): Promise<Response> {
       const { pathname, search } = new URL(request.url);

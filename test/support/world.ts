@@ -5,6 +5,7 @@ import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import type { PageBody, PullRequestBody } from './client.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
 import { closing, startReplica, startService } from './service.ts';
@@ -50,6 +51,8 @@ export async function startWorld(
   }
   const tenant = await newTenant(github.organisation('acme', { name: 'Acme' }));
   const work = createRequestWorker(service);
+  const listed = async (token = tenant.token) =>
+    (await service.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token)).body.data;
 
   return {
     github,
@@ -62,6 +65,14 @@ export async function startWorld(
     /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
     replica: async (databaseUrl = service.database.url, changes: Record<string, string> = {}) =>
       closing(await startReplica(databaseUrl, { ...variables, ...changes })),
+    /** The pull requests of acme, or of the organisation with the token, as 2025-04 lists them: up to a hundred. */
+    listed,
+    /** The pull request as it is listed. @throws if it is not */
+    async find({ id }: { id: number }): Promise<PullRequestBody> {
+      const found = (await listed()).find(({ external_id }) => external_id === String(id));
+      if (found === undefined) throw new Error('the pull request is not listed');
+      return found;
+    },
     /** Imports all pull requests of acme. */
     import: () => importPullRequests(service, tenant.organisation),
     async applyRules(rules: RuleDefinition[], definitions: Definition[] = []): Promise<void> {

@@ -25,11 +25,6 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   });
 
   const tokenOf = ({ user }: Tenant) => createToken(service, user, ['read', 'rules:read', 'rules:write']);
-  const apply = (token: string) =>
-    client.put('/2026-12/rules/file', token, {
-      payload: rules,
-      headers: { 'content-type': 'application/yaml', 'if-match': '*' },
-    });
   const open = async (view: string, token: string, options: BrowserContextOptions = {}) =>
     (await openSignedIn(browser, { address, token, view }, options)).page;
   /** Presses Tab until what has the focus has this name. */
@@ -55,7 +50,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     const home = await world.newTenant();
     const token = await tokenOf(home);
     await insertPullRequests(service, home, [december]);
-    await apply(token);
+    await client.applyFile(token, rules);
     while ((await rescoreBatch(service, home.organisation.id)) > 0);
     const context = await browser?.newContext({ locale: 'en-GB' });
     const page = (await context?.newPage()) as Page;
@@ -108,7 +103,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     const home = await world.newTenant();
     const token = await tokenOf(home);
     await insertPullRequests(service, home, [december, december, december]);
-    await apply(token);
+    await client.applyFile(token, rules);
     const page = await open(`standings?${inDecember}`, token);
     const notice = page.getByText('3 scores have yet to be recalculated');
     await notice.waitFor();

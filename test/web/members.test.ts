@@ -165,10 +165,8 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   test('have one point, not one points', async () => {
     const home = await world.newTenant();
     const token = await createToken(world.service, home.user, ['read', 'rules:write']);
-    await world.client.put('/2026-12/rules/file', token, {
-      payload: "rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: 1 } }] }]",
-      headers: { 'content-type': 'application/yaml', 'if-match': '*' },
-    });
+    const rules = "rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: 1 } }] }]";
+    await world.client.applyFile(token, rules);
     home.acme.repository('web').addPullRequest({ author: home.acme.member('fay'), title: 'One' });
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('standings?since=all', token);
@@ -346,10 +344,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       points: number,
     ) => `rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: '10' } }] }]
 reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect: { action: ADD, value: '${points}' } }] }]`;
-    await world.client.put('/2026-12/rules/file', token, {
-      payload: rules(3),
-      headers: { 'content-type': 'application/yaml', 'if-match': '*' },
-    });
+    await world.client.applyFile(token, rules(3));
     home.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('standings?since=all', token);

@@ -34,8 +34,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     const author = acme.member('ada', { name: `Ada ${script}` });
     for (const title of [`One ${script}`, 'שלום']) web.addPullRequest({ author, title });
     await world.import();
-    const headers = { 'content-type': 'application/yaml', 'if-match': '*' };
-    await client.put('/2026-12/rules/file', token, { payload: rules('7'), headers });
+    await client.applyFile(token, rules('7'));
     while ((await rescoreBatch(service, organisation.id)) > 0);
     await service.database.executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)

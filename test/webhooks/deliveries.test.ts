@@ -4,13 +4,13 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
 import { countRows, post } from './support.ts';
 
 const world = await startWorld();
@@ -27,10 +27,7 @@ beforeEach(async () => {
 const taken = { status: 202, message: 'Accepted.' };
 const appliedBefore = { status: 200, message: 'Ignored: this delivery has already been applied.' };
 
-async function titles(token = world.token) {
-  const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests?per_page=100', token);
-  return body.data.map(({ title }) => title);
-}
+const titles = async () => (await world.listed()).map(({ title }) => title);
 async function states() {
   const { rows } = await world.service.database.executor.execute<{ state: string }>(
     sql`select state from webhook_deliveries order by received_at`,
@@ -219,38 +216,23 @@ describe('a delivery about a pull request', () => {
 });
 
 describe('a comment', () => {
-  const stored = async (title: string) => {
-    const { body } = await world.client.get<PageBody<PullRequestBody>>(
-      '/2025-04/pull-requests?per_page=100',
-      world.token,
-    );
-    return body.data.find(one => one.title === title);
-  };
-
   test('counts once its delivery is applied, until it is deleted', async () => {
     const { service, web, acme } = world;
     const bob = acme.member('bob');
-    await world.applyRules([
-      {
-        name: 'Talk',
-        description: '',
-        is_enabled: true,
-        logic: [{ expression: 'comments > 0', effect: { action: 'ADD', value: 'comments' } }],
-      },
-    ]);
+    await world.applyRules([rule('comments', 'comments > 0')]);
     const source = web.openPullRequest({ title: 'Talked about' });
     await post(service, source.open());
     await world.workOff();
     expect(await post(service, source.comment(bob))).toMatchObject(taken);
     await world.workOff();
-    expect((await stored('Talked about'))?.score).toBe(1);
+    expect((await world.find(source)).score).toBe(1);
     expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
     // Deleting changes no time that would show whether GitHub's answer is from before: it is asked later.
     await world.workOff();
-    expect((await stored('Talked about'))?.score).toBe(1);
+    expect((await world.find(source)).score).toBe(1);
     await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
     await world.workOff();
-    expect((await stored('Talked about'))?.score).toBe(0);
+    expect((await world.find(source)).score).toBe(0);
   });
 
   test('on a pull request that waits to be fetched raises the floor of that fetch', async () => {
@@ -392,28 +374,16 @@ describe('an organisation', () => {
 describe('a repository', () => {
   test('that is renamed triggers a comparison, which scores its pull requests by the new name', async () => {
     const { service, acme } = world;
-    await world.applyRules([
-      {
-        name: 'Docs',
-        description: '',
-        is_enabled: true,
-        logic: [{ expression: 'repository == "acme/handbook"', effect: { action: 'ADD', value: '5' } }],
-      },
-    ]);
+    await world.applyRules([rule('5', 'repository == "acme/handbook"', 'Docs')]);
     const docs = acme.repository('docs');
-    docs.addPullRequest({ title: 'In the docs' });
+    const source = docs.addPullRequest();
     await world.import();
     await service.database.executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
     expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
     expect(await compareOrganisation(service)).toBe(true);
     expect(await compareOrganisation(service)).toBe(false);
     while ((await rescoreBatch(service)) > 0);
-    const { body } = await world.client.get<PageBody<PullRequestBody>>(
-      '/2025-04/pull-requests?per_page=100',
-      world.token,
-    );
-    const renamed = body.data.find(({ title }) => title === 'In the docs');
-    expect(renamed?.score_breakdown).toEqual([
+    expect((await world.find(source)).score_breakdown).toEqual([
       { name: 'Docs', action: 'ADD', effect: 5, expression: 'repository == "acme/handbook"' },
     ]);
   });

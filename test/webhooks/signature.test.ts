@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { closing, type Service, startReplica, startService, webhookSecret } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
@@ -11,6 +11,7 @@ beforeAll(async () => {
   await createTenant(service, { login: 'acme', githubId: 1 });
 });
 afterAll(() => service.close());
+afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
 
 const delivery = {
   event: 'pull_request',
@@ -108,7 +109,6 @@ describe('a signature', () => {
     for (const body of [`\ufeff${text}`, JSON.stringify(JSON.parse(text), null, '\t'), Buffer.from(text)]) {
       expect((await post(service, delivery, { body })).status).toBe(202);
     }
-    await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
   });
 });
 
@@ -159,7 +159,6 @@ describe('secrets', () => {
         message: 'Ignored: this organisation is not tracked here.',
       });
       expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
-      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
     });
 
     test('several organisations, or all, may share a secret', async () => {
@@ -172,7 +171,6 @@ describe('secrets', () => {
           expect((await post(shared, claims(id, login), { secret })).status).toBe(202);
         }
       }
-      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
     });
   });
 
@@ -194,7 +192,6 @@ describe('secrets', () => {
         ...(await post(own, delivery, { path, secret: webhookSecret })),
         headers: expect.anything(),
       });
-      await service.database.executor.execute('truncate webhook_deliveries, sync_requests');
     });
 
     test('with more than four secrets, those of organisations are tried at their own addresses only', async () => {

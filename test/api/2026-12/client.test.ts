@@ -4,6 +4,7 @@ import { connect, createMirror, follow, list } from '../../../demo/client.ts';
 import { rescoreBatch } from '../../support/rescore.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { startWorld } from '../../support/world.ts';
+import { rule } from '../../sync/support.ts';
 
 const world = await startWorld();
 const { client, token, web, acme } = world;
@@ -57,8 +58,7 @@ test("the demo's client has what the list has: syncs, new rules, deletions and a
   expect(mirror.pullRequests.size).toBe(4);
   expect(mirror.pullRequests.get(second?.id ?? '')?.title).toBe('Ünïcode 🎉');
 
-  const share = { expression: `number == ${third?.number}`, effect: { action: 'ADD' as const, value: '7' } };
-  await world.applyRules([{ name: 'One', description: '', is_enabled: true, logic: [share] }]);
+  await world.applyRules([rule('7', `number == ${third?.number}`)]);
   while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
   await expectMirrored();
   expect(mirror.pullRequests.get(third?.id ?? '')?.score).toBe(7);

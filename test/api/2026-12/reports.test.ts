@@ -8,7 +8,7 @@ import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreBatch } from '../../support/rescore.ts';
 import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
-import { compareOnly, lockWaits } from '../../sync/support.ts';
+import { compareOnly, lockWaits, rule } from '../../sync/support.ts';
 
 const file = (value: string) => `# kept: ü
 rules:
@@ -46,7 +46,7 @@ const post = (path: string, payload: string | Buffer, headers: Record<string, st
 
 describe('the rules file in force', () => {
   test('comes back as it was, and its ETag is the version that the next one must match', async () => {
-    const first = await put(file('5'), { 'if-match': '*' });
+    const first = await client.applyFile(token, file('5'));
     expect(first).toMatchObject({ status: 200, body: { data: { organisation: 'acme', changed: true, rules: 2 } } });
     const etag = String(first.headers.etag);
     const shown = await service.app.inject({
@@ -77,7 +77,7 @@ describe('the rules file in force', () => {
   test('has another ETag if only its comments differ, so that of two editors the second one is refused', async () => {
     const headers = { authorization: `Bearer ${token}` };
     const text = async () => (await service.app.inject({ url: '/2026-12/rules/file', headers })).body;
-    const etag = String((await put(file('5'), { 'if-match': '*' })).headers.etag);
+    const etag = String((await client.applyFile(token, file('5'))).headers.etag);
     const first = await put(`# Ada's reason\n${file('5')}`, { 'if-match': etag });
     expect(first).toMatchObject({ status: 200, body: { data: { changed: false, source_changed: true, outdated: 0 } } });
     expect(first.headers.etag).not.toBe(etag);
@@ -89,7 +89,7 @@ describe('the rules file in force', () => {
   });
 
   test('is listed as rules with its version, and by whom it was applied', async () => {
-    const { headers } = await put(file('5'), { 'if-match': '*' });
+    const { headers } = await client.applyFile(token, file('5'));
     const { status, body } = await client.get<Record<string, unknown>>('/2026-12/rules', reader);
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -101,7 +101,7 @@ describe('the rules file in force', () => {
 
 describe('plans and audits', () => {
   test('say what a file would do, and save nothing', async () => {
-    await put(file('5'), { 'if-match': '*' });
+    await client.applyFile(token, file('5'));
     const { headers } = await client.get('/2026-12/rules', token);
     const plan = await post('plan?audit=true', file('9'));
     expect(plan.status).toBe(200);
@@ -118,7 +118,7 @@ describe('plans and audits', () => {
 
 describe('why a score is what it is', () => {
   test('an explanation has the value of each part, and what would still change the score', async () => {
-    await put(file('5'), { 'if-match': '*' });
+    await client.applyFile(token, file('5'));
     while ((await rescoreBatch(service, world.organisation.id)) > 0);
     const { status, body } = await client.get<{ data: Record<string, unknown> }>(
       `/2026-12/pull-requests/${id}/explanation`,
@@ -141,11 +141,7 @@ describe('why a score is what it is', () => {
     const home = await world.newTenant();
     const web = home.acme.repository('web');
     web.addPullRequest();
-    const effect = { action: 'ADD' as const, value: '5' };
-    const expression = 'ends_with(repository, "/web")';
-    await applyRules(service, home.organisation.id, {
-      rules: [{ name: 'Web', description: '', is_enabled: true, logic: [{ expression, effect }] }],
-    });
+    await applyRules(service, home.organisation.id, { rules: [rule('5', 'ends_with(repository, "/web")')] });
     await importPullRequests(service, home.organisation);
     const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/pull-requests', home.token);
     const explain = async () => {
@@ -173,7 +169,7 @@ describe('why a score is what it is', () => {
 
 describe('standings', () => {
   test('total members or repositories, with what each rule gave', async () => {
-    await put(file('5'), { 'if-match': '*' });
+    await client.applyFile(token, file('5'));
     while ((await rescoreBatch(service, world.organisation.id)) > 0);
     const read = async (query: string) => {
       const { status, body } = await client.get<{ data: Record<string, unknown> }>(
@@ -204,9 +200,8 @@ describe('standings', () => {
       for (let title = 0; title < count; title += 1) repository.addPullRequest({ author, title: String(title) });
     }
     await importPullRequests(service, home.organisation);
-    const headers = { ...yaml, 'if-match': '*' };
     const writer = await createToken(service, home.user, ['read', 'rules:write']);
-    await client.put('/2026-12/rules/file', writer, { payload: file('5'), headers });
+    await client.applyFile(writer, file('5'));
     while ((await rescoreBatch(service, home.organisation.id)) > 0);
     interface Body {
       data: { standings: { id: string }[] };
@@ -263,7 +258,7 @@ test('every list has an ETag, which stands for it until something changes', asyn
     const headers = { authorization: `Bearer ${token}`, 'if-none-match': tag };
     return service.app.inject({ url: `/2026-12/${list}`, headers });
   };
-  await put(file('5'), { 'if-match': '*' });
+  await client.applyFile(token, file('5'));
   while ((await rescoreBatch(service, world.organisation.id)) > 0);
 
   const tags = new Map<string, string>();
@@ -280,7 +275,7 @@ test('every list has an ETag, which stands for it until something changes', asyn
     Promise.all(lists.map(async list => [list, (await ask(list, tags.get(list))).statusCode] as const));
   expect(await statuses()).toEqual(lists.map(list => [list, 304]));
 
-  await put(file('17'), { 'if-match': '*' });
+  await client.applyFile(token, file('17'));
   while ((await rescoreBatch(service, world.organisation.id)) > 0);
   world.web.addPullRequest({ author: world.acme.member('bert') });
   await world.import();
@@ -381,8 +376,8 @@ test('the health of an organisation says what waits and what fails, to tokens th
 });
 
 test('the versions of the rules say when each was applied, and by whom', async () => {
-  await put(file('5'), { 'if-match': '*' });
-  const { version } = (await put(file('18'), { 'if-match': '*' })).body.data as { version: number };
+  await client.applyFile(token, file('5'));
+  const { version } = (await client.applyFile(token, file('18'))).body.data as { version: number };
   const { body } = await client.get<{ data: object[] }>('/2026-12/rules/versions', reader);
   expect(body.data.slice(0, 2)).toEqual([
     expect.objectContaining({ version, applied_by: world.user.email, suspended_at: null }),

@@ -43,15 +43,9 @@ const get = async <Data>(path: string, version = '2026-12') => {
   expect([path, status, body]).toMatchObject([path, 200, {}]);
   return body.data;
 };
-const apply = async (payload: string) => {
-  const headers = { 'content-type': 'application/yaml', 'if-match': '*' };
-  const { status } = await client.put('/2026-12/rules/file', token, { payload, headers });
-  expect(status).toBe(200);
-};
-
 beforeAll(async () => {
   token = await createToken(service, world.user, ['read', 'sync', 'rules:read', 'rules:write']);
-  await apply(rulesFile);
+  expect((await client.applyFile(token, rulesFile)).status).toBe(200);
   await syncMembers(service, organisation);
   const first = web.addPullRequest({ author: ada, number: 1 });
   first.review(bob, 'APPROVED', { comments: 2 });
