@@ -151,30 +151,17 @@ describe('the lists of pull requests', () => {
 });
 
 describe('an id that is not valid', () => {
-  const hostile = [
+  test.each([
     '%00',
-    '%0a',
     '%2F',
-    'mem',
-    'mem_',
     '_',
-    'x'.repeat(100),
-    'x'.repeat(101),
     'x'.repeat(5_000),
     '%F0%9F%98%80',
     "'%20or%201=1",
-    '1',
-    '-1',
-    '0',
-    'null',
     '*',
-    '%25',
-    '00000000-0000-0000-0000-000000000000',
+    '0',
     'mem_8zzzzzzzzzzzzzzzzzzzzzzzzz',
-    'mem_00000000000000000000000000%0a',
-  ];
-
-  test.each(hostile)('the id %s gets 404, or 400 if it is not a valid path', async text => {
+  ])('the id %s gets 404, or 400 if it is not a valid path', async text => {
     for (const [method, path] of [
       ['GET', `/2025-04/members/${text}`],
       ['GET', `/2025-04/members/${text}/pull-requests`],

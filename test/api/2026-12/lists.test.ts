@@ -371,6 +371,7 @@ test('a cursor belongs to its list, filters, sort and version', async () => {
     `/2026-12/members/${members[1]}/pull-requests?per_page=2`,
     '/2025-04/pull-requests?per_page=2',
     `/2025-04/members/${members[0]}/pull-requests?per_page=2`,
+    `/2025-04/members/${members[1]}/pull-requests?per_page=2`,
     '/2026-12/members?per_page=2',
   ];
   const cursors = await Promise.all(lists.map(async list => (await getPage(list)).meta.next_cursor));
