@@ -7,7 +7,7 @@ import { functions } from '../../src/scoring/language/functions.ts';
 import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import { anyCharacter } from '../support/any-character.ts';
 import { anyExpression } from './generate.ts';
-import { processorTime } from './processor-time.ts';
+import { within } from './processor-time.ts';
 import { factsWith } from './support.ts';
 
 /** Set to 100000 for the long run. */
@@ -76,17 +76,6 @@ const facts = bodies.map(body => {
   return factsWith({ body, files, labels: files, title: 'fix: a' });
 });
 
-/** @returns what the run gives */
-function expectQuick<Result>(run: () => Result): Result {
-  let result: { value: Result } | undefined;
-  const milliseconds = processorTime(() => {
-    result = { value: run() };
-  }, 50);
-  expect(milliseconds).toBeLessThan(50);
-  if (result === undefined) throw new Error('it did not run');
-  return result.value;
-}
-
 test('no hostile expression throws, hangs, or reaches anything but facts and functions', { timeout: 3_600_000 }, () => {
   let accepted = 0;
   const kinds = new Set<string>();
@@ -110,14 +99,12 @@ test('no hostile expression throws, hangs, or reaches anything but facts and fun
           return undefined;
         }
       };
-      const tree = expectQuick(parse);
+      const tree = within(50, parse);
       if (tree === undefined) return;
       accepted++;
       inspect(tree);
       const run = compileExpression(tree);
-      for (const given of facts) {
-        expect(typeof expectQuick(() => run(given))).toBe(type);
-      }
+      for (const given of facts) expect(typeof within(50, () => run(given))).toBe(type);
     }),
     { numRuns: runs },
   );

@@ -3,7 +3,7 @@ import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { jsonDocument } from '../../src/commands/command.ts';
 import { bar, grid, labelled, lineWidth, plain, right, table, truncate } from '../../src/text/terminal.ts';
-import { processorTime } from '../scoring/processor-time.ts';
+import { within } from '../scoring/processor-time.ts';
 
 test.each([
   ['##[add-mask]x', '## [add-mask]x'],
@@ -58,10 +58,7 @@ describe('a text', () => {
 
   test('of 64 KB is cut within milliseconds, whatever it holds', () => {
     const texts = ['Größe 漢字 ok ', '👩‍', '\u0301', 'कि'].map(part => part.repeat(65_536 / part.length));
-    const cut = () => {
-      for (const text of texts) truncate(text, 80);
-    };
-    expect(processorTime(cut, 200)).toBeLessThan(200);
+    within(200, () => texts.map(text => truncate(text, 80)));
   });
 });
 
