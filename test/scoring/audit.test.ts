@@ -5,7 +5,7 @@ import { type AuditedWay, createAudit } from '../../src/scoring/plan/audit.ts';
 import { type Way, ways } from '../../src/scoring/plan/audit-ways.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { checkRuleset, type RuleKind } from '../../src/scoring/ruleset.ts';
-import { anyReviewedFacts, anyRules } from './generate.ts';
+import { anyReviewedFacts, anyRules, runs } from './generate.ts';
 import { entry, factsWith, rule, rulesetOf } from './support.ts';
 
 function audit(rules: readonly RuleDefinition[], ...pullRequests: Partial<Facts>[]) {
@@ -149,7 +149,7 @@ test('an audit never throws, and never changes a pull request', () => {
         }
       },
     ),
-    { numRuns: 200 },
+    runs(60),
   );
 });
 

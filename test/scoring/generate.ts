@@ -13,6 +13,9 @@ import type { Value } from '../../src/scoring/language/functions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { anyCharacter } from '../support/any-character.ts';
 
+/** Options of a property: as many runs as usual, or `PROPERTY_RUNS` times as many. */
+export const runs = (count: number) => ({ numRuns: count * Number(process.env.PROPERTY_RUNS ?? 1) });
+
 const number = fc.oneof(
   fc.integer({ min: -3, max: 60 }),
   fc.integer(),

@@ -3,6 +3,7 @@ import { RE2JS } from 're2js';
 import { describe, expect, test } from 'vitest';
 import { compileGlob } from '../../src/scoring/language/glob.ts';
 import { compilePattern, patternLimits } from '../../src/scoring/language/pattern.ts';
+import { runs } from './generate.ts';
 import { within } from './processor-time.ts';
 
 const atoms = fc.constantFrom(
@@ -39,7 +40,7 @@ test('patterns match what re2js matches', () => {
         expect(`${value} ${compiled.test(value)}`).toBe(`${value} ${expected.test(value)}`);
       }
     }),
-    { numRuns: 1500 },
+    runs(500),
   );
 });
 

@@ -4,7 +4,7 @@ import type { Definition } from '../../src/scoring/language/definitions.ts';
 import { compareRules, differ, hasChanges } from '../../src/scoring/plan/rule-changes.ts';
 import type { RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
-import { anyFacts, anyRules } from './generate.ts';
+import { anyFacts, anyRules, runs } from './generate.ts';
 import { within } from './processor-time.ts';
 import {
   type BreakdownEntry,
@@ -73,7 +73,7 @@ describe('a plan', () => {
           for (const { id, from, to } of moves) expect(scored.find(one => one.id === id)).toMatchObject({ from, to });
         },
       ),
-      { numRuns: 300 },
+      runs(100),
     );
   });
 

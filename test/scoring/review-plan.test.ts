@@ -4,7 +4,7 @@ import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { createAudit } from '../../src/scoring/plan/audit.ts';
 import { type ReviewWay, reviewWays } from '../../src/scoring/plan/review-ways.ts';
 import { checkRuleset, compileRuleset } from '../../src/scoring/ruleset.ts';
-import { anyReviewedFacts, anyRules } from './generate.ts';
+import { anyReviewedFacts, anyRules, runs } from './generate.ts';
 import { entry, factsWith, newPlan, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
 const reviewed = (facts: Partial<Facts>, ...reviews: Partial<ReviewFacts>[]) =>
@@ -34,7 +34,7 @@ test('a plan for reviews agrees with scoring each review under both rulesets', (
         expect(after?.pull_requests ?? 0).toBe(counted.length);
       }
     }),
-    { numRuns: 150 },
+    runs(60),
   );
 });
 

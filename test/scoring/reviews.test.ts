@@ -7,7 +7,7 @@ import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
 import { runToEnd } from '../../src/scoring/steps.ts';
-import { anyExpression, anyReviewedFacts, anyRules } from './generate.ts';
+import { anyExpression, anyReviewedFacts, anyRules, runs } from './generate.ts';
 import { quickestMs, within } from './processor-time.ts';
 import { entry, factsWith, newPlan, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
@@ -77,9 +77,11 @@ describe('a review', () => {
     ]);
   });
 
-  test('has the same score after one that differs from it only by the sign of a zero', () => {
-    const ruleset = reviewRules(rule('R', entry('1 / min(0, 0 * (review_comments - 1)) > 0', '1')));
-    const scores = scoresOf(ruleset, reviewed({ review_comments: 2 }, { review_comments: 0 }));
+  test.each([
+    ['the sign of a zero', '1 / min(0, 0 * (review_comments - 1)) > 0', { review_comments: 2 }, { review_comments: 0 }],
+    ['the second value of a call', 'contains("by ada", reviewer)', { reviewer: 'ada' }, { reviewer: 'bob' }],
+  ])('is scored apart from one before it that differs only by %s', (_, expression, first, second) => {
+    const scores = scoresOf(reviewRules(rule('R', entry(expression, '1'))), reviewed(first, second));
     expect(scores?.map(({ score }) => score)).toEqual([1, 0]);
   });
 
@@ -162,7 +164,7 @@ describe('a review', () => {
           }
         },
       ),
-      { numRuns: 150 },
+      runs(60),
     );
   });
 
@@ -177,7 +179,7 @@ describe('a review', () => {
         });
         expect(JSON.parse(score(facts).reviewScores ?? '[]')).toEqual(alone);
       }),
-      { numRuns: 150 },
+      runs(60),
     );
   });
 

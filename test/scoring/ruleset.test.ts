@@ -6,7 +6,7 @@ import { compileExpression, compileParts } from '../../src/scoring/language/comp
 import { allParts } from '../../src/scoring/language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
-import { anyExpression, anyFacts, anyRules } from './generate.ts';
+import { anyExpression, anyFacts, anyRules, runs } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { within } from './processor-time.ts';
 import { entry, factsWith, parsed, rule, rulesetOf } from './support.ts';
@@ -171,7 +171,7 @@ test('a required fact that is null or missing does not make a score throw', () =
       const tree = parsed(source, 'boolean');
       if (tree !== undefined) expect(() => compileExpression(tree)(facts as unknown as Facts)).not.toThrow();
     }),
-    { numRuns: 300 },
+    runs(100),
   );
 });
 
@@ -253,13 +253,13 @@ describe('compiled code', () => {
           fc.pre(tree !== undefined);
           const run = compileExpression(tree);
           const parts = [...allParts([tree])];
+          const runParts = compileParts(parts);
           for (const facts of many) {
             const values = parts.map(part => interpret(part, facts) ?? (part.type === 'number' ? Number.NaN : null));
-            expect(compileParts(parts)(facts)).toStrictEqual(values);
-            expect(run(facts)).toStrictEqual(values[0]);
+            expect([runParts(facts), run(facts)]).toStrictEqual([values, values[0]]);
           }
         }),
-        { numRuns: 1500 },
+        runs(500),
       );
     },
   );
@@ -282,7 +282,7 @@ describe('compiled code', () => {
           });
         }
       }),
-      { numRuns: 400 },
+      runs(120),
     );
   });
 });
