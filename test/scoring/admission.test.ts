@@ -42,10 +42,7 @@ test.each([
   ['900 descriptions in lower case', fileOf(100, () => repeat(9, 'lower(body) == title'))],
   ['texts of which the description is one', fileOf(75, index => busy(index, 'merged ? title : body'))],
   ['slow work behind a condition that seldom holds', fileOf(75, index => `title == "x" && ${busy(index)}`)],
-  [
-    'slow globs behind one that always matches',
-    fileOf(50, () => 'any_file("**/[!.]*", "**/[a-z]*/**/[a-z]*.[!a-z]*")'),
-  ],
+  ['slow globs behind one that always matches', fileOf(60, () => 'any_file("**/*", "**/[a-z]*/**/[a-z]*.[!a-z]*")')],
   [
     'a search of the description for each of 500 reviewers',
     reviewsOf(10, index => `contains(body, reviewer) && review_comments > ${index}`),
