@@ -151,6 +151,11 @@ describe('a hostile pattern', () => {
   });
 });
 
+test('a pattern of letters of all alphabets is compiled so quickly that as many as a file may have take four seconds', () => {
+  const allowed = Math.floor(patternLimits.totalSize / 120);
+  expect(within(4_000 / allowed, () => compilePattern('\\pL{120}')).size).toBe(120);
+});
+
 test('a pattern may read 128 characters and have 512 instructions', () => {
   expect(compilePattern('[ab]{128}').test('ab'.repeat(64))).toBe(true);
   expect(() => compilePattern('[ab]{129}')).toThrow('the limit is 128');
