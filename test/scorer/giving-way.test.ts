@@ -76,7 +76,7 @@ test('an explanation gives way to other jobs between its entries, and so does th
 
 test.each(['audit', 'plan'] as const)('a job says that it goes on while it reads slow rules: %s', async kind => {
   const { work, counts } = startWork();
-  const rules = Array.from({ length: 100 }, (_, index) => rule('1', slowToRead(index), `Rule ${index}`));
+  const rules = Array.from({ length: 50 }, (_, index) => rule('1', slowToRead(index), `Rule ${index}`));
   const ruleset = { definitions: [{ name: 'points', expression: '1' }], rules, reviews: [] };
   const { id } = world.organisation;
   const inForce = { ...ruleset, definitions: [{ name: 'points', expression: '2' }], source: '' };
@@ -86,7 +86,7 @@ test.each(['audit', 'plan'] as const)('a job says that it goes on while it reads
 
 test('a job says that it goes on while it reads slow definitions', async () => {
   const { work, counts } = startWork();
-  const definitions = Array.from({ length: 100 }, (_, index) => ({ name: `d${index}`, expression: slowToRead(index) }));
+  const definitions = Array.from({ length: 50 }, (_, index) => ({ name: `d${index}`, expression: slowToRead(index) }));
   const file = JSON.stringify({ define: Object.fromEntries(definitions.map(Object.values)), rules: [] });
   const organisationId = world.organisation.id;
   await expectReports({ work, counts }, () => jobs.check(work, { organisationId, file }));
