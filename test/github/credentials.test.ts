@@ -1,16 +1,12 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { GithubConfig } from '../../src/github/credentials.ts';
+import { newAppKeys } from '../support/app-keys.ts';
 import type { GithubStandIn } from '../support/github/server.ts';
 import { clientOf, errorOf, fetchResult, identityOf, listen, start, startStandIn } from './support.ts';
 
-const { publicKey, privateKey } = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
-  publicKeyEncoding: { type: 'spki', format: 'pem' },
-  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-});
+const { publicKey, privateKey } = newAppKeys('pkcs1');
 
 const ownApp = { id: '4711', privateKey };
 

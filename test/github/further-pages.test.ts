@@ -18,7 +18,7 @@ describe('a pull request with more than a hundred files', () => {
     [3_000, 30],
     // GitHub lists no more.
     [3_200, 30],
-  ])('a pull request of %d files has all that GitHub lists, in %d requests', async (count, requests) => {
+  ])('has, of %d, all that GitHub lists, in %d requests', async (count, requests) => {
     const { github, web, client } = await start();
     const files = filesOf(count);
     const { nodeId } = web.openPullRequest({ files });
@@ -30,7 +30,7 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count()).toBe(requests);
   });
 
-  test('large pull requests share the requests for further pages, for a point each', async () => {
+  test('shares the requests for further pages with others, for a point each', async () => {
     const { github, web, client } = await start();
     const spent: (number | undefined)[] = [];
     client.onRequest(({ rateLimit }: GithubRequest) => spent.push(rateLimit?.cost));
@@ -104,7 +104,7 @@ describe('a pull request with more than a hundred files', () => {
       },
       { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
     ],
-  ] as const)('a large pull request fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
+  ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
     const { github, web, client } = await start({}, { timeoutMs: 1_500 });
     const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];
     github.fault(fault, { when: isFurther });
@@ -116,7 +116,7 @@ describe('a pull request with more than a hundred files', () => {
     expect((await fetchOne(client, large.nodeId)).files).toHaveLength(250);
   });
 
-  test('a pull request is not read further once one of its lists has failed', async () => {
+  test('is not read further once one of its lists has failed', async () => {
     const { github, acme, web, client } = await start();
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
     const reviewer = acme.member('bob');
@@ -128,7 +128,7 @@ describe('a pull request with more than a hundred files', () => {
     expect(github.count('FurtherPages')).toBe(1);
   });
 
-  test('the files of a pull request end after thirty pages, even if GitHub goes on and on', async () => {
+  test('has thirty pages of files at most, even if GitHub goes on and on', async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(101) });
     let page = 1;
@@ -158,7 +158,7 @@ describe('a pull request with more than a hundred files', () => {
   test.each([
     ['updatedAt', '2026-01-31T12:00:00Z'],
     ['headRefOid', 'f'.repeat(40)],
-  ])('a pull request fails if its %s changes between two pages of files', async (field, value) => {
+  ])('fails if its %s changes between two pages of files', async (field, value) => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
@@ -187,7 +187,7 @@ describe('a pull request with more than a hundred files', () => {
     expect(await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]))).toMatchObject({ code });
   });
 
-  test("a pull request has failed if the caller's time ends before its last page", async () => {
+  test("has failed if the caller's time ends before its last page", async () => {
     const { github, web, client } = await start();
     const { nodeId } = web.openPullRequest({ files: filesOf(250) });
     github.fault({ kind: 'hang' }, { when: isFurther });
@@ -198,7 +198,7 @@ describe('a pull request with more than a hundred files', () => {
 
 test('paths of 3,000 files that are far too long lose their middle, and all are kept', async () => {
   const { web, client } = await start();
-  const middle = '\u{1F642}'.repeat(2_000);
+  const middle = '\u{1F642}'.repeat(300);
   const files = Array.from({ length: 3_000 }, (_, index) => ({
     path: index % 2 === 0 ? `src/${index}/${middle}/${index}.lock` : `src/${index}.ts`,
     additions: 1,

@@ -1,5 +1,5 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { newAppKeys } from '../support/app-keys.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { clientOf, errorOf, start } from './support.ts';
 
@@ -44,12 +44,7 @@ describe('requests beyond the number that may be under way', () => {
   });
 
   test('an App has places for each organisation', async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-      // Short: it is found sooner.
-      modulusLength: 1024,
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    });
+    const { privateKey, publicKey } = newAppKeys();
     const { github } = await start({ app: { id: '4711', publicKey } });
     const [one, two] = [github.organisation('one'), github.organisation('two')];
     for (const organisation of [one, two]) github.installApp(organisation);

@@ -1,10 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { createGithub } from '../../src/github/github.ts';
 import { createInspection } from '../../src/github/rest.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
+import { newAppKeys } from '../support/app-keys.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';
 import type { StartOptions } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
@@ -38,12 +38,10 @@ describe('a connection through a proxy', () => {
   });
 
   test('an App gets its tokens', async () => {
-    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-    const app = { id: '4711', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() };
-    const { github, acme, config } = await startBehindProxy({}, { app });
+    const { publicKey, privateKey } = newAppKeys();
+    const { github, acme, config } = await startBehindProxy({}, { app: { id: '4711', publicKey } });
     github.installApp(acme);
-    const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    const client = createGithub({ ...config, token: undefined, app: { id: '4711', privateKey: key } });
+    const client = createGithub({ ...config, token: undefined, app: { id: '4711', privateKey } });
     expect((await find(client))?.login).toBe('acme');
   });
 

@@ -279,16 +279,6 @@ describe('a pull request', () => {
     expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
   });
 
-  test('counts reviews after the first hundred', async () => {
-    const { acme, web, client } = await start();
-    const alice = acme.member('alice');
-    const bob = acme.member('bob');
-    const pullRequest = web.openPullRequest({ author: alice });
-    for (let index = 0; index < 20; index++) pullRequest.review(alice);
-    for (let index = 0; index < 130; index++) pullRequest.review(bob);
-    expect((await fetchOne(client, pullRequest.nodeId)).reviews).toBe(130);
-  });
-
   test('distinguishes a bot from a person with the same login', async () => {
     const { github, web, client } = await start();
     const bot = github.account('dependabot', { type: 'Bot' });

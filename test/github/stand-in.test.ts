@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { App, Octokit } from 'octokit';
 import { describe, expect, test } from 'vitest';
+import { newAppKeys } from '../support/app-keys.ts';
 import type { LoadedRecord } from '../support/github/load.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
@@ -111,11 +111,7 @@ describe('the list of members', () => {
   });
 
   test("is complete for an App's installation, which is not a member", async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-      modulusLength: 2048,
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-    });
+    const { privateKey, publicKey } = newAppKeys();
     const { github, acme } = await start({ app: { id: '1', publicKey } });
     acme.member('ada');
     acme.member('bob');

@@ -1,10 +1,10 @@
 /** What a test starts with, by one call: a service, the GitHub stand-in that it asks, and an organisation that both know. */
-import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, onTestFinished, TestRunner } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { newAppKeys } from './app-keys.ts';
 import type { PageBody, PullRequestBody } from './client.ts';
 import type { Organisation as GithubOrganisation } from './github/organisation.ts';
 import { type GithubStandIn, startGithub } from './github/server.ts';
@@ -89,12 +89,7 @@ export async function startWorld(
 
 /** For a world whose service is an App that is installed on every organisation. */
 export function appOptions(): Parameters<typeof startWorld> {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-    // Short: it is found sooner.
-    modulusLength: 1024,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
+  const { privateKey, publicKey } = newAppKeys();
   const app = { GITHUB_TOKEN: '', GITHUB_APP_ID: '4711', GITHUB_APP_PRIVATE_KEY: privateKey };
   return [app, { app: { id: '4711', publicKey } }];
 }
