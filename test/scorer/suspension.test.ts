@@ -1,8 +1,6 @@
-import { and, eq } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { getUsableVersion } from '../../src/database/organisations.ts';
 import { getRuleset, suspendRules } from '../../src/database/rules.ts';
-import { rulesets } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runHere, runJson } from '../commands/support.ts';
@@ -14,6 +12,15 @@ import { post } from '../webhooks/support.ts';
 
 const entry = 'rule "Slow", entry 2,';
 const sentence = `The rules in force are suspended: ${entry} takes too much time or memory. Stored scores stay; nothing is synced.`;
+
+const shared = await startWorld();
+const { service } = shared;
+
+const suspend = ({ id }: { id: string }, version: number) =>
+  service.database.transaction(executor => suspendRules(executor, id, version, entry));
+
+const expectSuspended = async ({ id }: { id: string }) =>
+  expect(getUsableVersion(service.database.executor, id)).rejects.toMatchObject({ code: 'rules_suspended' });
 
 /** With one scored pull request, and rules that were suspended after that. */
 async function startSuspended(): Promise<World> {
@@ -45,29 +52,20 @@ test('suspended rules are shown by doctor, webhooks status, rules history, the a
 });
 
 test('suspending earlier rules leaves those in force suspended', async () => {
-  const { organisation, service, ...world } = await startSuspended();
-  await world.applyRules([rule('2', 'true', 'Quick')]);
-  const suspend = (version: number) =>
-    service.database.transaction(executor => suspendRules(executor, organisation.id, version, entry));
-  await suspend(2);
-  await service.database.executor
-    .update(rulesets)
-    .set({ suspendedAt: null })
-    .where(and(eq(rulesets.organisationId, organisation.id), eq(rulesets.version, 1)));
-  await suspend(1);
-  await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
-    code: 'rules_suspended',
-  });
+  const { organisation } = await shared.newTenant();
+  for (const value of ['1', '2']) await applyRules(service, organisation.id, { rules: [rule(value)] });
+  for (const version of [2, 1]) await suspend(organisation, version);
+  await expectSuspended(organisation);
 });
 
 test('suspended rules stay so in a file whose comments alone differ', async () => {
-  const { organisation, service } = await startSuspended();
-  const rules = [rule('1', 'true', 'Slow')];
+  const { organisation } = await shared.newTenant();
+  const rules = [rule('1')];
+  await applyRules(service, organisation.id, { rules });
+  await suspend(organisation, 1);
   const { version } = await applyRules(service, organisation.id, { rules, source: '# why' });
   expect(version).toBe(2);
-  await expect(getUsableVersion(service.database.executor, organisation.id)).rejects.toMatchObject({
-    code: 'rules_suspended',
-  });
+  await expectSuspended(organisation);
   expect(await getRuleset(service.database.executor, organisation.id, 2)).toMatchObject({ suspension: entry });
 });
 
@@ -100,8 +98,7 @@ test('suspended rules score nothing and stored scores stay, until new rules scor
 });
 
 test('points for reviews stay in standings while rules without them are suspended', async () => {
-  const world = await startWorld();
-  const { acme, client, organisation, service, token, web } = world;
+  const { acme, client, organisation, token, web } = shared;
   const [ada, bob] = [acme.member('ada'), acme.member('bob')];
   await applyRules(service, organisation.id, {
     reviews: [rule('6', 'true', 'Review')],
@@ -109,10 +106,10 @@ test('points for reviews stay in standings while rules without them are suspende
   });
   await syncMembers(service, organisation);
   web.openPullRequest({ author: ada }).review(bob, 'APPROVED');
-  await world.import();
-  await world.workOff();
-  await world.applyRules([rule('2', 'true', 'Slow')]);
-  await service.database.transaction(executor => suspendRules(executor, organisation.id, 2, entry));
+  await shared.import();
+  await shared.workOff();
+  await shared.applyRules([rule('2', 'true', 'Slow')]);
+  await suspend(organisation, 2);
   const { body } = await client.get('/2026-12/standings', token);
   expect(body).toMatchObject({ data: { score: 1, review_score: 6, total: 7, outdated: 1 } });
 });
