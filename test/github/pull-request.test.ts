@@ -2,6 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { headShaOf } from '../support/github/payloads.ts';
 import { fetchOne, start } from './support.ts';
 
+/** A pull request of Alice's, two others who can review it, and what the client says of it. */
+async function startReviews() {
+  const world = await start();
+  const { acme } = world;
+  const [alice, bob, carol] = [acme.member('alice'), acme.member('bob'), acme.member('carol')];
+  const pullRequest = world.web.openPullRequest({ author: alice });
+  return { ...world, alice, bob, carol, pullRequest, fetched: () => fetchOne(world.client, pullRequest.nodeId) };
+}
+
 describe('a pull request', () => {
   test('comes from GitHub with all its facts in one request', async () => {
     const { github, acme, web, client } = await start();
@@ -158,13 +167,10 @@ describe('a pull request', () => {
   });
 
   test('counts a reviewer once, and neither its author nor bots', async () => {
-    const { acme, web, github, client } = await start();
-    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
-    if (!author || !bob || !carol) throw new Error('no members');
-    const pullRequest = web.openPullRequest({ author });
-    for (const reviewer of [author, bob, bob, carol, null, null]) pullRequest.review(reviewer);
+    const { github, alice, bob, carol, pullRequest, fetched } = await startReviews();
+    for (const reviewer of [alice, bob, bob, carol, null, null]) pullRequest.review(reviewer);
     pullRequest.review(github.account('helper', { type: 'Bot' }));
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ distinctReviewers: 3, reviews: 5 });
+    expect(await fetched()).toMatchObject({ distinctReviewers: 3, reviews: 5 });
   });
 
   test('has its own totals, not those of the listed files', async () => {
@@ -177,29 +183,22 @@ describe('a pull request', () => {
   });
 
   test('counts the latest verdict of each person, unless it was dismissed', async () => {
-    const { acme, web, client } = await start();
-    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
-    if (!author || !bob || !carol) throw new Error('no members');
-    const pullRequest = web.openPullRequest({ author });
-    pullRequest.review(bob, 'CHANGES_REQUESTED');
-    pullRequest.review(bob, 'APPROVED');
-    pullRequest.review(bob, 'COMMENTED');
+    const { bob, carol, pullRequest, fetched } = await startReviews();
+    for (const state of ['CHANGES_REQUESTED', 'APPROVED', 'COMMENTED'] as const) pullRequest.review(bob, state);
     pullRequest.review(carol, 'APPROVED');
     pullRequest.dismissReview(carol);
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
+    expect(await fetched()).toMatchObject({ approvals: 1, changesRequested: 0, reviews: 4 });
   });
 
   test('counts the reviews of people only, and those of bots apart', async () => {
-    const { github, acme, web, client } = await start();
+    const { github, bob, pullRequest, fetched } = await startReviews();
     github.clock.set(1_700_000_000);
-    const author = acme.member('alice');
     const bot = github.account('reviewer', { type: 'Bot' });
-    const pullRequest = web.openPullRequest({ author });
     pullRequest.review(bot, 'APPROVED');
     pullRequest.review(bot, 'CHANGES_REQUESTED');
     const approver = github.account('approver', { type: 'Bot' });
     pullRequest.review(approver, 'APPROVED');
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+    expect(await fetched()).toMatchObject({
       reviews: 0,
       approvals: 0,
       changesRequested: 0,
@@ -209,8 +208,8 @@ describe('a pull request', () => {
       firstReviewAt: null,
     });
     github.clock.advance(60);
-    pullRequest.review(acme.member('bob'), 'APPROVED');
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+    pullRequest.review(bob, 'APPROVED');
+    expect(await fetched()).toMatchObject({
       reviews: 1,
       approvals: 1,
       botReviews: 3,
@@ -231,30 +230,26 @@ describe('a pull request', () => {
   });
 
   test('counts approvals by those who may push', async () => {
-    const { github, acme, web, client } = await start();
-    const [author, writer, reader] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
-    if (!author || !writer || !reader) throw new Error('no members');
+    const { github, acme, web, bob: writer, carol: reader, pullRequest, fetched } = await startReviews();
     web.readers.add(reader.id);
-    const pullRequest = web.openPullRequest({ author });
     for (const account of [writer, reader, github.account('stranger')]) pullRequest.review(account, 'APPROVED');
     pullRequest.review(acme.member('dave'), 'CHANGES_REQUESTED');
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ approvals: 3, writerApprovals: 1 });
+    expect(await fetched()).toMatchObject({ approvals: 3, writerApprovals: 1 });
   });
 
   test('counts how often people asked for changes, whatever came later', async () => {
-    const { github, acme, web, client } = await start();
-    const [author, bob, carol] = ['alice', 'bob', 'carol'].map(login => acme.member(login));
-    if (!author || !bob || !carol) throw new Error('no members');
+    const { github, bob, carol, pullRequest, fetched } = await startReviews();
     const bot = github.account('linter', { type: 'Bot' });
-    const pullRequest = web.openPullRequest({ author });
     for (const state of ['CHANGES_REQUESTED', 'CHANGES_REQUESTED', 'APPROVED'] as const) pullRequest.review(bob, state);
-    pullRequest.review(carol, 'CHANGES_REQUESTED');
-    pullRequest.dismissReview(carol);
-    pullRequest.review(carol, 'APPROVED');
-    pullRequest.dismissReview(carol);
-    pullRequest.review(bot, 'CHANGES_REQUESTED');
-    pullRequest.dismissReview(bot);
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ changesRequested: 0, timesChangesRequested: 3 });
+    for (const [reviewer, state] of [
+      [carol, 'CHANGES_REQUESTED'],
+      [carol, 'APPROVED'],
+      [bot, 'CHANGES_REQUESTED'],
+    ] as const) {
+      pullRequest.review(reviewer, state);
+      pullRequest.dismissReview(reviewer);
+    }
+    expect(await fetched()).toMatchObject({ changesRequested: 0, timesChangesRequested: 3 });
   });
 
   test.each([
@@ -262,21 +257,18 @@ describe('a pull request', () => {
     ['by its author', { by: 'alice' }, { mergedBy: 'alice', selfMerged: true }],
     ['by a bot with the same login', { by: 'alice', type: 'Bot' }, { mergedBy: 'alice', selfMerged: false }],
     ['by an account that is gone', { by: 'bob', deleted: true }, { mergedBy: 'ghost', selfMerged: false }],
-  ] as const)('a pull request that was merged %s says so', async (_, { by, ...changes }, expected) => {
-    const { acme, web, client } = await start();
-    const author = acme.member('alice');
-    const pullRequest = web.openPullRequest({ author });
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: null, selfMerged: false });
+  ] as const)('that was merged %s says so', async (_, { by, ...changes }, expected) => {
+    const { acme, pullRequest, fetched } = await startReviews();
+    expect(await fetched()).toMatchObject({ mergedBy: null, selfMerged: false });
     pullRequest.merge({ ...acme.member(by), ...changes });
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject(expected);
+    expect(await fetched()).toMatchObject(expected);
   });
 
   test('that two deleted accounts opened and merged does not count as self-merged', async () => {
-    const { acme, web, client } = await start();
-    const pullRequest = web.openPullRequest({ author: acme.member('alice') });
-    pullRequest.merge(acme.member('bob'));
+    const { acme, bob, pullRequest, fetched } = await startReviews();
+    pullRequest.merge(bob);
     for (const account of acme.members.values()) account.deleted = true;
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
+    expect(await fetched()).toMatchObject({ mergedBy: 'ghost', selfMerged: false });
   });
 
   test('distinguishes a bot from a person with the same login', async () => {
@@ -290,14 +282,10 @@ describe('a pull request', () => {
   });
 
   test('has a ghost without an id as its author if the account is gone', async () => {
-    const { github, acme, web, client } = await start();
-    const alice = acme.member('alice');
-    const bob = acme.member('bob');
-    const pullRequest = web.openPullRequest({ author: alice });
+    const { github, alice, bob, pullRequest, fetched } = await startReviews();
     pullRequest.review(bob, 'APPROVED');
-    alice.deleted = true;
-    bob.deleted = true;
-    expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
+    for (const account of [alice, bob]) account.deleted = true;
+    expect(await fetched()).toMatchObject({
       author: 'ghost',
       authorGithubId: null,
       authorName: 'ghost',
