@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
@@ -14,10 +14,9 @@ import {
 } from '../../src/database/rescore-ranges.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
-import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -36,36 +35,13 @@ import {
 
 const world = await startWorld();
 
-async function rescore(home: TenantOnGithub): Promise<number> {
-  let all = 0;
-  for (let scored = -1; scored !== 0; all += scored) scored = await rescoreBatch(world.service, home.organisation.id);
-  return all;
-}
-
-/** As if the workers that lease batches had been killed a while ago. */
-async function endLeases({ organisation }: TenantOnGithub): Promise<void> {
-  await world.service.database.executor
-    .update(rescoreRanges)
-    .set({ leasedUntil: sql`now() - interval '1 second'` })
-    .where(and(eq(rescoreRanges.organisationId, organisation.id), isNotNull(rescoreRanges.leasedUntil)));
-}
+const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(world.service, organisation.id);
 
 async function summary({ organisation }: TenantOnGithub) {
   const { rows } = await world.service.database.executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
   return rows;
-}
-
-/** New rules come while batches are split off. */
-async function applyDuringSplit(home: TenantOnGithub, newRule: RuleDefinition): Promise<void> {
-  let applying: Promise<unknown> | undefined;
-  await world.service.database.transaction(async executor => {
-    await splitRemainder(executor, home.organisation.id);
-    applying ??= apply(world.service, home, newRule);
-    await expect.poll(() => lockWaits(world.service)).toBe(1);
-  });
-  await applying;
 }
 
 describe('scores', () => {
@@ -127,13 +103,13 @@ describe('re-scoring', () => {
 
   test('brings every score to the ruleset in force, batch by batch', async () => {
     const home = await world.newTenant();
-    await newStored(world.service, home, 5_001);
+    await newStored(world.service, home, 4_001);
     await apply(world.service, home, rule('additions'));
-    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toBe(5_001);
-    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(5_001);
+    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toBe(4_001);
+    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(4_001);
     // Another process can continue: what is stored shows what is left.
     await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 5_001 }]);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 4_001 }]);
     expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
   });
 
@@ -172,50 +148,70 @@ describe('re-scoring', () => {
     expect(await findPages()).toEqual(before);
   });
 
-  test('two replicas that share a re-scoring score and record each pull request once', async () => {
+  test('is shared by two replicas that start at once, and each pull request is scored and recorded once', async () => {
     const home = await world.newTenant();
     const replica = await world.replica();
-    await newStored(world.service, home, 12_000);
+    await newStored(world.service, home, 8_001);
     await apply(world.service, home, rule('additions'));
-    const work = async (deps: typeof replica) => {
-      let all = 0;
-      while ((await countOutdated(deps.database.executor, home.organisation.id)) > 0) {
-        all += await rescoreBatch(deps, home.organisation.id);
-      }
-      return all;
-    };
-    const shares = await Promise.all([work(world.service), work(replica)]);
-    expect(shares[0] + shares[1]).toBe(12_000);
-    expect(Math.min(...shares)).toBeGreaterThan(0);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 12_000 }]);
+    const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
+    for (const share of shares) expect(share).toBeGreaterThan(0);
+    const rest = await Promise.all([world.service, replica].map(deps => rescoreAll(deps, home.organisation.id)));
+    expect([...shares, ...rest].reduce((sum, share) => sum + share)).toBe(8_001);
+    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
     const history = await scoreHistory(world.service, home);
-    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(12_000);
+    expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(8_001);
   });
 
-  test('skips batches that another replica scores, until its lease ends', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 10_000);
-    await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
-    const lease = (executor = database.executor) => leaseRanges(executor, home.organisation.id, 8);
-    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    const leased = await database.transaction(async executor => {
-      const first = await lease(executor);
-      // Does not wait for the transaction of the first one.
-      return [...first, ...(await lease())];
+  describe('leases', () => {
+    /** An organisation with ten batches. */
+    async function withBatches() {
+      const { organisation } = await world.newTenant();
+      const batches = Array.from({ length: 10 }, () => ({ fromId: newId(), isBatch: true, ticket: 0 }));
+      const { executor } = world.service.database;
+      await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId: organisation.id, ...each })));
+      return (on = executor) => leaseRanges(on, organisation.id, 8);
+    }
+
+    test('skip batches that another replica scores, until its lease ends', async () => {
+      const lease = await withBatches();
+      const leased = await world.service.database.transaction(async executor => {
+        const first = await lease(executor);
+        // Does not wait for the transaction of the first one.
+        return [...first, ...(await lease())];
+      });
+      leased.push(...(await lease()));
+      expect(new Set(leased.map(({ fromId }) => fromId)).size).toBe(10);
+      expect(await lease()).toEqual([]);
+      // As if the workers had been killed a while ago.
+      await world.service.database.executor
+        .update(rescoreRanges)
+        .set({ leasedUntil: sql`now() - interval '1 second'` });
+      expect(await lease()).toHaveLength(4);
     });
-    leased.push(...(await lease()));
-    expect(new Set(leased.map(({ fromId }) => fromId)).size).toBe(10);
-    expect(await lease()).toEqual([]);
-    await endLeases(home);
-    expect(await lease()).toHaveLength(4);
-    await endLeases(home);
-    expect(await rescore(home)).toBe(10_000);
+
+    test('take four batches at a time, with any query plan', async () => {
+      const lease = await withBatches();
+      for (const setting of ['on', 'off']) {
+        await world.service.database.transaction(async executor => {
+          for (const way of [
+            'enable_hashjoin',
+            'enable_mergejoin',
+            'enable_hashagg',
+            'enable_material',
+            'enable_sort',
+          ]) {
+            await executor.execute(sql.raw(`set local ${way} = ${setting}`));
+          }
+          expect(await lease(executor)).toHaveLength(4);
+        });
+      }
+      expect(await lease()).toHaveLength(2);
+    });
   });
 
   test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
     const home = await world.newTenant();
-    await newStored(world.service, home, 3_000);
+    await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     let attempts = 0;
@@ -230,7 +226,7 @@ describe('re-scoring', () => {
     });
     await waiting;
     expect(attempts).toBe(1);
-    expect(await rescore(home)).toBe(3_000);
+    expect(await rescore(home)).toBe(2);
   });
 
   test('does not wait for saves', async () => {
@@ -243,47 +239,6 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(2);
   });
 
-  test('two replicas can start re-scoring at once: neither gives up while the other splits batches', async () => {
-    const home = await world.newTenant();
-    const replica = await world.replica();
-    await newStored(world.service, home, 8_000);
-    await apply(world.service, home, rule('additions'));
-    const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
-    for (const share of shares) expect(share).toBeGreaterThan(0);
-  });
-
-  test('leases four batches at a time, with any query plan', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 10_000);
-    await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
-    await database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
-    for (const setting of ['on', 'off']) {
-      await database.transaction(async transaction => {
-        for (const way of ['enable_hashjoin', 'enable_mergejoin', 'enable_hashagg', 'enable_material', 'enable_sort']) {
-          await transaction.execute(sql.raw(`set local ${way} = ${setting}`));
-        }
-        expect(await leaseRanges(transaction, home.organisation.id, 8)).toHaveLength(4);
-      });
-    }
-    const isLeased = and(eq(rescoreRanges.organisationId, home.organisation.id), isNotNull(rescoreRanges.leasedUntil));
-    expect(await database.executor.$count(rescoreRanges, isLeased)).toBe(8);
-  });
-
-  test('every re-scoring batch has an end while a remainder is left', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 20_001);
-    await apply(world.service, home, rule('additions'));
-    const { executor } = world.service.database;
-    await world.service.database.transaction(transaction => splitRemainder(transaction, home.organisation.id));
-    const ranges = await executor
-      .select()
-      .from(rescoreRanges)
-      .where(eq(rescoreRanges.organisationId, home.organisation.id));
-    expect(ranges.filter(({ isBatch }) => isBatch)).toHaveLength(20);
-    expect(ranges.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
-  });
-
   test('continues at the point where a worker was killed, and records each change once', async () => {
     requireBuild();
     const home = await world.newTenant();
@@ -291,7 +246,7 @@ describe('re-scoring', () => {
     await apply(world.service, home, rule('additions'));
     const { database } = world.service;
     const outdated = () => countOutdated(database.executor, home.organisation.id);
-    for (const left of [5_500, 3_500, 0]) {
+    for (const left of [5_500, 0]) {
       const worker = startForTest({ DATABASE_URL: database.url, RECONCILE_INTERVAL: '0' }, 'worker');
       while ((await outdated()) > left) await delay(Math.random() * 50);
       worker.child.kill('SIGKILL');
@@ -305,7 +260,7 @@ describe('re-scoring', () => {
   test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
     const home = await world.newTenant();
     const replicas = [world.service, await world.replica(), await world.replica()];
-    await newStored(world.service, home, 8_000);
+    await newStored(world.service, home, 2_000);
     const [first] = await storedPullRequests(world.service, home);
     await apply(world.service, home, rule('additions'));
     let over = false;
@@ -327,32 +282,27 @@ describe('re-scoring', () => {
       await Promise.all(working);
     }
     await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 7_999 }]);
+    expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 1_999 }]);
   });
 
-  test('that is requested again while batches are split still ends', async () => {
+  test('splits off twenty batches, which have an end, and new rules replace them and the remainder', async () => {
     const home = await world.newTenant();
-    // More than are split at once.
     await newStored(world.service, home, 20_001);
     await apply(world.service, home, rule('additions'));
-    await applyDuringSplit(home, rule('additions + 1'));
-    await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 20_001 }]);
-  });
-
-  test('that is requested again while a remainder is split replaces its batches', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 2);
-    await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
-    const isOfHome = eq(rescoreRanges.organisationId, home.organisation.id);
-    // As if batches before it had been scored.
-    await database.executor
-      .update(rescoreRanges)
-      .set({ fromId: '00000000-0000-0000-0000-000000000001' })
-      .where(isOfHome);
-    await applyDuringSplit(home, rule('additions + 1'));
-    expect(await database.executor.$count(rescoreRanges, isOfHome)).toBe(1);
+    const ranges = (executor = world.service.database.executor) =>
+      executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, home.organisation.id));
+    let applying: Promise<unknown> | undefined;
+    await world.service.database.transaction(async executor => {
+      await splitRemainder(executor, home.organisation.id);
+      const split = await ranges(executor);
+      expect(split.filter(({ isBatch }) => isBatch)).toHaveLength(20);
+      expect(split.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
+      applying ??= apply(world.service, home, rule('additions + 1'));
+      await expect.poll(() => lockWaits(world.service)).toBe(1);
+    });
+    await applying;
+    expect(await ranges()).toMatchObject([{ isBatch: false, untilId: null }]);
+    expect(await rescoreBatch(world.service, home.organisation.id)).toBe(4_000);
   });
 
   test('takes any organisation with stale scores that others are not working on', async () => {
@@ -372,7 +322,7 @@ describe('re-scoring', () => {
     const home = await world.newTenant();
     await newStored(world.service, home, 2);
     await apply(world.service, home, rule('additions'));
-    while ((await rescoreBatch(world.service)) > 0);
+    await rescoreAll(world.service);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
@@ -432,14 +382,14 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     }),
   ];
   try {
-    for (let version = 1; version <= 25; version += 1) await apply(world.service, home, versionRule(version));
+    for (let version = 1; version <= 10; version += 1) await apply(world.service, home, versionRule(version));
   } finally {
     over = true;
     await Promise.all(background);
   }
   await rescore(home);
   expect(new Set(found)).toEqual(new Set([0]));
-  expect(await summary(home)).toEqual([{ score: 25, version: 25, count: 12 }]);
+  expect(await summary(home)).toEqual([{ score: 10, version: 10, count: 12 }]);
   const ends = (await storedPullRequests(world.service, home)).map(({ scoreBreakdown }) => scoreBreakdown);
   expect(new Set(ends).size).toBe(1);
 });
@@ -501,7 +451,7 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
 test('steps of large facts are larger while these are small', async () => {
   const home = await world.newTenant();
   const { executor } = world.service.database;
-  await newStored(world.service, home, 350);
+  await newStored(world.service, home, 260);
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
       update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${home.organisation.id}`);
@@ -512,6 +462,6 @@ test('steps of large facts are larger while these are small', async () => {
     }
     return sizes;
   };
-  expect(await sizesOf(10)).toEqual([100, 200, 50]);
-  expect(await sizesOf(200_000)).toEqual([100, 79, 79, 79, 13]);
+  expect(await sizesOf(10)).toEqual([100, 160]);
+  expect(await sizesOf(200_000)).toEqual([100, 79, 79, 2]);
 });
