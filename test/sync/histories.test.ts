@@ -3,7 +3,7 @@ import { describeCounterexample, playHistories } from '../../soak/lanes.ts';
 import { createDatabase } from '../support/service.ts';
 
 /** A few of the histories of `npm run soak`, different ones each time. */
-const runs = 10;
+const runs = 5;
 
 test('random histories with lost, doubled and late webhooks and killed replicas end as a simple model says', {
   timeout: 300_000,

@@ -3,11 +3,9 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { beginRemoval } from '../../src/database/erasure.ts';
-import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
-import { formatId } from '../../src/ids.ts';
+import { getOrganisation } from '../../src/database/organisations.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -67,7 +65,7 @@ describe('an idle service', () => {
     const web = home.acme.repository('web');
     const other = await world.replica();
     await startDeaf(world.service);
-    for (let turn = 0; turn < 3; turn += 1) {
+    for (let turn = 0; turn < 2; turn += 1) {
       const pullRequest = web.addPullRequest();
       expect(await deliver(other, pullRequest.open())).toBe(202);
       await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined);
@@ -78,14 +76,14 @@ describe('an idle service', () => {
     const home = await world.newTenant();
     await makeDue(world.service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
-    for (let turn = 0; turn < 3; turn += 1) {
+    for (let turn = 0; turn < 2; turn += 1) {
       const login = `${home.acme.login}-${turn}`;
       expect(await deliver(world.service, home.acme.rename(login))).toBe(202);
       await waitUntil(async () => (await now(home)).login === login);
     }
   });
 
-  test('with RECONCILE_INTERVAL=0 a member who joins is listed at once, and nothing else is compared', async () => {
+  test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async () => {
     const home = await world.newTenant();
     const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
@@ -116,7 +114,7 @@ describe('an idle service', () => {
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
     await startDeaf(world.service);
-    for (let score = 1; score <= 3; score += 1) {
+    for (let score = 1; score <= 2; score += 1) {
       await apply(world.service, home, rule(`${score}`));
       await waitUntil(async () => (await stored(world.service, home, pullRequest))?.score === score);
     }
@@ -132,28 +130,26 @@ describe('an idle service', () => {
   });
 });
 
-describe('a small organisation beside large ones', () => {
-  test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
-    const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
-    const small = await world.newTenant();
-    for (const home of homes) {
-      const web = home.acme.repository('web');
-      for (let count = 0; count < 120; count += 1) await request(home, web.addPullRequest());
-    }
-    const latches = [1, 2, 3, 4].map(() => createLatch());
-    onTestFinished(() => latches.forEach(latch => void latch.release()));
-    for (const { released } of latches) world.github.fault({ kind: 'hold', until: released });
-    world.github.requests.length = 0;
-    start();
-    // Each organisation has one request under way.
-    await waitUntil(async () => world.github.count() === 4);
-    const pullRequest = small.acme.repository('web').openPullRequest();
-    await request(small, pullRequest);
-    await waitUntil(async () => (await stored(world.service, small, pullRequest)) !== undefined);
-    expect(world.github.count()).toBe(5);
-    for (const latch of latches) latch.release();
-    for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
-  });
+test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
+  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
+  const small = await world.newTenant();
+  for (const home of homes) {
+    const web = home.acme.repository('web');
+    for (let count = 0; count < 51; count += 1) await request(home, web.addPullRequest());
+  }
+  const latches = [1, 2, 3, 4].map(() => createLatch());
+  onTestFinished(() => latches.forEach(latch => void latch.release()));
+  for (const { released } of latches) world.github.fault({ kind: 'hold', until: released });
+  world.github.requests.length = 0;
+  start();
+  // Each organisation has one request under way.
+  await waitUntil(async () => world.github.count() === 4);
+  const pullRequest = small.acme.repository('web').openPullRequest();
+  await request(small, pullRequest);
+  await waitUntil(async () => (await stored(world.service, small, pullRequest)) !== undefined);
+  expect(world.github.count()).toBe(5);
+  for (const latch of latches) latch.release();
+  for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
 });
 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
@@ -273,7 +269,7 @@ describe('a database that goes away and comes back', () => {
     }
   }
 
-  test('the loops work and listen again within two seconds after the database comes back', async () => {
+  test('has loops that work and listen again within two seconds', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await through(async (replica, proxy) => {
@@ -287,7 +283,7 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('the log has one line for each loop that works again after an outage, with the seconds it failed', async () => {
+  test('is logged once for each loop that works again, with the seconds that it failed', async () => {
     const proxy = await startProxy(world.service.database.url);
     const replica = await world.replica(proxy.through(world.service.database.url));
     const lines: { level: number; msg: string; loop: string; seconds?: number }[] = [];
@@ -318,9 +314,9 @@ describe('a database that goes away and comes back', () => {
     }
   });
 
-  test('repeated outages of the database do not fill the log', async () => {
+  test('does not fill the log, even if it does so again and again', async () => {
     await through(async (replica, proxy) => {
-      for (let outage = 0; outage < 3; outage += 1) {
+      for (let outage = 0; outage < 2; outage += 1) {
         proxy.refuse();
         proxy.cut();
         await delay(1_200);
@@ -332,12 +328,12 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('the loops work again after PostgreSQL ended all connections, and lose no delivery', async () => {
+  test('loses no delivery if PostgreSQL ends all connections', async () => {
     const home = await world.newTenant();
     const web = home.acme.repository('web');
     start();
     let acknowledged = 0;
-    for (let turn = 0; turn < 3; turn += 1) {
+    for (let turn = 0; turn < 2; turn += 1) {
       const opened = Array.from({ length: 10 }, () => web.openPullRequest());
       for (const pullRequest of opened) {
         if (pullRequest.opened && (await deliver(world.service, pullRequest.opened)) === 202) acknowledged += 1;
@@ -350,43 +346,7 @@ describe('a database that goes away and comes back', () => {
         .catch(() => undefined);
     }
     await waitUntil(async () => (await countRequests(home)) === 0, 15_000);
-    expect(acknowledged).toBeGreaterThan(20);
+    expect(acknowledged).toBeGreaterThan(10);
     expect(await storedPullRequests(world.service, home)).toHaveLength(acknowledged);
   });
 });
-
-test('forty webhooks, refreshes and comparisons of a pull request end in one row, as GitHub has it', async () => {
-  const home = await world.newTenant();
-  const replica = await world.replica();
-  const web = home.acme.repository('web');
-  const pullRequest: PullRequest = web.openPullRequest();
-  await sync(world.service, home, pullRequest);
-  const id = (await stored(world.service, home, pullRequest))?.id ?? '';
-  start();
-  start(replica);
-  const tasks: Promise<unknown>[] = [];
-  for (let turn = 0; turn < 40; turn += 1) {
-    if (turn % 4 === 0) world.github.clock.advance(1);
-    pullRequest.push({ additions: 1 });
-    const service = turn % 2 === 0 ? world.service : replica;
-    tasks.push(
-      deliver(service, pullRequest.edit({ title: `turn ${turn}` })).then(status => expect(status).toBe(202)),
-      service.app
-        .inject({
-          method: 'PUT',
-          url: `/2025-04/pull-requests/${formatId('pr', id)}/sync`,
-          headers: { authorization: `Bearer ${home.token}` },
-        })
-        .then(({ statusCode }) => expect(statusCode).toBe(200)),
-      setWebhooksEnabled(service.database.executor, home.organisation.id, true).then(() =>
-        compareOrganisation(service),
-      ),
-    );
-    if (turn % 4 === 0) tasks.push(importPullRequests(service, home.organisation, { repositories: ['web'] }));
-    if (tasks.length >= 12) await Promise.all(tasks.splice(0));
-  }
-  await Promise.all(tasks);
-  await waitUntil(async () => (await countRequests(home)) === 0);
-  const rows = await storedPullRequests(world.service, home);
-  expect(rows).toMatchObject([{ id, title: 'turn 39', additions: 40, sourceUpdatedAt: pullRequest.updatedAt }]);
-}, 120_000);
