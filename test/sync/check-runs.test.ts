@@ -12,7 +12,7 @@ import { earlier } from '../support/citus.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
@@ -37,7 +37,7 @@ async function newShowingTenant(): Promise<TenantOnGithub> {
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
     rule('size', 'size > 400', 'Large'),
   );
-  while ((await rescoreBatch(world.service)) > 0);
+  await rescoreAll(world.service);
   await enable(home);
   return home;
 }
@@ -66,14 +66,23 @@ const afterAMinute = ({ organisation }: TenantOnGithub) =>
     .set({ publishedAt: sql`now() - interval '1 minute'` })
     .where(eq(checkRuns.organisationId, organisation.id));
 
-/** A pull request of such a home, which GitHub shows. */
-async function newShown() {
-  const home = await newShowingTenant();
-  const pullRequest = home.acme.repository('web').openPullRequest();
+/** Fetches and publishes it. */
+async function show(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
   await sync(world.service, home, pullRequest);
   await publish(home);
-  return { home, pullRequest };
 }
+
+/** A pull request of such a home, which GitHub shows. */
+async function newShown(home?: TenantOnGithub) {
+  const tenant = home ?? (await newShowingTenant());
+  const pullRequest = tenant.acme.repository('web').openPullRequest();
+  await show(tenant, pullRequest);
+  return { home: tenant, pullRequest };
+}
+
+/** All that waits is tried again. */
+const makeRunsDue = () =>
+  world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
@@ -112,8 +121,7 @@ describe('a check run', () => {
   test('says by how much the score last changed', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await afterAMinute(home);
     await publish(home);
@@ -124,8 +132,7 @@ describe('a check run', () => {
   test('is shown within seconds while another one waits for its minute', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await show(home, pullRequest);
     const next = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, next);
     await world.service.database.executor
@@ -139,15 +146,12 @@ describe('a check run', () => {
   test('follows a change that leaves the score as it is', async () => {
     const home = await newShowingTenant();
     await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
-    while ((await rescoreBatch(world.service)) > 0);
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await rescoreAll(world.service);
+    const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
     pullRequest.review(home.acme.member('grace'));
-    await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
@@ -160,8 +164,7 @@ describe('a check run', () => {
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const person of people) pullRequest.review(person, person.login === 'lin' ? 'COMMENTED' : 'APPROVED');
     pullRequest.review(world.github.account(`nobody-${home.acme.login}`), 'APPROVED');
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.summary).toContain(
       'No rule counts.\n\nFor reviews: `grace` +3, `` @eve `<b> `` +3\n\n',
     );
@@ -173,7 +176,7 @@ describe('a check run', () => {
     await apply(world.service, home, rule('7', 'true', 'Seven'));
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    while ((await rescoreBatch(world.service)) > 0);
+    await rescoreAll(world.service);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
   });
@@ -183,8 +186,7 @@ describe('a check run', () => {
     await afterAMinute(home);
     const before = requestsOf();
     pullRequest.edit({ title: 'Another title' });
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await show(home, pullRequest);
     expect(requestsOf()).toBe(before);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
@@ -211,24 +213,21 @@ describe('a check run', () => {
     await publish(home);
     expect(pullRequest.repository.checkRunOn(scored)).toBeDefined();
     expect(shownOn(pullRequest)).toBeUndefined();
-    await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
   });
 
   test('a merged pull request gets a last check run, whatever changes later', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.merge();
-    await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
     expect(shownOn(pullRequest)?.summary).toContain('The pull request is merged: this is its last check.');
     await afterAMinute(home);
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await show(home, pullRequest);
     expect((await stored(world.service, home, pullRequest))?.score).toBe(15);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
@@ -237,9 +236,8 @@ describe('a check run', () => {
     const { home, pullRequest } = await newShown();
     for (const change of [() => pullRequest.close(), () => pullRequest.reopen()]) {
       change();
-      await sync(world.service, home, pullRequest);
       await afterAMinute(home);
-      await publish(home);
+      await show(home, pullRequest);
     }
     expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
   });
@@ -247,14 +245,12 @@ describe('a check run', () => {
   test('a pull request that is reopened and merged within a minute gets another last check run', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.close();
-    await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    await publish(home);
+    await show(home, pullRequest);
     for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
       world.github.clock.advance(5);
       change();
-      await sync(world.service, home, pullRequest);
-      await publish(home);
+      await show(home, pullRequest);
     }
     await afterAMinute(home);
     await publish(home);
@@ -266,10 +262,8 @@ describe('a check run', () => {
     const home = await newShowingTenant();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
     await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
-    while ((await rescoreBatch(world.service)) > 0);
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await rescoreAll(world.service);
+    const { pullRequest } = await newShown(home);
     const summary = shownOn(pullRequest)?.summary ?? '';
     expect(summary).toContain('| `` @acme/owners `<img src=x>` https://evil.example \\| ## x `` | +2 |');
     expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
@@ -279,10 +273,8 @@ describe('a check run', () => {
     const home = await newShowingTenant();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
     await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
-    while ((await rescoreBatch(world.service)) > 0);
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    await rescoreAll(world.service);
+    const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
   });
 });
@@ -291,25 +283,22 @@ describe('scores', () => {
   test('are shown from when an operator turns them on until they are turned off', async () => {
     const home = await newShowingTenant();
     await enable(home, false);
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await publish(home);
+    const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)).toBeUndefined();
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await enable(home, false);
     pullRequest.merge();
-    await sync(world.service, home, pullRequest);
     await afterAMinute(home);
-    await publish(home);
+    await show(home, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
-  test('the publication of scores renews its lease while GitHub is slow', async () => {
+  test('are published under a lease that is renewed while GitHub is slow', async () => {
     const home = await newShowingTenant();
     await sync(world.service, home, home.acme.repository('web').openPullRequest());
     const { begun, release } = world.github.hold('hold', 'CheckRuns');
@@ -349,11 +338,11 @@ describe('scores', () => {
     expect(await turn(home)).toBe(false);
   });
 
-  test('the scores of a hundred pull requests take five requests, and leave the reserve of points', async () => {
+  test('take a request for twenty, and leave the reserve of points', async () => {
     const home = await newShowingTenant();
     const web = home.acme.repository('web');
-    const all = Array.from({ length: 100 }, () => web.openPullRequest());
-    for (let start = 0; start < 100; start += 50) await sync(world.service, home, ...all.slice(start, start + 50));
+    const all = Array.from({ length: 50 }, () => web.openPullRequest());
+    await sync(world.service, home, ...all);
     setPoints(world.github, 5_000, 503);
     await sync(world.service, home, all[0] as PullRequest);
     const before = requestsOf();
@@ -363,11 +352,11 @@ describe('scores', () => {
     setPoints(world.github, 5_000);
     await world.service.database.executor.execute(sql`delete from github_limits`);
     await publish(home);
-    expect(requestsOf() - before).toBe(5);
+    expect(requestsOf() - before).toBe(3);
     expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
   });
 
-  test('the loops of a running service show scores', async () => {
+  test('are shown by the loops of a running service', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = startLoops(world.service, { pollMs: 20 });
@@ -424,7 +413,7 @@ describe('a failure to show a score', () => {
     return { home, good, bad };
   };
 
-  test('a score that GitHub fails to show does not hold up others, and is parked after eight tries', async () => {
+  test('does not hold up others, and parks it after eight tries', async () => {
     const { home, good, bad } = await failingOne();
     world.github.fault(
       { kind: 'broken', nodeIds: [headShaOf(bad)] },
@@ -433,11 +422,15 @@ describe('a failure to show a score', () => {
     await publish(home);
     expect(shownOn(good)).toBeDefined();
     expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
-    for (let attempt = 1; attempt < 8; attempt += 1) {
-      await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+    await world.service.database.executor.execute(sql`update check_runs set attempts = 6 where attempts > 0`);
+    for (const expected of [
+      { failing: 1, parked: 0 },
+      { failing: 0, parked: 1 },
+    ]) {
+      await makeRunsDue();
       await publish(home);
+      expect(await counts(home)).toEqual({ waiting: 0, ...expected });
     }
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 1 });
     const { body } = await world.service.app.inject('/metrics');
     expect(body).toMatch(/pullscore_check_runs\{state="parked"\} 1\n/);
     world.github.clearFaults();
@@ -447,7 +440,7 @@ describe('a failure to show a score', () => {
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('a score that GitHub failed to show is tried again as soon as the pull request changes', async () => {
+  test('is over as soon as the pull request changes', async () => {
     const { home, bad } = await failingOne();
     world.github.fault(
       { kind: 'broken', nodeIds: [headShaOf(bad)] },
@@ -462,7 +455,7 @@ describe('a failure to show a score', () => {
     expect(shownOn(bad)?.title).toBe('Score 2');
   });
 
-  test('scores that the App may not write as checks are not tried again before something changes', async () => {
+  test('because the App may not write checks lasts until something changes', async () => {
     const { home, good } = await failingOne();
     world.github.grants.permissions.checks = 'read';
     const before = requestsOf();
@@ -480,19 +473,19 @@ describe('a failure to show a score', () => {
     expect(shownOn(good)?.title).toBe('Score 2');
   });
 
-  test('scores are tried again, one by one, if GitHub itself fails', async () => {
+  test('of GitHub itself makes it try scores again, one by one', async () => {
     const { home, good, bad } = await failingOne();
     world.github.fault(htmlError(502), { when: 'CheckRuns' });
     await publish(home);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 2, parked: 0 });
     const before = requestsOf();
-    await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+    await makeRunsDue();
     await publish(home);
     expect(requestsOf() - before).toBe(2);
     expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
-  test('a rate limit does not count as a failure, and nothing is sent before GitHub allows it', async () => {
+  test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async () => {
     const { home } = await failingOne();
     world.github.fault(secondaryLimit('120'), { when: 'CheckRuns' });
     expect(await turn(home)).toBe(true);
@@ -502,11 +495,11 @@ describe('a failure to show a score', () => {
     await world.service.database.executor.execute(sql`delete from github_limits`);
   });
 
-  test('publishing a score again after a lost reply leaves the same score on the commit', async () => {
+  test('because of a lost reply leaves the same score on the commit', async () => {
     const { home, good } = await failingOne();
     world.github.fault({ kind: 'truncate', reset: true }, { when: 'CheckRuns' });
     await publish(home);
-    await world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+    await makeRunsDue();
     await publish(home);
     expect(shownOn(good)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
@@ -538,7 +531,7 @@ test.each([
     await settings('--ignore');
     await compare(world, home);
     await apply(world.service, home, rule('5'));
-    while ((await rescoreBatch(world.service)) > 0);
+    await rescoreAll(world.service);
     await afterAMinute(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');

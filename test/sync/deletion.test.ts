@@ -71,31 +71,11 @@ describe('a deleted pull request', () => {
     expect(await scoreHistory(world.service, home)).toEqual(['null → 0 (pull_request, 0)']);
   });
 
-  test('a pull request that came back after a deletion can be deleted again', async () => {
-    const { home, pullRequest } = await newStored();
-    for (let turn = 0; turn < 2; turn += 1) {
-      await remove(world.service, home, pullRequest);
-      world.github.clock.advance(1);
-      pullRequest.edit({ title: `turn ${turn}` });
-      expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-    }
-    await remove(world.service, home, pullRequest);
-    expect(await sync(world.service, home, pullRequest)).toEqual(['deleted']);
-    expect(await tombstones(home)).toHaveLength(1);
-  });
-
   test('does not affect others in the same reply', async () => {
     const { home, pullRequest } = await newStored();
     const other = home.acme.repository('web').openPullRequest();
     await remove(world.service, home, pullRequest);
     expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
-  });
-
-  test('a second deletion of a pull request finds none', async () => {
-    const { home, pullRequest } = await newStored();
-    const id = (await stored(world.service, home, pullRequest))?.id;
-    expect(await removeById(world.service, home, id)).toBe(true);
-    expect(await removeById(world.service, home, id)).toBe(false);
   });
 });
 

@@ -8,7 +8,6 @@ import { listTotals } from '../../src/database/standings.ts';
 import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { runJson } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
@@ -16,6 +15,7 @@ import { post } from '../webhooks/support.ts';
 import {
   compare,
   compareOnly,
+  deliver,
   fetchedSync,
   lockWaits,
   openSession,
@@ -70,11 +70,6 @@ async function countedRepositories({ organisation }: TenantOnGithub): Promise<st
 
 const idOf = async (home: TenantOnGithub, pullRequest: PullRequest) =>
   formatId('pr', (await stored(world.service, home, pullRequest))?.id ?? '');
-
-async function workOff({ organisation }: TenantOnGithub): Promise<void> {
-  const work = createRequestWorker(world.service, organisation.id);
-  while (await work());
-}
 
 const trackedMessage = 'Ignored: this organisation does not track this repository.';
 
@@ -157,7 +152,7 @@ describe('a repository that is ignored', () => {
     await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
     await compareOnly(world, home);
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
-    await workOff(home);
+    await world.workOff();
   });
 
   test('its webhooks are ignored, and say so', async () => {
@@ -193,8 +188,8 @@ describe('a repository that is ignored', () => {
     await settings(home, '--ignore', 'sandbox-*');
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest();
-    expect((await post(world.service, early.opened ?? { event: '' })).status).toBe(202);
-    await workOff(home);
+    await deliver(world.service, early.opened);
+    await world.workOff();
     expect(await storedPullRequests(world.service, home)).toEqual([]);
     expect(await post(world.service, early.edit({ title: 'Changed' }))).toMatchObject({ message: trackedMessage });
   });
@@ -269,10 +264,10 @@ describe('archived repositories', () => {
     await settings(home, '--ignore-archived');
     await compare(world, home);
     expect(await untracked(home)).toEqual({});
-    expect((await post(world.service, sandbox.archive())).status).toBe(202);
+    await deliver(world.service, sandbox.archive());
     await compare(world, home);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is archived' });
-    expect((await post(world.service, sandbox.unarchive())).status).toBe(202);
+    await deliver(world.service, sandbox.unarchive());
     await compare(world, home);
     expect(await untracked(home)).toEqual({});
     expect(await sync(world.service, home, inSandbox)).toEqual(['saved']);
@@ -349,7 +344,7 @@ describe('a repository that is tracked again', () => {
     await compareOnly(world, home);
     await early.save();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
-    await workOff(home);
+    await world.workOff();
   });
 
   test('no pull request is lost that was fetched while it was archived, and saved afterwards', async () => {
@@ -357,12 +352,12 @@ describe('a repository that is tracked again', () => {
     await settings(home, '--ignore-archived');
     await compareOnly(world, home);
     const opened = sandbox.openPullRequest();
-    expect((await post(world.service, opened.opened ?? { event: '' })).status).toBe(202);
+    await deliver(world.service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
     const organisation = { ...home.organisation, ignoresArchived: true };
     const early = await fetchedSync(world.service, { ...home, organisation }, opened);
-    expect((await post(world.service, sandbox.unarchive())).status).toBe(202);
+    await deliver(world.service, sandbox.unarchive());
     await compareOnly(world, home);
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual({});
@@ -372,7 +367,7 @@ describe('a repository that is tracked again', () => {
     const { home, sandbox } = await twoRepositories();
     await settings(home, '--ignore-archived');
     const opened = sandbox.openPullRequest();
-    expect((await post(world.service, opened.opened ?? { event: '' })).status).toBe(202);
+    await deliver(world.service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
     await compareOnly(world, home);
@@ -388,7 +383,7 @@ describe('a repository that is tracked again', () => {
     await Promise.race([comparing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
     await lock.query('rollback');
     await Promise.all([saving, comparing]);
-    await workOff(home);
+    await world.workOff();
     expect(await untracked(home)).toEqual({});
     expect(await stored(world.service, home, opened)).toBeDefined();
   });

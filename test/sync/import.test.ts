@@ -2,7 +2,6 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { getOrganisation } from '../../src/database/organisations.ts';
 import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
@@ -304,7 +303,7 @@ describe('an interrupted import', () => {
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     expect(await storedCount(home)).toBe(0);
-    while (await createRequestWorker(world.service)());
+    await world.workOff();
     expect(await storedCount(home)).toBe(100);
     expect(await run(home)).toMatchObject({ seen: 1 });
     expect(lists()).toBe(2);
@@ -423,22 +422,6 @@ describe('an interrupted import', () => {
     world.github.clearFaults();
     await passDays(4);
     expect(await run(home)).toMatchObject({ repositories: 2, seen: 101 + 5 });
-  });
-
-  test('stops at once even if it waits for GitHub', async () => {
-    const home = await world.newTenant();
-    fill(home, 'web', 3);
-    world.github.fault(secondaryLimit('3600'), { when: 'PullRequests' });
-    const interruption = new AbortController();
-    const begin = performance.now();
-    const waiting = run(home, {
-      signal: interruption.signal,
-      onProgress: ({ waitingSeconds }) => {
-        if (waitingSeconds !== undefined) interruption.abort();
-      },
-    });
-    await expect(waiting).rejects.toThrow('aborted');
-    expect(performance.now() - begin).toBeLessThan(5_000);
   });
 });
 
@@ -582,23 +565,6 @@ describe('an import of some repositories', () => {
       { name: web.fullName },
     ]);
   });
-});
-
-test('an organisation added without credentials gets its id from an import or a list of members', async () => {
-  for (const learn of [run, (home: TenantOnGithub) => syncMembers(world.service, home.organisation)]) {
-    const home = await world.newTenant();
-    fill(home, 'web', 2);
-    const { executor } = world.service.database;
-    await executor.execute(`update organisations set github_id = null where id = '${home.organisation.id}'`);
-    home.organisation.githubId = null;
-    await learn(home);
-    const after = await getOrganisation(executor, home.organisation.id);
-    expect(after.githubId).toBe(home.acme.id);
-    home.acme.rename(`${home.acme.login}-renamed`);
-    const [pullRequest] = home.acme.repository('web').pullRequests;
-    if (pullRequest === undefined) throw new Error('none');
-    expect(await sync(world.service, { ...home, organisation: after }, pullRequest)).toEqual(['saved']);
-  }
 });
 
 /** Until the end of the test, code that waits goes on at once. @returns how long it would have waited */

@@ -6,17 +6,17 @@ import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
-import { rememberUntracked, requestUntrackedOfMembers } from '../../src/database/untracked-pull-requests.ts';
+import { rememberUntracked } from '../../src/database/untracked-pull-requests.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import type { WebhookEvent } from '../support/github/events.ts';
 import { queryTimeout } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { post } from '../webhooks/support.ts';
 import {
+  adaOf,
   apply,
   compare,
+  deliver,
   fetchedSync,
   memberLogins,
   memberRows,
@@ -42,11 +42,6 @@ function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Accoun
   return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
 }
 
-async function deliver(event: WebhookEvent | undefined): Promise<void> {
-  if (event === undefined) throw new Error('no event');
-  expect(await post(world.service, event)).toMatchObject({ status: 202 });
-}
-
 describe('members', () => {
   test('are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
     const home = await world.newTenant();
@@ -65,25 +60,24 @@ describe('members', () => {
 
   test('stay as they are if a page of the list fails', async () => {
     const home = await world.newTenant();
-    const first = addMembers(home, 150);
+    const first = addMembers(home, 101);
     await readList(home);
     world.github.fault(
       { kind: 'reply', status: 500 },
       { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
     );
-    for (const account of first.slice(0, 100)) home.acme.leave(account);
-    addMembers(home, 100, 'n');
+    for (const account of first.slice(0, 50)) home.acme.leave(account);
+    addMembers(home, 50, 'n');
     await expect(readList(home)).rejects.toMatchObject({ code: 'github_failed' });
     const rows = await storedMembers(home);
-    expect(rows).toHaveLength(151);
+    expect(rows).toHaveLength(102);
     expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
   });
 
-  test('a list of members does not undo a newer name that a fetch has shown since then', async () => {
+  test('keep a newer name that a fetch has shown since the list was read', async () => {
     const home = await world.newTenant();
     addMembers(home, 100);
-    const [ada] = home.acme.members.values();
-    if (ada === undefined) throw new Error('no member');
+    const ada = adaOf(home);
     const first = world.github.hold('late');
     const reading = readList(home);
     await first.begun;
@@ -94,7 +88,7 @@ describe('members', () => {
     expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
   });
 
-  test('a member who is not on the list leaves, even if a later fetch shows a new name', async () => {
+  test('leave if they are not on the list, even if a later fetch shows a new name', async () => {
     const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -121,57 +115,53 @@ describe('members', () => {
     expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 
-  test('nobody leaves in a comparison whose token may read public members only', async () => {
+  test('do not leave if the token may read public members only; an operator is told so even if none is missing', async () => {
     const home = await world.newTenant();
-    const bert = home.acme.member(`bert-${home.acme.login}`);
-    await syncMembers(world.service, home.organisation);
-    world.github.grants.readsMembers = false;
+    const hidden = { members: 0, left: null };
     onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 0, left: null });
-    expect(await logins(home)).toContain(bert.login);
+    world.github.grants.readsMembers = false;
+    expect(await syncMembers(world.service, home.organisation, async () => undefined)).toEqual(hidden);
+    world.github.grants.readsMembers = true;
+    await readList(home);
+    const before = await logins(home);
+    world.github.grants.readsMembers = false;
+    expect(await readList(home)).toEqual(hidden);
+    expect(await logins(home)).toEqual(before);
   });
 
-  test('an operator is told that the token may read public members only, even if nobody is missing', async () => {
+  test('take a request for a hundred, however many there are', async () => {
     const home = await world.newTenant();
-    world.github.grants.readsMembers = false;
-    onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
-    const record = async () => undefined;
-    expect(await syncMembers(world.service, home.organisation, record)).toEqual({ members: 0, left: null });
-  });
-
-  test('an organisation can have 2,500 members, whose list takes 25 requests', async () => {
-    const home = await world.newTenant();
-    const first = addMembers(home, 2_499);
+    const first = addMembers(home, 299);
     const before = world.github.count('Members');
-    expect(await readList(home)).toEqual({ members: 2_500, left: 0 });
-    expect(world.github.count('Members') - before).toBe(25);
-    for (const account of first.slice(0, 1_300)) home.acme.leave(account);
-    expect(await readList(home)).toEqual({ members: 1_200, left: 1_300 });
-    expect(await logins(home)).toHaveLength(1_200);
+    expect(await readList(home)).toEqual({ members: 300, left: 0 });
+    expect(world.github.count('Members') - before).toBe(3);
+    for (const account of first.slice(0, 130)) home.acme.leave(account);
+    expect(await readList(home)).toEqual({ members: 170, left: 130 });
+    expect(await logins(home)).toHaveLength(170);
   });
 
   test('come in smaller pages if GitHub times out on larger ones', async () => {
     const home = await world.newTenant();
-    addMembers(home, 150);
+    addMembers(home, 60);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
       operation === 'Members' && Number(variables.first) > 30;
     world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: isLarge });
     const before = world.github.requests.length;
-    expect(await readList(home)).toEqual({ members: 151, left: 0 });
+    expect(await readList(home)).toEqual({ members: 61, left: 0 });
     const large = world.github.requests.slice(before).filter(isLarge);
     expect(large.map(({ variables }) => variables.first)).toEqual([100, 50]);
   });
 
-  test('if GitHub lists only public members, those are added and nobody leaves', async () => {
+  test('are added, and do not leave, if GitHub lists only public ones', async () => {
     const home = await world.newTenant();
     await readList(home);
-    const [known] = home.acme.members.values();
+    const known = adaOf(home);
     const hidden = home.acme.member(`hidden-${home.acme.login}`);
     const shown = home.acme.member(`shown-${home.acme.login}`);
     home.acme.publicMembers.add(shown.id);
     world.github.grants.viewerIsMember = false;
     expect(await readList(home)).toEqual({ members: 1, left: null });
-    expect(await logins(home)).toEqual([known?.login, shown.login]);
+    expect(await logins(home)).toEqual([known.login, shown.login]);
     world.github.grants.viewerIsMember = true;
     expect(await readList(home)).toEqual({ members: 3, left: 0 });
     expect(await logins(home)).toContain(hidden.login);
@@ -236,39 +226,23 @@ test('an erasure asks GitHub again about a login that somebody else had before',
   expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
 });
 
-describe('a membership webhook', () => {
-  test('a late member_added does not bring back somebody who has left', async () => {
+test.each(['came and left', 'left and came back'])(
+  'somebody who %s has the right state, even if the webhooks come in reverse order',
+  async story => {
     const home = await world.newTenant();
     const bert = world.github.account(`bert-${home.acme.login}`);
-    const added = home.acme.join(bert);
+    if (story === 'left and came back') home.acme.join(bert);
     await readList(home);
-    expect(await logins(home)).toContain(bert.login);
-    home.acme.leave(bert);
+    const before = await logins(home);
+    const changes = [home.acme.join, home.acme.leave];
+    if (story === 'left and came back') changes.reverse();
+    const events = changes.map(change => change.call(home.acme, bert));
+    await deliver(world.service, ...events.toReversed());
+    expect(await logins(home)).toEqual(before);
     await readList(home);
-    await deliver(added);
-    expect(await logins(home)).not.toContain(bert.login);
-    await readList(home);
-    expect(await logins(home)).not.toContain(bert.login);
-  });
-
-  test.each(['came and left', 'left and came back'])(
-    'somebody who %s has the right state, even if the webhooks come in reverse order',
-    async story => {
-      const home = await world.newTenant();
-      const bert = world.github.account(`bert-${home.acme.login}`);
-      if (story === 'left and came back') home.acme.join(bert);
-      await readList(home);
-      const before = await logins(home);
-      const changes = [home.acme.join, home.acme.leave];
-      if (story === 'left and came back') changes.reverse();
-      const events = changes.map(change => change.call(home.acme, bert));
-      for (const event of events.toReversed()) await deliver(event);
-      expect(await logins(home)).toEqual(before);
-      await readList(home);
-      expect((await logins(home)).includes(bert.login)).toBe(story === 'left and came back');
-    },
-  );
-});
+    expect((await logins(home)).includes(bert.login)).toBe(story === 'left and came back');
+  },
+);
 
 /** GitHub ids of pull requests that were fetched but not kept. */
 async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
@@ -284,6 +258,15 @@ const storedIds = async (home: TenantOnGithub) =>
   (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
+/** Of an author, for {@link rememberUntracked}. */
+const manyOf = (author: Account, count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    githubId: 5_000_000_000 + index,
+    nodeId: `PR_${index}`,
+    authorGithubId: author.id,
+    sourceUpdatedAt: 1,
+  }));
+
 /** Somebody who is not a member, with pull requests that were fetched but not kept. */
 async function startStranger(home: TenantOnGithub, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
@@ -294,7 +277,7 @@ async function startStranger(home: TenantOnGithub, count = 3) {
 }
 
 describe('the earlier pull requests of somebody who joins', () => {
-  test('the earlier pull requests of a new member are fetched and scored without an import', async () => {
+  test('are fetched and scored without an import', async () => {
     const home = await world.newTenant();
     const author = world.github.account(`stranger-${home.acme.login}`);
     await apply(world.service, home, rule('7'));
@@ -316,7 +299,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('earlier pull requests are fetched if another one shows that their author has joined', async () => {
+  test('are fetched if another one shows that their author has joined', async () => {
     const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
@@ -326,7 +309,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
-  test('earlier pull requests are fetched if another one shows that their author is a member again', async () => {
+  test('are fetched if another one shows that their author is a member again', async () => {
     const home = await world.newTenant();
     const author = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
@@ -342,7 +325,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
-  test('earlier pull requests of a new member are looked for again if GitHub does not show them at once', async () => {
+  test('are looked for again if GitHub does not show them at once', async () => {
     const home = await world.newTenant();
     const { author, opened } = await startStranger(home, 1);
     home.acme.join(author);
@@ -356,7 +339,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('pull requests of somebody who joins and leaves again at once wait for the next return', async () => {
+  test('wait for the next return if their author leaves again at once', async () => {
     const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
@@ -374,7 +357,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('earlier pull requests of a new member are requested at once, but in the background', async () => {
+  test('are requested at once, but in the background', async () => {
     const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     const listener = new pg.Client(world.service.database.url);
@@ -394,12 +377,12 @@ describe('the earlier pull requests of somebody who joins', () => {
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   });
 
-  test('an earlier pull request of a new member keeps its sync request, which no fetch under way settles', async () => {
+  test('keep their sync requests, which no fetch under way settles', async () => {
     const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
     if (one === undefined) throw new Error('none');
-    await deliver(one.edit({ title: 'changed' }));
+    await deliver(world.service, one.edit({ title: 'changed' }));
     const [before] = await waitingSyncs(world.service, home);
     const { database } = world.service;
     const underWay = await drawTicket(database.executor);
@@ -412,7 +395,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await world.workOff();
   });
 
-  test('a new member brings only their own earlier pull requests, and only in that organisation', async () => {
+  test('are requested only if they are their own, and only in that organisation', async () => {
     const [home, other] = [await world.newTenant(), await world.newTenant()];
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
@@ -428,7 +411,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await world.workOff();
   });
 
-  test('a moved pull request is remembered in both organisations, and fetched in the one its author joins', async () => {
+  test('are remembered in both organisations if they move, and fetched in the one that their author joins', async () => {
     const [home, other] = [await world.newTenant(), await world.newTenant()];
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
@@ -439,36 +422,6 @@ describe('the earlier pull requests of somebody who joins', () => {
     await world.workOff();
     expect(await storedIds(other)).toEqual(idsOf(opened));
     expect(await untracked(home)).toEqual(idsOf(opened));
-  });
-
-  test('a thousand earlier pull requests of a new member become sync requests at once', async () => {
-    const home = await world.newTenant();
-    const { id: organisationId } = home.organisation;
-    const author = home.acme.member(`busy-${home.acme.login}`);
-    await readList(home);
-    const { executor } = world.service.database;
-    const thousand = Array.from({ length: 1_000 }, (_, index) => ({
-      githubId: 5_000_000_000 + index,
-      nodeId: `PR_${index}`,
-      authorGithubId: author.id,
-      sourceUpdatedAt: 1,
-    }));
-    // Not in the order in which they are fetched.
-    await rememberUntracked(executor, organisationId, thousand.slice(500));
-    await rememberUntracked(executor, organisationId, thousand.slice(0, 500));
-    expect(await untracked(home)).toHaveLength(1_000);
-    await world.service.database.transaction(each => requestUntrackedOfMembers(each, organisationId));
-    expect(await untracked(home)).toEqual([]);
-    const waiting = await waitingSyncs(world.service, home);
-    const keys = waiting.map(({ githubId, nodeId }) => ({
-      githubId,
-      nodeId,
-      authorGithubId: author.id,
-      sourceUpdatedAt: 1,
-    }));
-    expect(keys).toEqual(thousand);
-    expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
-    await executor.execute(`delete from sync_requests where organisation_id = '${organisationId}'`);
   });
 });
 
@@ -481,29 +434,28 @@ test('more than ten thousand earlier pull requests are all requested with one li
     { githubId: 1, nodeId: 'PR_1', authorGithubId: 2, sourceUpdatedAt: 1 },
   ]);
   await executor.execute('analyze untracked_pull_requests');
-  for (const start of [0, 5_001]) {
-    const some = Array.from({ length: 5_001 }, (_, index) => ({
-      githubId: 6_000_000_000 + start + index,
-      nodeId: `PR_${index}`,
-      authorGithubId: author.id,
-      sourceUpdatedAt: 1,
-    }));
+  const many = manyOf(author, 10_002);
+  // Not in the order in which they are requested.
+  for (const some of [many.slice(5_001), many.slice(0, 5_001)]) {
     await rememberUntracked(executor, home.organisation.id, some);
   }
   await readList(home);
   expect(await untracked(home)).toEqual([]);
+  const waiting = await waitingSyncs(world.service, home);
+  expect(waiting.map(({ nodeId }) => nodeId)).toEqual(many.map(({ nodeId }) => nodeId));
+  expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
 });
 
 describe('a pull request that was fetched but not kept', () => {
-  test('an untracked pull request is remembered once, however often it is fetched', async () => {
+  test('is remembered once, however often it is fetched', async () => {
     const home = await world.newTenant();
     const { opened } = await startStranger(home);
     expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
-  test('an untracked pull request is remembered by its latest node id', async () => {
+  test('is remembered by its latest node id', async () => {
     const { organisation } = await world.newTenant();
     const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
@@ -518,14 +470,14 @@ describe('a pull request that was fetched but not kept', () => {
     expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
-  test('a pull request of a ghost is neither kept nor remembered: nobody can join to make it tracked', async () => {
+  test('is not remembered if its author is a ghost, who cannot join', async () => {
     const home = await world.newTenant();
     const ghostly = home.acme.repository('web').openPullRequest({ author: null });
     expect(await sync(world.service, home, ghostly)).toEqual(['untracked']);
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('a stored pull request is not remembered as untracked', async () => {
+  test('is not remembered if it is stored', async () => {
     const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;

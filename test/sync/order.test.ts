@@ -5,6 +5,7 @@ import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
+  adaOf,
   compare,
   fetchedSync,
   memberLogins,
@@ -100,12 +101,6 @@ const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
 const repositoryNames = async (home: TenantOnGithub) =>
   (await repositoryRows(world.service, home)).map(({ name }) => name.replace(`${home.acme.login}/`, ''));
 
-const authorOf = ({ acme }: TenantOnGithub) => {
-  const [author] = acme.members.values();
-  if (author === undefined) throw new Error('no author');
-  return author;
-};
-
 test('a fetch that finds nothing new for clients leaves the tags of their pages', async () => {
   const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
@@ -146,7 +141,7 @@ describe('a name that changed after a fetch began', () => {
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
     await sync(world.service, home, one, other);
     const early = await fetchedSync(world.service, home, one);
-    const author = authorOf(home);
+    const author = adaOf(home);
     author.login = `countess-${home.acme.login}`;
     web.rename('site');
     if (way === 'a comparison') await compare(world, home);
@@ -177,7 +172,7 @@ describe('somebody who left after a fetch began', () => {
     await syncMembers(world.service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
-    home.acme.leave(authorOf(home));
+    home.acme.leave(adaOf(home));
     await syncMembers(world.service, home.organisation);
     expect(await early.save()).toBe('saved');
     expect(await logins(home)).toEqual([]);
@@ -187,7 +182,7 @@ describe('somebody who left after a fetch began', () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const early = await fetchedSync(world.service, home, pullRequest);
-    home.acme.leave(authorOf(home));
+    home.acme.leave(adaOf(home));
     expect(await early.save()).toBe('saved');
     await syncMembers(world.service, home.organisation);
     expect(await logins(home)).toEqual([]);
@@ -196,7 +191,7 @@ describe('somebody who left after a fetch began', () => {
 
   test('is a member again after the first fetch that follows their return, even with the same profile', async () => {
     const home = await world.newTenant();
-    const author = authorOf(home);
+    const author = adaOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
     await syncMembers(world.service, home.organisation);
     home.acme.leave(author);
@@ -242,7 +237,7 @@ test('in whatever order fetches end, each row is completely what the latest of t
       async (pauses, order) => {
         const home = await world.newTenant();
         const pullRequest = home.acme.repository('web').openPullRequest();
-        const author = authorOf(home);
+        const author = adaOf(home);
         const fetches: Awaited<ReturnType<typeof fetchedSync>>[] = [];
         for (const [turn, pause] of pauses.entries()) {
           world.github.clock.advance(pause);

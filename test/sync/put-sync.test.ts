@@ -82,17 +82,17 @@ function statusesOf({ pullRequests }: Sources, replies: { status: number; body: 
 
 describe('PUT syncs that come together', () => {
   test('share requests of fifty, and each gets its own pull request', async () => {
-    const sources = await newSources(120);
+    const sources = await newSources(60);
     const { pullRequests, put } = sources;
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
     const asked = requestsFor(...pullRequests).length;
     const requests = () => requestsFor(...pullRequests).slice(asked);
     const replies = Promise.all(pullRequests.map(put));
-    await expect.poll(() => requests().flatMap(idsOf).length).toBe(120);
+    await expect.poll(() => requests().flatMap(idsOf).length).toBe(60);
     release();
     expect(new Set(statusesOf(sources, await replies))).toEqual(new Set([200]));
-    expect(requests().length).toBeLessThanOrEqual(4);
+    expect(requests().length).toBeLessThanOrEqual(3);
   });
 
   test('PUT syncs that come one by one while a request is under way share the next one', async () => {
@@ -130,7 +130,7 @@ describe('PUT syncs that come together', () => {
   });
 
   test('PUT syncs of two organisations do not share a request', async () => {
-    const all = await Promise.all([newSources(10), newSources(10)]);
+    const all = await Promise.all([newSources(3), newSources(3)]);
     const before = world.github.requests.length;
     const replies = await Promise.all(all.map(({ pullRequests, put }) => Promise.all(pullRequests.map(put))));
     for (const [index, sources] of all.entries()) {

@@ -11,12 +11,22 @@ import { readMemberList, syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { webhookSecret } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, compare, fetchedSync, makeDue, repositoryRows, rule, storedPullRequests, sync } from './support.ts';
+import {
+  adaOf,
+  apply,
+  compare,
+  fetchedSync,
+  makeDue,
+  repositoryRows,
+  rule,
+  storedPullRequests,
+  sync,
+} from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 let hookUrl: string;
@@ -34,9 +44,7 @@ async function compareDue(): Promise<number> {
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
 
-async function rescore({ organisation }: TenantOnGithub): Promise<void> {
-  while ((await rescoreBatch(world.service, organisation.id)) > 0);
-}
+const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(world.service, organisation.id);
 
 const repositoryNames = async (home: TenantOnGithub) =>
   (await repositoryRows(world.service, home)).map(({ name }) => name);
@@ -52,7 +60,7 @@ function takeOver(login: string, author: string): GithubOrganisation {
 }
 
 describe('an organisation that is renamed on GitHub', () => {
-  test('a comparison follows a renamed organisation without a webhook and without another request', async () => {
+  test('is followed by a comparison without a webhook and without another request', async () => {
     const home = await world.newTenant();
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
@@ -71,7 +79,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
-  test('an answer from before an organisation got its login again does not rename it back', async () => {
+  test('is not renamed back by an answer from before it got its login again', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(world.service, home, pullRequest);
@@ -84,7 +92,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(login);
   });
 
-  test('an organisation keeps its login if it is the one to which GitHub has given it', async () => {
+  test('keeps its login if it is the one to which GitHub has given it', async () => {
     const home = await world.newTenant();
     const { database } = world.service;
     const ticket = await drawTicket(database.executor);
@@ -93,7 +101,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(home.acme.login);
   });
 
-  test('an import, an estimate, a list of members and a fetch follow a renamed organisation', async () => {
+  test('is followed by an import, an estimate, a list of members and a fetch', async () => {
     const ways: ((home: TenantOnGithub) => Promise<unknown>)[] = [
       home => importPullRequests(world.service, home.organisation),
       home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
@@ -110,14 +118,13 @@ describe('an organisation that is renamed on GitHub', () => {
     }
   });
 
-  test('nothing comes in from an organisation that has taken the login of a renamed one', async () => {
+  test('gets nothing from another one that has taken its login', async () => {
     const home = await world.newTenant();
     const { login } = home.acme;
-    const [ada] = [...home.acme.members.values()];
     const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
     await syncMembers(world.service, home.organisation);
     home.acme.rename(`${login}-now`);
-    takeOver(login, ada?.login ?? '');
+    takeOver(login, adaOf(home).login);
     await importPullRequests(world.service, home.organisation, { repositories: ['web'] });
     await importPullRequests(world.service, home.organisation);
     const { repositories: found } = await previewImport(world.service, home.organisation);
@@ -131,7 +138,7 @@ describe('an organisation that is renamed on GitHub', () => {
     ).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("an organisation has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
+  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
     const home = await world.newTenant();
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
@@ -142,22 +149,6 @@ describe('an organisation that is renamed on GitHub', () => {
       expect(await compareDue()).toBe(1);
       expect(await loginOf(home)).toBe(`${login}-c`);
     }
-  });
-
-  test('an organisation keeps its new login if an answer from before the renaming comes later', async () => {
-    const home = await world.newTenant();
-    const { login } = home.acme;
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    home.acme.rename(`${login}-b`);
-    const reply = world.github.hold('late', 'Members');
-    const late = syncMembers(world.service, home.organisation);
-    await reply.begun;
-    home.acme.rename(`${login}-c`);
-    await sync(world.service, home, pullRequest);
-    reply.release();
-    await late;
-    expect(await loginOf(home)).toBe(`${login}-c`);
-    expect(await repositoryNames(home)).toEqual([`${login}-c/web`]);
   });
 });
 
@@ -175,7 +166,7 @@ describe('a repository that is renamed twice', () => {
     return { home, web, pullRequest, name };
   }
 
-  test('a repository renamed twice has its last name once the webhooks have come, even in reverse', async () => {
+  test('has its last name once the webhooks have come, even in reverse', async () => {
     const { home, web, pullRequest, name } = await renamedTwice();
     const [first, second] = [web.rename('b'), web.rename('c')];
     for (const event of [second, first]) {
@@ -187,7 +178,7 @@ describe('a repository that is renamed twice', () => {
     expect((await storedPullRequests(world.service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
-  test('a repository that is renamed again during a comparison has its last name after the next one', async () => {
+  test('has its last name after the comparison that follows one under way', async () => {
     const { home, web, name } = await renamedTwice();
     const first = web.rename('b');
     const reply = world.github.hold('late', 'Repositories');
@@ -294,34 +285,20 @@ describe('two tracked organisations', () => {
   test.each([
     ['the first', 0],
     ['the second', 1],
-  ])(
-    'two organisations that swap their logins are both followed, even if %s is compared alone first',
-    async (_, place) => {
-      const homes = [await world.newTenant(), await world.newTenant()] as const;
-      const [one, two] = homes;
-      const logins = homes.map(({ acme }) => acme.login);
-      one.acme.rename(`${logins[0]}-for-a-moment`);
-      two.acme.rename(`${logins[0]}`);
-      one.acme.rename(`${logins[1]}`);
-      await makeDue(world.service, homes[place] ?? one);
-      expect(await compareOrganisation(world.service)).toBe(true);
-      const other = homes[1 - place] ?? two;
-      expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
-      // This has made it due.
-      expect(await compareDue()).toBe(1);
-      expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
-    },
-  );
-
-  test('an organisation can take the login that another tracked one has given up', async () => {
-    const [one, two] = [await world.newTenant(), await world.newTenant()];
-    const { login } = one.acme;
-    one.acme.rename(`${login}-now`);
-    two.acme.rename(login);
-    await compare(world, two);
-    // This has made the other one due.
+  ])('that swap their logins are both followed, even if %s is compared alone first', async (_, place) => {
+    const homes = [await world.newTenant(), await world.newTenant()] as const;
+    const [one, two] = homes;
+    const logins = homes.map(({ acme }) => acme.login);
+    one.acme.rename(`${logins[0]}-for-a-moment`);
+    two.acme.rename(`${logins[0]}`);
+    one.acme.rename(`${logins[1]}`);
+    await makeDue(world.service, homes[place] ?? one);
+    expect(await compareOrganisation(world.service)).toBe(true);
+    const other = homes[1 - place] ?? two;
+    expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
+    // This has made it due.
     expect(await compareDue()).toBe(1);
-    expect(await Promise.all([one, two].map(loginOf))).toEqual([`${login}-now`, login]);
+    expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
   });
 });
 
@@ -344,14 +321,14 @@ describe('an organisation whose node id is not known yet', () => {
     return { ...home, organisation: await now(home) };
   }
 
-  test('an organisation without a node id is identified by its login, once', async () => {
+  test('is identified by its login, once', async () => {
     const home = await unidentified({ githubId: null });
     expect(await compare(world, home)).toBe(2);
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('an organisation without a node id is not confused with the present owner of its login', async () => {
+  test('is not confused with the present owner of its login', async () => {
     const home = await unidentified();
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
@@ -373,7 +350,7 @@ describe('an organisation whose node id is not known yet', () => {
     expect(await syncMembers(world.service, await now(home))).toMatchObject({ members: 1 });
   });
 
-  test('an organisation without a node id does not become a duplicate of one that is tracked already', async () => {
+  test('does not become a duplicate of one that is tracked already', async () => {
     const known = await world.newTenant();
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);

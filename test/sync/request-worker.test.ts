@@ -619,15 +619,6 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toEqual([]);
     expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
   });
-
-  test('is parked even if it only times out alone', async () => {
-    const failing = await startFailing();
-    const { home, broken } = failing;
-    world.github.clearFaults();
-    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(broken) });
-    await park(failing);
-    expect(await waiting(home)).toMatchObject([parked]);
-  });
 });
 
 test('pull requests that all fail cost one request at a time, however many there are', async () => {
@@ -640,39 +631,26 @@ test('pull requests that all fail cost one request at a time, however many there
   expect(batchSizes()).toEqual(Array(6).fill(20));
 });
 
-describe('failures that park no pull request', () => {
-  test.each<[string, ReplyFault]>([
-    ['an outage of GitHub', htmlError(502)],
-    ['refused credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
-    ['empty replies from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
-  ])('half a day of %s', async (_, fault) => {
-    const home = await world.newTenant();
-    const [stored, ...others] = open(home, 3);
-    await request(home, stored);
-    await untilIdle();
-    await request(home, ...others);
-    world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
-    await world.service.database.executor.update(syncRequests).set({ attempts: 4 });
-    // A pull request would be parked after eight.
-    await fail(5);
-    expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
-    world.github.clearFaults();
-    await makeRequestsDue();
-    await untilIdle();
-    expect(await waiting(home)).toEqual([]);
-    expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
-  });
-
-  test('the only pull request is tried every hour, however often it fails', async () => {
-    const home = await world.newTenant();
-    await request(home, ...open(home, 1));
-    world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY });
-    await world.service.database.executor.update(syncRequests).set({ attempts: 4 });
-    await fail(5);
-    const [only] = await waiting(home);
-    expect(only).toMatchObject({ attempts: 5, isIsolated: false });
-    expect(only?.seconds).toBeGreaterThan(2_800);
-  });
+test.each<[string, ReplyFault]>([
+  ['an outage of GitHub', htmlError(502)],
+  ['a refusal of the credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
+  ['an empty reply from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
+])('%s parks no pull request, however long it lasts', async (_, fault) => {
+  const home = await world.newTenant();
+  const [stored, ...others] = open(home, 3);
+  await request(home, stored);
+  await untilIdle();
+  await request(home, ...others);
+  world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+  await world.service.database.executor.update(syncRequests).set({ attempts: 4 });
+  // A pull request would be parked after eight.
+  await fail(5);
+  expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
+  world.github.clearFaults();
+  await makeRequestsDue();
+  await untilIdle();
+  expect(await waiting(home)).toEqual([]);
+  expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
 });
 
 describe('a rate limit', () => {

@@ -10,7 +10,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, duringSave, fetchedSync, rule, scoreHistory, stored, sync } from './support.ts';
@@ -57,9 +57,7 @@ async function reviewScoresText(pullRequest: PullRequest) {
   return row?.text;
 }
 
-async function rescore({ organisation }: TenantOnGithub): Promise<void> {
-  while ((await rescoreBatch(service, organisation.id)) > 0);
-}
+const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
 
 /** Runs `change` after the pull request was fetched and scored, and before it is saved. */
 async function syncAcross(home: TenantOnGithub, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {

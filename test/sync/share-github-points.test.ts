@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
 import type { Deps } from '../../src/deps.ts';
-import { formatId, newId } from '../../src/ids.ts';
+import { newId } from '../../src/ids.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
@@ -10,8 +10,7 @@ import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.t
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError } from '../support/github/faults.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { post } from '../webhooks/support.ts';
-import { compare, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import { compare, deliver, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 afterEach(async () => {
@@ -72,7 +71,7 @@ describe('a tenth of the hourly points', () => {
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
       values (${home.organisation.id}, ${known.id}, ${known.nodeId}, 1, true)`);
-    expect((await post(world.service, known.edit({ title: 'Changed' }))).status).toBe(202);
+    await deliver(world.service, known.edit({ title: 'Changed' }));
     await createRequestWorker(world.service)();
     expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
   });
@@ -85,22 +84,11 @@ describe('a tenth of the hourly points', () => {
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
       values (${home.organisation.id}, ${swept.id}, ${swept.nodeId}, 1, true)`);
-    expect((await post(world.service, changed.edit({ title: 'Changed' }))).status).toBe(202);
+    await deliver(world.service, changed.edit({ title: 'Changed' }));
     const before = world.github.count();
     expect(await createRequestWorker(world.service)()).toBe(true);
     expect(world.github.count()).toBe(before + 1);
     expect(await waitingSyncs(world.service, home)).toEqual([]);
-  });
-
-  test('a PUT sync may use the last tenth of the hourly points', async () => {
-    const home = await withFewPoints(500);
-    const [stored] = await storedPullRequests(world.service, home);
-    const { statusCode } = await world.service.app.inject({
-      method: 'PUT',
-      url: `/2025-04/pull-requests/${formatId('pr', stored?.id ?? '')}/sync`,
-      headers: { authorization: `Bearer ${home.token}` },
-    });
-    expect(statusCode).toBe(200);
   });
 
   test('an import at the last tenth of the points waits, and says until when and why, without a request', async () => {

@@ -22,10 +22,14 @@ import { compareOrganisation } from '../../src/sync/compare.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
-import { createLatch, type Fault } from '../support/github/faults.ts';
+import type { WebhookEvent } from '../support/github/events.ts';
+import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import type { Account } from '../support/github/world.ts';
+import type { Service } from '../support/service.ts';
 import { applyRules } from '../support/tenants.ts';
 import type { TenantOnGithub, World } from '../support/world.ts';
+import { post } from '../webhooks/support.ts';
 
 type Results = Awaited<ReturnType<Github['fetchPullRequests']>>;
 
@@ -102,6 +106,21 @@ export async function secondsTo(
   return rows[0]?.seconds ?? null;
 }
 
+/** The member whom a new organisation has. */
+export function adaOf({ acme }: TenantOnGithub): Account {
+  const [ada] = acme.members.values();
+  if (ada === undefined) throw new Error('no member');
+  return ada;
+}
+
+/** Posts webhooks, one after the other, all of which must be taken. */
+export async function deliver(service: Service, ...events: (WebhookEvent | undefined)[]): Promise<void> {
+  for (const event of events) {
+    if (event === undefined) throw new Error('no event');
+    expect(await post(service, event)).toMatchObject({ status: 202 });
+  }
+}
+
 /** Polls until the condition holds. @returns after how many milliseconds */
 export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 20_000): Promise<number> {
   const begin = performance.now();
@@ -126,19 +145,6 @@ export async function sync(
     return answer?.status === 'found' ? answer.outcome : undefined;
   });
 }
-
-/** GitHub returns the frame of a list of pull requests, and says that the entries were too much. */
-export const pageExceeded: Fault = {
-  kind: 'alter',
-  change: ({ data }) => {
-    const { pullRequests, ...node } = (data as { node: { pullRequests: object } }).node;
-    const path = ['node', 'pullRequests', 'nodes'];
-    return {
-      data: { node: { ...node, pullRequests: { ...pullRequests, nodes: null } } },
-      errors: [{ type: 'RESOURCE_LIMITS_EXCEEDED', message: 'Resource limits for this query exceeded.', path }],
-    };
-  },
-};
 
 /** Starts a sync that has fetched and waits for `save()`. */
 export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {

@@ -5,14 +5,13 @@ import { organisations } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
-import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { post } from '../webhooks/support.ts';
 import {
   compare,
   compareOnly,
+  deliver,
   fetchedSync,
   makeDue,
   repositoryRows,
@@ -54,7 +53,7 @@ async function age({ organisation: { id } }: TenantOnGithub): Promise<void> {
 }
 
 describe('a repository that has left the organisation', () => {
-  test('the next comparison marks a transferred repository, with one more request, once', async () => {
+  test('is marked by the next comparison, with one more request, once', async () => {
     const { home, web } = await twoRepositories();
     elsewhere(web);
     expect(await compare(world, home)).toBe(2);
@@ -62,19 +61,19 @@ describe('a repository that has left the organisation', () => {
     expect(await compare(world, home)).toBe(1);
   });
 
-  test('the comparison that its webhook asks for marks a deleted repository', async () => {
+  test('is marked by the comparison that the webhook of its deletion asks for', async () => {
     const { home, web } = await twoRepositories();
     await makeDue(world.service);
-    expect((await post(world.service, web.remove())).status).toBe(202);
+    await deliver(world.service, web.remove());
     expect(await leftRepositories(home)).toEqual([]);
     expect(await compareOrganisation(world.service)).toBe(true);
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('a comparison marks a repository that has left among many on several pages', async () => {
+  test('is marked among many on several pages', async () => {
     const { home, web } = await twoRepositories();
-    const more = Array.from({ length: 110 }, (_, index) => home.acme.repository(`more-${index}`));
-    for (const repository of more) repository.openPullRequest();
+    for (let index = 0; index < 105; index += 1) home.acme.repository(`empty-${index}`);
+    home.acme.repository('on-the-last-page').openPullRequest();
     await importPullRequests(world.service, home.organisation);
     world.github.clock.advance(120);
     await compare(world, home);
@@ -83,7 +82,7 @@ describe('a repository that has left the organisation', () => {
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('a repository that has left keeps its name and pull requests, which the API shows but does not sync', async () => {
+  test('keeps its name and pull requests, which the API shows but does not sync', async () => {
     const { home, web, inWeb } = await twoRepositories();
     const before = await storedPullRequests(world.service, home);
     const id = formatId('pr', (await stored(world.service, home, inWeb))?.id ?? '');
@@ -106,7 +105,7 @@ describe('a repository that has left the organisation', () => {
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
-  test('a repository that has left is not fetched any more, and doctor does not miss it', async () => {
+  test('is not fetched any more, and doctor does not miss it', async () => {
     const { home, web, inLib } = await twoRepositories();
     elsewhere(web);
     await compare(world, home);
@@ -119,10 +118,10 @@ describe('a repository that has left the organisation', () => {
     await age(home);
     await compareOnly(world, home);
     expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
-    while (await createRequestWorker(world.service)());
+    await world.workOff();
   });
 
-  test('an answer that is older than what is known does not mark a repository as left', async () => {
+  test('is not marked by an answer that is older than what is known', async () => {
     const { home, web, inWeb } = await twoRepositories();
     elsewhere(web);
     const reply = world.github.hold('late', 'RepositoryOwners');
@@ -134,6 +133,17 @@ describe('a repository that has left the organisation', () => {
     reply.release();
     await comparing;
     expect(await leftRepositories(home)).toEqual([]);
+  });
+
+  test('stays marked if a fetch from before is saved later', async () => {
+    const { home, web, inWeb } = await twoRepositories();
+    inWeb.edit({ title: 'Edited before' });
+    const early = await fetchedSync(world.service, home, inWeb);
+    elsewhere(web);
+    await compare(world, home);
+    expect(await early.save()).toBe('saved');
+    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited before' });
+    expect(await leftRepositories(home)).toEqual(['web']);
   });
 });
 
@@ -156,13 +166,13 @@ describe('a repository that a list does not have', () => {
     return compare(world, home);
   }
 
-  test('a repository that a list lacks is not marked if GitHub says that the organisation still has it', async () => {
+  test('is not marked if GitHub says that the organisation still has it', async () => {
     const { home, web } = await twoRepositories();
     expect(await compareWithout(web, home)).toBe(2);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('a repository that a list lacks is not marked if GitHub does not let the credentials read it', async () => {
+  test('is not marked if GitHub does not let the credentials read it', async () => {
     const { home, web } = await twoRepositories();
     const error = { type: 'FORBIDDEN', path: ['nodes', 0], message: 'Resource protected by SAML enforcement.' };
     world.github.fault(
@@ -173,7 +183,7 @@ describe('a repository that a list does not have', () => {
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('if GitHub fails, a comparison goes on and marks no repository as left; the next one asks again', async () => {
+  test('is not marked if GitHub fails: the comparison goes on, and the next one asks again', async () => {
     const { home, web } = await twoRepositories();
     const grace = home.acme.member(`grace-${home.acme.login}`);
     elsewhere(web);
@@ -210,15 +220,15 @@ describe('a repository that comes back', () => {
     await age(home);
     await compareOnly(world, home);
     expect(await waitingSyncs(world.service, home)).toHaveLength(2);
-    while (await createRequestWorker(world.service)());
+    await world.workOff();
   });
 
   test('loses its mark with a fetch, and no score is calculated again', async () => {
     const { home, web, inWeb } = await transferredAway();
     web.transfer(home.acme);
     const event = inWeb.edit({ title: 'Back' });
-    expect((await post(world.service, event)).status).toBe(202);
-    while (await createRequestWorker(world.service)());
+    await deliver(world.service, event);
+    await world.workOff();
     expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Back' });
     expect(await leftRepositories(home)).toEqual([]);
     const { rows } = await world.service.database.executor.execute(
@@ -244,22 +254,11 @@ describe('a repository that comes back', () => {
     elsewhere(web);
     home.acme.join(author);
     await syncMembers(world.service, home.organisation);
-    while (await createRequestWorker(world.service)());
+    await world.workOff();
     expect([await storedPullRequests(world.service, home), await leftRepositories(home)]).toEqual([[], ['web']]);
     web.transfer(home.acme);
     await compare(world, home);
     expect(await storedPullRequests(world.service, home)).toMatchObject([{ githubId: early.id }]);
     expect(await leftRepositories(home)).toEqual([]);
-  });
-
-  test('a repository that has left stays marked if a fetch from before is saved later', async () => {
-    const { home, web, inWeb } = await twoRepositories();
-    inWeb.edit({ title: 'Edited before' });
-    const early = await fetchedSync(world.service, home, inWeb);
-    elsewhere(web);
-    await compare(world, home);
-    expect(await early.save()).toBe('saved');
-    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited before' });
-    expect(await leftRepositories(home)).toEqual(['web']);
   });
 });
