@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
+import type { Lease } from '../../src/database/lease.ts';
 import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
@@ -13,6 +14,7 @@ import {
   adaOf,
   compare,
   compareOnly,
+  lockWaits,
   makeDue,
   memberLogins,
   remove,
@@ -23,6 +25,8 @@ import {
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 afterEach(() => world.github.clearFaults());
 
 /** GitHub returns the frame of a list of pull requests, and says that the entries were too much. */
@@ -44,21 +48,21 @@ async function imported(pullRequests: number) {
   const opened = Array.from({ length: pullRequests }, (_, index) =>
     repository.openPullRequest({ title: `Change ${index}` }),
   );
-  await importPullRequests(world.service, home.organisation);
+  await importPullRequests(service, home.organisation);
   // The first comparison reads what changed since the organisation was added.
   world.github.clock.advance(120);
   await compare(world, home);
   return { home, repository, opened };
 }
 
-const dueInSeconds = (home: TenantOnGithub) => secondsTo(world.service, home, 'comparison_due_at');
+const dueInSeconds = (home: TenantOnGithub) => secondsTo(service, home, 'comparison_due_at');
 
 const titles = async (home: TenantOnGithub) =>
-  (await storedPullRequests(world.service, home)).map(({ title }) => title).sort();
+  (await storedPullRequests(service, home)).map(({ title }) => title).sort();
 
 describe('the result of a comparison', () => {
   const row = async ({ organisation }: TenantOnGithub) => {
-    const found = await getOrganisation(world.service.database.executor, organisation.id);
+    const found = await getOrganisation(executor, organisation.id);
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
@@ -84,14 +88,13 @@ describe('the result of a comparison', () => {
     const { comparedAt, failedAt, failure } = await row(home);
     expect(failure).toMatch(/^The members were not compared: GitHub failed with status 500\./);
     expect(failedAt).toEqual(comparedAt);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+    expect(await storedPullRequests(service, home)).toHaveLength(1);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
     await compare(world, home);
-    expect(await memberLogins(world.service, home)).toEqual([adaOf(home).login]);
+    expect(await memberLogins(service, home)).toEqual([adaOf(home).login]);
   });
 
   test('has a reason of bounded length, without what PostgreSQL refuses', async () => {
-    const { executor } = world.service.database;
     const home = await world.newTenant();
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
     await saveComparisonResult(executor, home.organisation.id, { isFinished: false, failure });
@@ -143,7 +146,7 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     const stranger = repository.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
     for (const pullRequest of opened) pullRequest.edit({ title: 'Edited' });
-    await sync(world.service, home, ...opened, stranger);
+    await sync(service, home, ...opened, stranger);
     world.github.requests.length = 0;
     expect(await compare(world, home)).toBe(2);
     expect(world.github.count('PullRequests')).toBe(0);
@@ -199,15 +202,15 @@ describe('a comparison with GitHub', () => {
 
   test('does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
-    const { database } = world.service;
-    const [deleted] = await storedPullRequests(world.service, home);
-    await remove(world.service, home, deleted?.id);
+    const { database } = service;
+    const [deleted] = await storedPullRequests(service, home);
+    await remove(service, home, deleted?.id);
     await database.executor
       .update(repositories)
       .set({ comparedAt: null })
       .where(eq(repositories.organisationId, home.organisation.id));
     await compare(world, home);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(2);
+    expect(await storedPullRequests(service, home)).toHaveLength(2);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Anew' });
     await compare(world, home);
@@ -226,7 +229,7 @@ describe('a comparison with GitHub', () => {
     world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(bad) });
     await compare(world, home);
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(5);
-    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: bad.id }]);
+    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: bad.id }]);
     world.github.clock.advance(120);
     await compare(world, home);
     expect(await compare(world, home)).toBe(1);
@@ -284,7 +287,7 @@ describe('a comparison with GitHub', () => {
       { times: Number.POSITIVE_INFINITY, when: ({ variables }) => variables.repository === repository.nodeId },
     );
     await compare(world, home);
-    expect((await storedPullRequests(world.service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
+    expect((await storedPullRequests(service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
     heal();
     // The repositories, the one that failed, and its pull request.
@@ -322,14 +325,14 @@ describe('a comparison with GitHub', () => {
       when: ({ operation, variables }) => operation === 'Repositories' && Number(variables.first) > 25,
     });
     await compare(world, home);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(opened.length);
+    expect(await storedPullRequests(service, home)).toHaveLength(opened.length);
   });
 
   test('skips a repository that alone is too much for GitHub', async () => {
     const home = await world.newTenant();
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
-    const [first] = (await world.service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
+    const [first] = (await service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
     world.github.fault(queryTimeout(), {
       times: Number.POSITIVE_INFINITY,
       when: ({ operation, variables: { first: size, after, facts } }) =>
@@ -337,26 +340,24 @@ describe('a comparison with GitHub', () => {
     });
     await compare(world, home);
     const [one, , three] = opened;
-    const stored = await storedPullRequests(world.service, home);
+    const stored = await storedPullRequests(service, home);
     expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
   test('waits while webhooks are disabled, and starts once they are enabled', async () => {
     const home = await world.newTenant();
-    const { executor } = world.service.database;
-    await makeDue(world.service, home);
+    await makeDue(service, home);
     await executor
       .update(organisations)
       .set({ webhooksEnabled: false })
       .where(eq(organisations.id, home.organisation.id));
-    expect(await compareOrganisation(world.service)).toBe(false);
+    expect(await compareOrganisation(service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
-    expect(await compareOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(service)).toBe(true);
   });
 
   test('is followed by another one if webhooks are enabled meanwhile', async () => {
     const { home, opened } = await imported(1);
-    const { executor } = world.service.database;
     world.github.clock.advance(60);
     const reply = world.github.hold('late', 'Repositories');
     const underway = compare(world, home);
@@ -366,13 +367,12 @@ describe('a comparison with GitHub', () => {
     reply.release();
     await underway;
     expect(await titles(home)).not.toContain('Missed');
-    expect(await compareOrganisation(world.service)).toBe(true);
-    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
+    expect(await compareOrganisation(service)).toBe(true);
+    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
   });
 
   test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
     const home = await world.newTenant();
-    const { executor } = world.service.database;
     const leasedUntil = async () => {
       const [organisation] = await executor
         .select({ dueAt: organisations.comparisonDueAt })
@@ -396,12 +396,15 @@ describe('a comparison with GitHub', () => {
 
   test('goes to one of three claims at the same time, for less than ten seconds', async () => {
     const home = await world.newTenant();
-    await makeDue(world.service, home);
-    const { database } = world.service;
-    // Connections are open from here on: none of the claims waits for its own.
-    await Promise.all([1, 2, 3].map(() => database.executor.execute(sql`select pg_sleep(0.1)`)));
-    const claims = await Promise.all([1, 2, 3].map(() => claimComparison(database.executor, leaseSeconds)));
-    expect(claims.flatMap(claim => claim?.organisationId ?? [])).toEqual([home.organisation.id]);
+    await makeDue(service, home);
+    let claims: Promise<Lease | undefined>[] = [];
+    await service.database.transaction(async lock => {
+      await lock.execute(sql`select from organisations where id = ${home.organisation.id} for update`);
+      claims = [1, 2, 3].map(() => claimComparison(executor, leaseSeconds));
+      await expect.poll(() => lockWaits(service)).toBe(3);
+    });
+    const won = (await Promise.all(claims)).flatMap(claim => claim?.organisationId ?? []);
+    expect(won).toEqual([home.organisation.id]);
     // A killed replica's work must resume within ten.
     expect(await dueInSeconds(home)).toBeLessThan(10);
   });
@@ -409,7 +412,7 @@ describe('a comparison with GitHub', () => {
 
 describe('the sweep at the end of a comparison', () => {
   const dueForSweep = (home: TenantOnGithub, hours: number) =>
-    world.service.database.executor
+    executor
       .update(organisations)
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
@@ -417,10 +420,9 @@ describe('the sweep at the end of a comparison', () => {
   test('is repeated by the next one if a failure interrupted it', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     world.github.clock.advance(3_600);
     await compareOnly(world, home);
-    const { executor } = world.service.database;
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${pullRequest.id}`);
     await executor.execute(sql`
@@ -435,32 +437,30 @@ describe('the sweep at the end of a comparison', () => {
       await executor.execute(sql`drop function fail cascade`);
     }
     await compareOnly(world, home);
-    expect(await waitingSyncs(world.service, home)).toMatchObject([{ githubId: pullRequest.id }]);
+    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: pullRequest.id }]);
   });
 
   test('waits until its pace allows one pull request', async () => {
     const home = await world.newTenant();
-    const { executor } = world.service.database;
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     await executor.update(pullRequests).set({ fetchedAt: sql`now() - interval '2 days'` });
     await dueForSweep(home, 0.25);
     for (const [perHour, count] of [
       [3, 0],
       [5, 1],
     ] as const) {
-      await world.service.database.transaction(each =>
+      await service.database.transaction(each =>
         sweepPullRequests(each, home.organisation.id, { perHour, minAgeSeconds: 86_400, minPauseSeconds: 60 }),
       );
-      expect(await waitingSyncs(world.service, home)).toHaveLength(count);
+      expect(await waitingSyncs(service, home)).toHaveLength(count);
     }
   });
 
   test('requests no more than its pace allows, which organisations of one token share', async () => {
     const home = await world.newTenant();
-    await sync(world.service, home, home.acme.repository('web').openPullRequest());
-    const { executor } = world.service.database;
-    const [source] = await storedPullRequests(world.service, home);
+    await sync(service, home, home.acme.repository('web').openPullRequest());
+    const [source] = await storedPullRequests(service, home);
     await executor.execute(sql`
       insert into pull_requests select copies.* from generate_series(1, 1500) as number,
         lateral jsonb_populate_record(
@@ -470,7 +470,7 @@ describe('the sweep at the end of a comparison', () => {
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${home.organisation.id}`);
     await dueForSweep(home, 0.25);
-    const asked = async () => (await waitingSyncs(world.service, home)).length;
+    const asked = async () => (await waitingSyncs(service, home)).length;
     await compareOnly(world, home);
     const share = 4_000 / 4 / (await countOrganisations(executor));
     expect(await asked()).toBeGreaterThan(share * 0.9);
@@ -482,10 +482,10 @@ describe('the sweep at the end of a comparison', () => {
     // An App has points of its own in each organisation.
     await executor.execute(sql`delete from sync_requests where organisation_id = ${home.organisation.id}`);
     await dueForSweep(home, 0.25);
-    await makeDue(world.service, home);
-    const { config } = world.service;
+    await makeDue(service, home);
+    const { config } = service;
     const github = { ...config.github, app: { id: '1', privateKey: '' } };
-    await compareOrganisation({ ...world.service, config: { ...config, github } });
+    await compareOrganisation({ ...service, config: { ...config, github } });
     expect(await asked()).toBeGreaterThan(900);
   });
 });
