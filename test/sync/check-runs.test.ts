@@ -18,37 +18,38 @@ import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../suppo
 import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld(...appOptions());
+const { service } = world;
+const { executor } = service.database;
 afterEach(() => {
   world.github.clearFaults();
   world.github.grants.permissions.checks = 'write';
 });
 
 const enable = ({ organisation }: TenantOnGithub, enabled = true) =>
-  world.service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
+  service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
 
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
 async function newShowingTenant(): Promise<TenantOnGithub> {
   const home = await world.newTenant();
   await apply(
-    world.service,
+    service,
     home,
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
     rule('size', 'size > 400', 'Large'),
   );
-  await rescoreAll(world.service);
+  await rescoreAll(service);
   await enable(home);
   return home;
 }
 
 const ofTenant = ({ organisation }: TenantOnGithub) => eq(organisations.id, organisation.id);
 
-const turn = ({ organisation }: TenantOnGithub) => publishCheckRuns(world.service, { organisationId: organisation.id });
+const turn = ({ organisation }: TenantOnGithub) => publishCheckRuns(service, { organisationId: organisation.id });
 
 /** Publishes what is due now. */
 async function publish(home: TenantOnGithub): Promise<void> {
-  const { executor } = world.service.database;
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
     await executor
@@ -61,14 +62,14 @@ async function publish(home: TenantOnGithub): Promise<void> {
 
 /** The minute in which a pull request gets no other check run is over. */
 const afterAMinute = ({ organisation }: TenantOnGithub) =>
-  world.service.database.executor
+  executor
     .update(checkRuns)
     .set({ publishedAt: sql`now() - interval '1 minute'` })
     .where(eq(checkRuns.organisationId, organisation.id));
 
 /** Fetches and publishes it. */
 async function show(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   await publish(home);
 }
 
@@ -81,12 +82,11 @@ async function newShown(home?: TenantOnGithub) {
 }
 
 /** All that waits is tried again. */
-const makeRunsDue = () =>
-  world.service.database.executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
+const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
-const counts = ({ organisation }: TenantOnGithub) => countCheckRuns(world.service.database.executor, organisation.id);
+const counts = ({ organisation }: TenantOnGithub) => countCheckRuns(executor, organisation.id);
 
 const requestsOf = () => world.github.count('CheckRuns');
 
@@ -134,8 +134,8 @@ describe('a check run', () => {
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await show(home, pullRequest);
     const next = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, next);
-    await world.service.database.executor
+    await sync(service, home, next);
+    await executor
       .update(organisations)
       .set({ checksDueAt: earlier('checks_due_at', sql`interval '5 seconds'`) })
       .where(ofTenant(home));
@@ -145,8 +145,8 @@ describe('a check run', () => {
 
   test('follows a change that leaves the score as it is', async () => {
     const home = await newShowingTenant();
-    await apply(world.service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
-    await rescoreAll(world.service);
+    await apply(service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
+    await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
     pullRequest.review(home.acme.member('grace'));
@@ -158,9 +158,9 @@ describe('a check run', () => {
   test('says who gets points for a review, and names them without a mention', async () => {
     const home = await newShowingTenant();
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
-    await applyRules(world.service, home.organisation.id, { reviews });
+    await applyRules(service, home.organisation.id, { reviews });
     const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const person of people) pullRequest.review(person, person.login === 'lin' ? 'COMMENTED' : 'APPROVED');
     pullRequest.review(world.github.account(`nobody-${home.acme.login}`), 'APPROVED');
@@ -173,10 +173,10 @@ describe('a check run', () => {
   test('follows new rules once the score is recalculated', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
-    await apply(world.service, home, rule('7', 'true', 'Seven'));
+    await apply(service, home, rule('7', 'true', 'Seven'));
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    await rescoreAll(world.service);
+    await rescoreAll(service);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
   });
@@ -195,8 +195,8 @@ describe('a check run', () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
     const before = shownOn(pullRequest);
-    const { definitions, rules } = await getRuleset(world.service.database.executor, home.organisation.id, 1);
-    const applied = await applyRules(world.service, home.organisation.id, { definitions, rules, source: '# why' });
+    const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
+    const applied = await applyRules(service, home.organisation.id, { definitions, rules, source: '# why' });
     expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
     await publish(home);
     expect(shownOn(pullRequest)).toEqual(before);
@@ -207,7 +207,7 @@ describe('a check run', () => {
   test('belongs to the commit that was scored, and follows a force-push', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const scored = headShaOf(pullRequest);
     pullRequest.forcePush();
     await publish(home);
@@ -228,7 +228,7 @@ describe('a check run', () => {
     await afterAMinute(home);
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await show(home, pullRequest);
-    expect((await stored(world.service, home, pullRequest))?.score).toBe(15);
+    expect((await stored(service, home, pullRequest))?.score).toBe(15);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
@@ -261,8 +261,8 @@ describe('a check run', () => {
   test('makes no links, mentions or markup of what rules are called', async () => {
     const home = await newShowingTenant();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
-    await apply(world.service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
-    await rescoreAll(world.service);
+    await apply(service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
+    await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     const summary = shownOn(pullRequest)?.summary ?? '';
     expect(summary).toContain('| `` @acme/owners `<img src=x>` https://evil.example \\| ## x `` | +2 |');
@@ -272,8 +272,8 @@ describe('a check run', () => {
   test('stays within what GitHub takes, however many entries there are', async () => {
     const home = await newShowingTenant();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
-    await apply(world.service, home, rule('5', 'true', 'Five'), ...rules);
-    await rescoreAll(world.service);
+    await apply(service, home, rule('5', 'true', 'Five'), ...rules);
+    await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
   });
@@ -300,14 +300,14 @@ describe('scores', () => {
 
   test('are published under a lease that is renewed while GitHub is slow', async () => {
     const home = await newShowingTenant();
-    await sync(world.service, home, home.acme.repository('web').openPullRequest());
+    await sync(service, home, home.acme.repository('web').openPullRequest());
     const { begun, release } = world.github.hold('hold', 'CheckRuns');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const publishing = turn(home);
     await begun;
     const leasedUntil = async () => {
-      const [row] = await world.service.database.executor
+      const [row] = await executor
         .select({ dueAt: organisations.checksDueAt })
         .from(organisations)
         .where(ofTenant(home));
@@ -325,7 +325,7 @@ describe('scores', () => {
   test('that an operator turns off during their publication stay off', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = turn(home);
     await begun;
@@ -333,7 +333,7 @@ describe('scores', () => {
     release();
     await publishing;
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     await afterAMinute(home);
     expect(await turn(home)).toBe(false);
   });
@@ -342,15 +342,15 @@ describe('scores', () => {
     const home = await newShowingTenant();
     const web = home.acme.repository('web');
     const all = Array.from({ length: 50 }, () => web.openPullRequest());
-    await sync(world.service, home, ...all);
+    await sync(service, home, ...all);
     setPoints(world.github, 5_000, 503);
-    await sync(world.service, home, all[0] as PullRequest);
+    await sync(service, home, all[0] as PullRequest);
     const before = requestsOf();
     await publish(home);
     // Of the three points above the tenth that is kept, the fetch took one.
     expect(requestsOf() - before).toBe(2);
     setPoints(world.github, 5_000);
-    await world.service.database.executor.execute(sql`delete from github_limits`);
+    await executor.execute(sql`delete from github_limits`);
     await publish(home);
     expect(requestsOf() - before).toBe(3);
     expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
@@ -359,9 +359,9 @@ describe('scores', () => {
   test('are shown by the loops of a running service', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    const loops = startLoops(world.service, { pollMs: 20 });
+    const loops = startLoops(service, { pollMs: 20 });
     try {
-      await sync(world.service, home, pullRequest);
+      await sync(service, home, pullRequest);
       await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
     } finally {
       await loops.stop();
@@ -371,7 +371,7 @@ describe('scores', () => {
   test('a last check run that is published while the pull request is reopened and merged is not the last', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.close();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     await afterAMinute(home);
     const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = publish(home);
@@ -379,7 +379,7 @@ describe('scores', () => {
     for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
       world.github.clock.advance(5);
       change();
-      await sync(world.service, home, pullRequest);
+      await sync(service, home, pullRequest);
     }
     release();
     await publishing;
@@ -391,11 +391,10 @@ describe('scores', () => {
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const { begun, release } = world.github.hold('hold', 'CheckRuns');
     const publishing = turn(home);
     await begun;
-    const { executor } = world.service.database;
     await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
     await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
     release();
@@ -409,7 +408,7 @@ describe('a failure to show a score', () => {
     const home = await newShowingTenant();
     const web = home.acme.repository('web');
     const [good, bad] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(world.service, home, good, bad);
+    await sync(service, home, good, bad);
     return { home, good, bad };
   };
 
@@ -422,7 +421,7 @@ describe('a failure to show a score', () => {
     await publish(home);
     expect(shownOn(good)).toBeDefined();
     expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
-    await world.service.database.executor.execute(sql`update check_runs set attempts = 6 where attempts > 0`);
+    await executor.execute(sql`update check_runs set attempts = 6 where attempts > 0`);
     for (const expected of [
       { failing: 1, parked: 0 },
       { failing: 0, parked: 1 },
@@ -431,10 +430,10 @@ describe('a failure to show a score', () => {
       await publish(home);
       expect(await counts(home)).toEqual({ waiting: 0, ...expected });
     }
-    const { body } = await world.service.app.inject('/metrics');
+    const { body } = await service.app.inject('/metrics');
     expect(body).toMatch(/pullscore_check_runs\{state="parked"\} 1\n/);
     world.github.clearFaults();
-    await world.service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
+    await service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
     await publish(home);
     expect(shownOn(bad)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
@@ -447,10 +446,9 @@ describe('a failure to show a score', () => {
       { when: 'CheckRuns', times: Number.POSITIVE_INFINITY },
     );
     await publish(home);
-    const { executor } = world.service.database;
     await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
     bad.push();
-    await sync(world.service, home, bad);
+    await sync(service, home, bad);
     await publish(home);
     expect(shownOn(bad)?.title).toBe('Score 2');
   });
@@ -462,10 +460,7 @@ describe('a failure to show a score', () => {
     await publish(home);
     expect(requestsOf() - before).toBe(1);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 2 });
-    const [row] = await world.service.database.executor
-      .select()
-      .from(checkRuns)
-      .where(eq(checkRuns.organisationId, home.organisation.id));
+    const [row] = await executor.select().from(checkRuns).where(eq(checkRuns.organisationId, home.organisation.id));
     expect(row?.lastError).toContain('GitHub does not let the App write checks');
     world.github.grants.permissions.checks = 'write';
     await enable(home);
@@ -491,8 +486,8 @@ describe('a failure to show a score', () => {
     expect(await turn(home)).toBe(true);
     expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
-    expect(await secondsTo(world.service, home, 'checks_due_at')).toBeGreaterThan(100);
-    await world.service.database.executor.execute(sql`delete from github_limits`);
+    expect(await secondsTo(service, home, 'checks_due_at')).toBeGreaterThan(100);
+    await executor.execute(sql`delete from github_limits`);
   });
 
   test('because of a lost reply leaves the same score on the commit', async () => {
@@ -509,29 +504,22 @@ describe('a failure to show a score', () => {
 test.each([
   ['by a comparison', (home: TenantOnGithub) => compare(world, home)],
   // It was deleted here.
-  ['by a fetch of which nothing is kept', (home: TenantOnGithub, gone: PullRequest) => sync(world.service, home, gone)],
+  ['by a fetch of which nothing is kept', (home: TenantOnGithub, gone: PullRequest) => sync(service, home, gone)],
 ])(
   'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
   async (_, track) => {
     const { home } = await newShown();
     const sandbox = home.acme.repository('sandbox-1');
     const [pullRequest, gone] = [sandbox.openPullRequest(), sandbox.openPullRequest()];
-    await sync(world.service, home, pullRequest, gone);
-    await remove(world.service, home, (await stored(world.service, home, gone))?.id);
+    await sync(service, home, pullRequest, gone);
+    await remove(service, home, (await stored(service, home, gone))?.id);
     await publish(home);
     const settings = (option: string) =>
-      runJson(
-        { DATABASE_URL: world.service.database.url },
-        'organisation',
-        'settings',
-        home.acme.login,
-        option,
-        'sandbox-*',
-      );
+      runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', home.acme.login, option, 'sandbox-*');
     await settings('--ignore');
     await compare(world, home);
-    await apply(world.service, home, rule('5'));
-    await rescoreAll(world.service);
+    await apply(service, home, rule('5'));
+    await rescoreAll(service);
     await afterAMinute(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');

@@ -11,10 +11,12 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { adaOf, compare, makeDue, memberLogins, secondsTo, storedPullRequests } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 afterEach(() => {
   world.github.clearFaults();
   world.github.requests.length = 0;
-  return world.service.database.executor.execute('delete from github_limits');
+  return executor.execute('delete from github_limits');
 });
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
@@ -23,7 +25,7 @@ async function withRepositories(names: readonly string[], count: number) {
   const made = names.map(name => home.acme.repository(name));
   for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
   world.github.clock.advance(120);
-  await makeDue(world.service, home);
+  await makeDue(service, home);
   world.github.requests.length = 0;
   return { home, made };
 }
@@ -37,11 +39,11 @@ const pagesOf = (made: readonly Repository[]) =>
       ).length,
   );
 
-const now = ({ organisation }: TenantOnGithub) => getOrganisation(world.service.database.executor, organisation.id);
+const now = ({ organisation }: TenantOnGithub) => getOrganisation(executor, organisation.id);
 const change = ({ organisation: { id } }: TenantOnGithub, values: object) =>
-  world.service.database.executor.update(organisations).set(values).where(eq(organisations.id, id));
+  executor.update(organisations).set(values).where(eq(organisations.id, id));
 
-const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(world.service, home)).length;
+const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(service, home)).length;
 
 describe('a comparison that is interrupted', () => {
   test('ends after the page under way if the service stops, and the next one finds the rest', async () => {
@@ -57,9 +59,9 @@ describe('a comparison that is interrupted', () => {
       },
       { when: ({ variables }) => variables.repository === made[0]?.nodeId },
     );
-    expect(await compareOrganisation(world.service, stopping.signal)).toBe(true);
+    expect(await compareOrganisation(service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
     await compare(world, home);
     expect(await storedCount(home)).toBe(4);
     // The first was complete.
@@ -70,10 +72,10 @@ describe('a comparison that is interrupted', () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
     const [, two] = made;
     world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
-    await compareOrganisation(world.service);
+    await compareOrganisation(service);
     expect(pagesOf(made)).toEqual([1, 1, 0]);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeGreaterThan(55);
-    await world.service.database.executor.execute('delete from github_limits');
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(55);
+    await executor.execute('delete from github_limits');
     await compare(world, home);
     expect(pagesOf(made)).toEqual([1, 2, 1]);
     expect(await storedCount(home)).toBe(6);
@@ -84,9 +86,9 @@ test('an organisation is compared while GitHub keeps another one waiting', async
   const { home: slow } = await withRepositories(['web'], 1);
   const { home: other } = await withRepositories(['web'], 1);
   const reply = world.github.hold('hold', ({ variables }) => variables.id === slow.acme.nodeId);
-  await makeDue(world.service, slow, other);
+  await makeDue(service, slow, other);
   await change(slow, { comparisonDueAt: sql`now() - interval '1 second'` });
-  const loops = startLoops(world.service);
+  const loops = startLoops(service);
   onTestFinished(() => loops.stop());
   await expect.poll(() => storedCount(other)).toBe(1);
   expect(await storedCount(slow)).toBe(0);
@@ -104,51 +106,50 @@ test('organisations are compared at different times, never later than RECONCILE_
   ] as const) {
     random.mockReturnValue(value);
     await compare(world, home);
-    const found = (await secondsTo(world.service, home, 'comparison_due_at')) ?? 0;
+    const found = (await secondsTo(service, home, 'comparison_due_at')) ?? 0;
     expect([found > seconds - 60, found <= seconds]).toEqual([true, true]);
   }
 });
 
 describe('a comparison that a webhook requests', () => {
   const request = (home: TenantOnGithub, options?: { members: boolean }) =>
-    requestComparison(world.service.database.executor, home.organisation.id, 60, options);
+    requestComparison(executor, home.organisation.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {
     const { home } = await withRepositories(['web'], 1);
     await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
-    expect(await compareOrganisation(world.service)).toBe(true);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeGreaterThan(50);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeLessThanOrEqual(60);
+    expect(await compareOrganisation(service)).toBe(true);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(50);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(60);
     // A minute later.
     await change(home, { comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
-    expect(await compareOrganisation(world.service)).toBe(true);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeGreaterThan(800);
+    expect(await compareOrganisation(service)).toBe(true);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(800);
     expect((await now(home)).comparisonAgainAt).toBeNull();
   });
 
   test('is repeated at once if it took longer than a minute', async () => {
     const { home } = await withRepositories(['one', 'two'], 1);
     const { begun, release } = world.github.hold('late', 'Repositories');
-    const comparing = compareOrganisation(world.service);
+    const comparing = compareOrganisation(service);
     await begun;
     await request(home);
     await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
     release();
     await comparing;
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
-    await compareOrganisation(world.service);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeGreaterThan(800);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
+    await compareOrganisation(service);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(800);
   });
 
   test('waits for the members until they may be listed again', async () => {
     const { home } = await withRepositories([], 0);
-    const { executor } = world.service.database;
     await compare(world, home);
     await saveMembersListed(executor, home.organisation.id, 3_000);
     await request(home, { members: true });
     for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
-      const seconds = (await secondsTo(world.service, home, column)) ?? 0;
+      const seconds = (await secondsTo(service, home, column)) ?? 0;
       expect(seconds).toBeGreaterThan(column === 'comparison_due_at' ? 800 : 2_900);
     }
     world.github.requests.length = 0;
@@ -162,18 +163,18 @@ describe('members', () => {
     const { home } = await withRepositories([], 0);
     const ada = adaOf(home);
     await compare(world, home);
-    expect(await memberLogins(world.service, home)).toEqual([ada.login]);
+    expect(await memberLogins(service, home)).toEqual([ada.login]);
     home.acme.leave(ada);
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await compare(world, home);
-    expect(await memberLogins(world.service, home)).toEqual([bert.login]);
+    expect(await memberLogins(service, home)).toEqual([bert.login]);
   });
 
   test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
     const { home } = await withRepositories([], 0);
     world.github.fault(secondaryLimit('7'), { when: 'Members' });
     await compare(world, home);
-    expect(await secondsTo(world.service, home, 'comparison_due_at')).toBeLessThanOrEqual(7);
-    expect(await memberLogins(world.service, home)).toEqual([]);
+    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(7);
+    expect(await memberLogins(service, home)).toEqual([]);
   });
 });

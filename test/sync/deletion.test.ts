@@ -21,69 +21,68 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
 
 const remove = async (deps: Pick<Deps, 'database'>, home: TenantOnGithub, pullRequest: PullRequest) =>
-  removeById(deps, home, (await stored(world.service, home, pullRequest))?.id);
+  removeById(deps, home, (await stored(service, home, pullRequest))?.id);
 
 const tombstones = (home: TenantOnGithub) =>
-  world.service.database.executor
-    .select()
-    .from(deletedPullRequests)
-    .where(eq(deletedPullRequests.organisationId, home.organisation.id));
+  executor.select().from(deletedPullRequests).where(eq(deletedPullRequests.organisationId, home.organisation.id));
 
 async function newStored() {
   const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   return { home, pullRequest };
 }
 
 describe('a deleted pull request', () => {
   test('stays deleted while GitHub has nothing newer', async () => {
     const { home, pullRequest } = await newStored();
-    expect(await remove(world.service, home, pullRequest)).toBe(true);
+    expect(await remove(service, home, pullRequest)).toBe(true);
     pullRequest.edit({ title: 'changed within the same second' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['deleted']);
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await sync(service, home, pullRequest)).toEqual(['deleted']);
+    expect(await storedPullRequests(service, home)).toEqual([]);
   });
 
   test('a fetch that began before a deletion does not undo it, even if it found something newer', async () => {
     const { home, pullRequest } = await newStored();
     world.github.clock.advance(5);
     pullRequest.edit({ title: 'newer' });
-    const under = await fetchedSync(world.service, home, pullRequest);
-    await remove(world.service, home, pullRequest);
+    const under = await fetchedSync(service, home, pullRequest);
+    await remove(service, home, pullRequest);
     expect(await under.save()).toBe('deleted');
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await storedPullRequests(service, home)).toEqual([]);
   });
 
   test('comes back with its next change, under a new id and with a new history', async () => {
     const { home, pullRequest } = await newStored();
-    const before = await stored(world.service, home, pullRequest);
-    await remove(world.service, home, pullRequest);
+    const before = await stored(service, home, pullRequest);
+    await remove(service, home, pullRequest);
     world.github.clock.advance(1);
     pullRequest.edit({ title: 'newer' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-    const after = await stored(world.service, home, pullRequest);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
+    const after = await stored(service, home, pullRequest);
     expect(after?.title).toBe('newer');
     expect(after?.id).not.toBe(before?.id);
     expect(await tombstones(home)).toEqual([]);
-    expect(await scoreHistory(world.service, home)).toEqual(['null → 0 (pull_request, 0)']);
+    expect(await scoreHistory(service, home)).toEqual(['null → 0 (pull_request, 0)']);
   });
 
   test('does not affect others in the same reply', async () => {
     const { home, pullRequest } = await newStored();
     const other = home.acme.repository('web').openPullRequest();
-    await remove(world.service, home, pullRequest);
-    expect(await sync(world.service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
+    await remove(service, home, pullRequest);
+    expect(await sync(service, home, pullRequest, other)).toEqual(['deleted', 'saved']);
   });
 });
 
 test('a deletion whose commit loses its reply is not called done; another try leaves one tombstone', async () => {
   const { home, pullRequest } = await newStored();
-  const proxy = await startProxy(world.service.database.url);
-  const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
-  const id = (await stored(world.service, home, pullRequest))?.id;
+  const proxy = await startProxy(service.database.url);
+  const database = connectDatabase(proxy.through(service.database.url), pino({ level: 'silent' }));
+  const id = (await stored(service, home, pullRequest))?.id;
   proxy.loseReplyTo('commit\0');
   await expect(removeById({ database }, home, id)).rejects.toThrow(CommitUnknown);
   expect(await removeById({ database }, home, id)).toBe(false);
@@ -98,21 +97,21 @@ test('a save that began before the pull request was stored does not undo a delet
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   const other = web.openPullRequest({ author: bert });
   // Both authors are known from now on.
-  await sync(world.service, home, other, web.openPullRequest());
+  await sync(service, home, other, web.openPullRequest());
   const one = web.openPullRequest();
   bert.name = 'Bert Now';
   const lock = await openSession(world);
   await lock.query('begin');
   await lock.query('select from members where github_id = $1 for update', [bert.id]);
   // It has found no tombstone, and waits to save the other author's name.
-  const saving = sync(world.service, home, one, other);
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
-  expect(await sync(world.service, home, one)).toEqual(['saved']);
-  const removing = remove(world.service, home, one);
-  await Promise.race([removing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
+  const saving = sync(service, home, one, other);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
+  expect(await sync(service, home, one)).toEqual(['saved']);
+  const removing = remove(service, home, one);
+  await Promise.race([removing, waitUntil(async () => (await lockWaits(service)) === 2)]);
   await lock.query('rollback');
   await saving;
   expect(await removing).toBe(true);
-  expect(await stored(world.service, home, one)).toBeUndefined();
+  expect(await stored(service, home, one)).toBeUndefined();
   expect(await tombstones(home)).toHaveLength(1);
 });

@@ -11,6 +11,8 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, duringSave, newStored, rule, scoreHistory, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
 
 /** A rule whose entries read the whole description and match nothing, and one that counts. */
 const expensiveRules = (entries: number): RuleDefinition[] => [
@@ -33,36 +35,35 @@ const replaceRules = (executor: Executor, { organisation }: TenantOnGithub, ...r
   applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '' });
 
 const rangesOf = ({ organisation }: TenantOnGithub) =>
-  world.service.database.executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
+  executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
 
 test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async () => {
   const home = await world.newTenant();
-  await newStored(world.service, home, 300);
-  const { executor } = world.service.database;
+  await newStored(service, home, 300);
   const { id } = home.organisation;
   await executor.update(pullRequests).set({ body }).where(eq(pullRequests.organisationId, id));
-  await apply(world.service, home, ...expensiveRules(990));
-  const scored = await rescoreBatch(world.service, id);
+  await apply(service, home, ...expensiveRules(990));
+  const scored = await rescoreBatch(service, id);
   expect(scored).toBeGreaterThan(0);
   expect(scored).toBeLessThan(300);
-  const ids = (await storedPullRequests(world.service, home)).map(each => each.id).sort();
+  const ids = (await storedPullRequests(service, home)).map(each => each.id).sort();
   expect(await rangesOf(home)).toMatchObject([
     { fromId: ids[scored], untilId: null, isBatch: true, leasedUntil: null },
   ]);
-  const changes = await scoreHistory(world.service, home);
+  const changes = await scoreHistory(service, home);
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(scored);
 });
 
 test('a rescoring batch with much to save ends early', async () => {
   const home = await world.newTenant();
-  await newStored(world.service, home, 900);
+  await newStored(service, home, 900);
   const name = 'n'.repeat(200);
   const logic = Array.from({ length: 50 }, () => ({
     expression: 'true',
     effect: { action: 'ADD' as const, value: '1' },
   }));
-  await apply(world.service, home, { ...rule('1', 'true', name), logic });
-  expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(900);
+  await apply(service, home, { ...rule('1', 'true', name), logic });
+  expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(900);
 });
 
 test.each([
@@ -82,54 +83,49 @@ test.each([
   'scores are discarded if %s while they are calculated',
   async (_, change, expected) => {
     const home = await world.newTenant();
-    await newStored(world.service, home, 3);
-    await apply(
-      world.service,
-      home,
-      rule('9', 'ends_with(repository, "/site")'),
-      rule('1', 'ends_with(repository, "/web")'),
-    );
-    const { database } = world.service;
+    await newStored(service, home, 3);
+    await apply(service, home, rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
+    const { database } = service;
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    const rescore = () => rescoreBatch(world.service, home.organisation.id);
-    const scored = await duringSave(world.service, home, rescore, async executor => {
+    const rescore = () => rescoreBatch(service, home.organisation.id);
+    const scored = await duringSave(service, home, rescore, async executor => {
       expect(await rangesOf(home)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
       await change(executor, home);
     });
     expect(scored).toBe(3);
     expect(await rangesOf(home)).toEqual([]);
-    const history = await scoreHistory(world.service, home);
+    const history = await scoreHistory(service, home);
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
   },
 );
 
 test('stored rules that are over a limit together count for nothing, with one complaint', async () => {
   const home = await world.newTenant();
-  await newStored(world.service, home, 3);
+  await newStored(service, home, 3);
   const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };
   const rules = Array.from({ length: 21 }, (_, index) => ({
     ...rule('1', 'true', `R${index}`),
     logic: Array.from({ length: 50 }, () => entry),
   }));
-  await apply(world.service, home, ...rules);
-  const { complaints } = world.service;
+  await apply(service, home, ...rules);
+  const { complaints } = service;
   complaints.length = 0;
-  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(world.service, home.organisation.id)));
+  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, home.organisation.id)));
   expect(scored.reduce((sum, each) => sum + each)).toBe(3);
-  expect(new Set((await storedPullRequests(world.service, home)).map(({ score }) => score))).toEqual(new Set([0]));
+  expect(new Set((await storedPullRequests(service, home)).map(({ score }) => score))).toEqual(new Set([0]));
   expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
 });
 
 test('fetched pull requests are scored before their transaction', async () => {
   const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
-  await apply(world.service, home, rule('5'));
-  const score = vi.spyOn(world.service.scorer, 'run');
+  await apply(service, home, rule('5'));
+  const score = vi.spyOn(service.scorer, 'run');
   onTestFinished(() => score.mockRestore());
   const saved = await duringSave(
-    world.service,
+    service,
     home,
-    () => sync(world.service, home, pullRequest),
+    () => sync(service, home, pullRequest),
     async () => {
       expect(await score.mock.results[0]?.value).toHaveLength(1);
     },
@@ -141,29 +137,29 @@ test('fetched pull requests are scored before their transaction', async () => {
 test('fetched pull requests are scored again if a person in them is erased meanwhile', async () => {
   const home = await world.newTenant();
   const bert = home.acme.member(`bert-of-${home.acme.login}`);
-  await apply(world.service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
+  await apply(service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
   const pullRequest = home.acme.repository('web').openPullRequest({ assignees: [bert] });
-  const start = () => sync(world.service, home, pullRequest);
-  const saved = await duringSave(world.service, home, start, executor =>
+  const start = () => sync(service, home, pullRequest);
+  const saved = await duringSave(service, home, start, executor =>
     addErased(executor, home.organisation.id, [bert.id]),
   );
   expect(saved).toEqual(['saved']);
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [], score: 1 });
+  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });
 
 test('fetched pull requests are scored again if the rules change meanwhile', async () => {
   const home = await world.newTenant();
   const web = home.acme.repository('web');
-  await sync(world.service, home, web.openPullRequest());
-  await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+  await sync(service, home, web.openPullRequest());
+  await apply(service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });
-  const { complaints } = world.service;
+  const { complaints } = service;
   complaints.length = 0;
-  const start = () => sync(world.service, home, pullRequest);
-  const saved = await duringSave(world.service, home, start, async executor => {
+  const start = () => sync(service, home, pullRequest);
+  const saved = await duringSave(service, home, start, async executor => {
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
     await replaceRules(executor, home, rule('additions * 2'));
   });
   expect(saved).toEqual(['saved']);
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
+  expect(await stored(service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createRefresh } from '../../src/sync/refresh.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { rescoreAll } from '../support/rescore.ts';
@@ -16,64 +16,64 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
-const storedMembers = (home: TenantOnGithub) => memberRows(world.service, home);
-const storedRepositories = (home: TenantOnGithub) => repositoryRows(world.service, home);
+const storedMembers = (home: TenantOnGithub) => memberRows(service, home);
+const storedRepositories = (home: TenantOnGithub) => repositoryRows(service, home);
 
 describe('pull requests that are kept', () => {
   test.each(['MEMBER', 'OWNER'])(
     'a pull request is kept if GitHub marks its author as %s, who becomes a member',
     async mark => {
-      const home = await world.newTenant();
       const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
       const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: mark });
-      expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+      expect(await sync(service, home, pullRequest)).toEqual(['saved']);
       expect(await storedMembers(home)).toMatchObject([
         { githubId: author.id, login: author.login, name: 'New Person', leftAt: null },
       ]);
-      expect((await stored(world.service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
+      expect((await stored(service, home, pullRequest))?.memberId).toBe((await storedMembers(home))[0]?.id);
     },
   );
 
   test('include one if GitHub marks its author only at another one of the same reply', async () => {
-    const home = await world.newTenant();
     const author = world.github.account(`once-${home.acme.login}`);
     const opened = ['MEMBER', 'NONE'].map(mark =>
       home.acme.repository('web').openPullRequest({ author, authorAssociation: mark }),
     );
-    expect(await sync(world.service, home, ...opened)).toEqual(['saved', 'saved']);
+    expect(await sync(service, home, ...opened)).toEqual(['saved', 'saved']);
   });
 
   test('include one if its organisation is known only by its login, in any letter case', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const organisation = { ...home.organisation, githubId: null, nodeId: null, login: home.acme.login.toUpperCase() };
-    expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, { ...home, organisation }, pullRequest)).toEqual(['saved']);
   });
 
   test('include one if its author is known as a member, whatever GitHub says', async () => {
-    const home = await world.newTenant();
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'CONTRIBUTOR' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
   });
 
   test('a stored pull request keeps its member even if its author leaves or the account is deleted', async () => {
-    const home = await world.newTenant();
     const author = adaOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest({ authorAssociation: 'NONE' });
-    await syncMembers(world.service, home.organisation);
-    await sync(world.service, home, pullRequest);
-    const before = await stored(world.service, home, pullRequest);
+    await syncMembers(service, home.organisation);
+    await sync(service, home, pullRequest);
+    const before = await stored(service, home, pullRequest);
     home.acme.leave(author);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     pullRequest.edit({ title: 'after leaving' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
     expect((await storedMembers(home))[0]?.leftAt).not.toBeNull();
     author.deleted = true;
     pullRequest.edit({ title: 'as a ghost' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
+    expect(await stored(service, home, pullRequest)).toMatchObject({
       id: before?.id,
       memberId: before?.memberId,
       title: 'as a ghost',
@@ -83,11 +83,10 @@ describe('pull requests that are kept', () => {
   });
 
   test('include one if its author is a bot that is marked as a member', async () => {
-    const home = await world.newTenant();
     const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
     const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation: 'MEMBER' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-    expect((await stored(world.service, home, pullRequest))?.authorIsBot).toBe(true);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
+    expect((await stored(service, home, pullRequest))?.authorIsBot).toBe(true);
   });
 });
 
@@ -101,48 +100,45 @@ describe('pull requests that are not kept', () => {
   ] as const)(
     'a pull request by %s is not kept, and adds no member or repository',
     async (_, type, authorAssociation) => {
-      const home = await world.newTenant();
       const author = world.github.account(`${type}-${authorAssociation}-${home.acme.login}`, { type });
       const pullRequest = home.acme.repository('web').openPullRequest({ author, authorAssociation });
-      expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-      expect(await storedPullRequests(world.service, home)).toEqual([]);
+      expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
+      expect(await storedPullRequests(service, home)).toEqual([]);
       expect(await storedMembers(home)).toEqual([]);
       expect(await storedRepositories(home)).toEqual([]);
     },
   );
 
   test('a pull request by somebody who had left before it was seen is not kept', async () => {
-    const home = await world.newTenant();
     const author = adaOf(home);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     home.acme.leave(author);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest({ author });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
+    expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
   });
 
   test("a pull request in another owner's repository is not kept", async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     const pullRequest = other.acme.repository('web').openPullRequest();
-    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
+    expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
+    expect(await storedPullRequests(service, home)).toEqual([]);
   });
 });
 
 describe('members', () => {
   test('who rename themselves keep their id', async () => {
-    const home = await world.newTenant();
     const author = adaOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const [before] = await storedMembers(home);
     author.login = `countess-${home.acme.login}`;
     author.name = 'Ada King';
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const formerLogins = [before?.login];
     const now = { login: author.login, formerLogins, name: 'Ada King', fetchTicket: expect.any(Number) };
     expect(await storedMembers(home)).toEqual([{ ...before, ...now }]);
-    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+    expect(await stored(service, home, pullRequest)).toMatchObject({
       author: author.login,
       memberId: before?.id,
     });
@@ -151,18 +147,17 @@ describe('members', () => {
 
 describe('a repository', () => {
   test('keeps its row and its pull requests if it is renamed, and they are scored again', async () => {
-    const home = await world.newTenant();
     const { acme } = home;
     const web = acme.repository('web');
-    await apply(world.service, home, rule('7', `repository == "${acme.login}/site"`));
+    await apply(service, home, rule('7', `repository == "${acme.login}/site"`));
     const [seen, unseen] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(world.service, home, seen, unseen);
-    const before = await storedPullRequests(world.service, home);
+    await sync(service, home, seen, unseen);
+    const before = await storedPullRequests(service, home);
     const [repository] = await storedRepositories(home);
     web.rename('site');
-    await sync(world.service, home, seen);
-    await rescoreAll(world.service, home.organisation.id);
-    const after = await storedPullRequests(world.service, home);
+    await sync(service, home, seen);
+    await rescoreAll(service, home.organisation.id);
+    const after = await storedPullRequests(service, home);
     expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id));
     expect(after.map(({ score, rulesetVersion }) => [score, rulesetVersion])).toEqual([
       [7, 1],
@@ -172,46 +167,43 @@ describe('a repository', () => {
   });
 
   test('has its new name once any of its pull requests is fetched, even one that is not kept', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
-    await sync(world.service, home, web.openPullRequest());
+    await sync(service, home, web.openPullRequest());
     web.rename('site');
-    expect(await sync(world.service, home, web.openPullRequest({ author: null }))).toEqual(['untracked']);
+    expect(await sync(service, home, web.openPullRequest({ author: null }))).toEqual(['untracked']);
     expect(await storedRepositories(home)).toMatchObject([{ name: web.fullName }]);
   });
 
   test('leaves its pull requests as they are if it moves to another owner; a refresh fails', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
-    await sync(world.service, home, pullRequest);
-    const before = await stored(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
+    const before = await stored(service, home, pullRequest);
     web.transfer(other.acme);
     pullRequest.edit({ title: 'elsewhere' });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['untracked']);
-    await expect(createRefresh(world.service)(home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
+    expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
+    await expect(createRefresh(service)(home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
       code: 'not_found',
     });
-    expect(await stored(world.service, home, pullRequest)).toEqual(before);
+    expect(await stored(service, home, pullRequest)).toEqual(before);
     // For its new owner, which is tracked too, it is a pull request like any other.
     pullRequest.edit({ title: 'at home' });
     for (const account of home.acme.members.values()) other.acme.join(account);
-    expect(await sync(world.service, other, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, other, pullRequest)).toEqual(['saved']);
   });
 });
 
 describe('a reply from GitHub', () => {
   test('ids of pull requests from 2^31 up to 2^53 are stored exactly', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
     const opened = ids.map(id => web.openPullRequest({ id }));
-    expect(await sync(world.service, home, ...opened)).toEqual(['saved', 'saved', 'saved']);
-    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(ids);
+    expect(await sync(service, home, ...opened)).toEqual(['saved', 'saved', 'saved']);
+    expect((await storedPullRequests(service, home)).map(({ githubId }) => githubId)).toEqual(ids);
   });
 
   test("what PostgreSQL cannot hold in GitHub's text is replaced, and all other text is kept", async () => {
-    const home = await world.newTenant();
     const hostile = 'nul \0, lone \ud800 and \udfff';
     const odd = '𝒻ix 👩‍👩‍👧 \u202Eevil\u202C \u0007 é ﷽';
     const pullRequest = home.acme.repository('web').addPullRequest({
@@ -221,9 +213,9 @@ describe('a reply from GitHub', () => {
       milestone: hostile,
       files: [{ path: hostile, additions: 1, deletions: 0 }],
     });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
     const replaced = 'nul \uFFFD, lone \uFFFD and \uFFFD';
-    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+    expect(await stored(service, home, pullRequest)).toMatchObject({
       title: replaced,
       body: odd,
       labels: [replaced, odd],
@@ -233,13 +225,12 @@ describe('a reply from GitHub', () => {
   });
 
   test('a pull request that is twice in a reply from GitHub is stored once', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const doubling = withStep(
-      world.service,
+      service,
       async results => new Map([...results, ...[...results.values()].map(each => ['another id', each] as const)]),
     );
     expect(await sync(doubling, home, pullRequest)).toEqual(['saved']);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+    expect(await storedPullRequests(service, home)).toHaveLength(1);
   });
 });

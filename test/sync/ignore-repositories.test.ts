@@ -28,18 +28,20 @@ import {
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 afterEach(() => world.github.clearFaults());
 
 /** Changes the setting with the command. The organisation of `home` stays as a turn that began before has it. */
 const settings = ({ organisation }: TenantOnGithub, ...options: string[]) =>
-  runJson({ DATABASE_URL: world.service.database.url }, 'organisation', 'settings', organisation.login, ...options);
+  runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', organisation.login, ...options);
 
 /** An organisation whose repositories `web` and `sandbox-1` are stored, with a pull request each, and compared. */
 async function twoRepositories() {
   const home = await world.newTenant();
   const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
   const [inWeb, inSandbox] = [web.openPullRequest(), sandbox.openPullRequest()];
-  await importPullRequests(world.service, home.organisation);
+  await importPullRequests(service, home.organisation);
   world.github.clock.advance(120);
   await compare(world, home);
   return { home, web, sandbox, inWeb, inSandbox };
@@ -54,7 +56,7 @@ async function withIgnoredSandbox() {
 
 /** Why each is not tracked, by name without the owner: null if it has left. */
 async function untracked(home: TenantOnGithub): Promise<Record<string, string | null>> {
-  const rows = await repositoryRows(world.service, home);
+  const rows = await repositoryRows(service, home);
   const left = rows.filter(({ leftAt }) => leftAt !== null);
   return Object.fromEntries(left.map(({ name, ignoredBecause }) => [name.split('/')[1], ignoredBecause]));
 }
@@ -62,14 +64,14 @@ async function untracked(home: TenantOnGithub): Promise<Record<string, string | 
 /** Names of the repositories that standings count. */
 async function countedRepositories({ organisation }: TenantOnGithub): Promise<string[]> {
   const period = { by: 'created', from: undefined, until: undefined } as const;
-  const totals = await listTotals(world.service.database.executor, organisation.id, 'repositories', period, {
+  const totals = await listTotals(executor, organisation.id, 'repositories', period, {
     withIdle: false,
   });
   return totals.map(({ name }) => name.split('/')[1] ?? '');
 }
 
 const idOf = async (home: TenantOnGithub, pullRequest: PullRequest) =>
-  formatId('pr', (await stored(world.service, home, pullRequest))?.id ?? '');
+  formatId('pr', (await stored(service, home, pullRequest))?.id ?? '');
 
 const trackedMessage = 'Ignored: this organisation does not track this repository.';
 
@@ -136,7 +138,6 @@ describe('a repository that is ignored', () => {
   test('it does not count and shows no check runs, but its pull requests stay in lists', async () => {
     const { home, inWeb } = await withIgnoredSandbox();
     expect(await countedRepositories(home)).toEqual(['web']);
-    const { executor } = world.service.database;
     const published = await findCheckRunsToPublish(executor, home.organisation.id, { minSeconds: 0, limit: 10 });
     expect(published.map(({ id }) => formatId('pr', id))).toEqual([await idOf(home, inWeb)]);
     const { body } = await world.client.get('/2025-04/pull-requests', home.token);
@@ -145,13 +146,12 @@ describe('a repository that is ignored', () => {
 
   test('the sweep leaves it out', async () => {
     const { home, inWeb } = await withIgnoredSandbox();
-    const { executor } = world.service.database;
     const { id } = home.organisation;
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
     await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
     await compareOnly(world, home);
-    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
+    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
     await world.workOff();
   });
 
@@ -163,10 +163,10 @@ describe('a repository that is ignored', () => {
       inSandbox.comment(world.github.account(`grace-${home.acme.login}`)),
     ];
     for (const event of events) {
-      expect(await post(world.service, event)).toMatchObject({ status: 200, message: trackedMessage });
+      expect(await post(service, event)).toMatchObject({ status: 200, message: trackedMessage });
     }
-    expect(await waitingSyncs(world.service, home)).toEqual([]);
-    const { rows } = await world.service.database.executor.execute(
+    expect(await waitingSyncs(service, home)).toEqual([]);
+    const { rows } = await executor.execute(
       sql`select from webhook_deliveries where organisation_id = ${home.organisation.id}`,
     );
     expect(rows).toEqual([]);
@@ -176,11 +176,11 @@ describe('a repository that is ignored', () => {
     const home = await world.newTenant();
     const sandbox = home.acme.repository('sandbox-1');
     sandbox.openPullRequest({ labels: ['bug'] });
-    await importPullRequests(world.service, home.organisation);
+    await importPullRequests(service, home.organisation);
     await settings(home, '--ignore', 'sandbox-*');
     await compare(world, home);
-    await post(world.service, sandbox.renameLabel('bug', 'defect'));
-    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    await post(service, sandbox.renameLabel('bug', 'defect'));
+    expect(await waitingSyncs(service, home)).toEqual([]);
   });
 
   test('one that is not known yet is fetched once, for its first webhook, and nothing of it is kept', async () => {
@@ -188,10 +188,10 @@ describe('a repository that is ignored', () => {
     await settings(home, '--ignore', 'sandbox-*');
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest();
-    await deliver(world.service, early.opened);
+    await deliver(service, early.opened);
     await world.workOff();
-    expect(await storedPullRequests(world.service, home)).toEqual([]);
-    expect(await post(world.service, early.edit({ title: 'Changed' }))).toMatchObject({ message: trackedMessage });
+    expect(await storedPullRequests(service, home)).toEqual([]);
+    expect(await post(service, early.edit({ title: 'Changed' }))).toMatchObject({ message: trackedMessage });
   });
 
   test('a PUT sync is answered with 404 and the reason, and asks GitHub nothing', async () => {
@@ -215,13 +215,13 @@ describe('a repository that is ignored', () => {
     const { home } = await twoRepositories();
     await settings(home, '--ignore', 'sandbox-*');
     const before = world.github.count('PullRequestList');
-    const result = await importPullRequests(world.service, { ...home.organisation, ignoredGlobs: ['sandbox-*'] });
+    const result = await importPullRequests(service, { ...home.organisation, ignoredGlobs: ['sandbox-*'] });
     expect(result).toMatchObject({ repositories: 1, ignored: [{ name: `${home.acme.login}/sandbox-1` }] });
     expect(world.github.count('PullRequestList')).toBe(before + 1);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
     await expect(
       importPullRequests(
-        world.service,
+        service,
         { ...home.organisation, ignoredGlobs: ['sandbox-*'] },
         { repositories: ['sandbox-1'] },
       ),
@@ -231,7 +231,7 @@ describe('a repository that is ignored', () => {
   test('is marked by a comparison that was under way before the setting', async () => {
     const home = await world.newTenant();
     for (let index = 0; index < 100; index += 1) home.acme.repository(`empty-${index}`);
-    await sync(world.service, home, home.acme.repository('sandbox-1').openPullRequest());
+    await sync(service, home, home.acme.repository('sandbox-1').openPullRequest());
     const secondPage = world.github.hold(
       'late',
       ({ operation, variables }) => operation === 'Repositories' && variables.after != null,
@@ -264,13 +264,13 @@ describe('archived repositories', () => {
     await settings(home, '--ignore-archived');
     await compare(world, home);
     expect(await untracked(home)).toEqual({});
-    await deliver(world.service, sandbox.archive());
+    await deliver(service, sandbox.archive());
     await compare(world, home);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is archived' });
-    await deliver(world.service, sandbox.unarchive());
+    await deliver(service, sandbox.unarchive());
     await compare(world, home);
     expect(await untracked(home)).toEqual({});
-    expect(await sync(world.service, home, inSandbox)).toEqual(['saved']);
+    expect(await sync(service, home, inSandbox)).toEqual(['saved']);
   });
 });
 
@@ -280,7 +280,7 @@ describe('forks', () => {
     sandbox.fork = true;
     await settings(home, '--ignore-forks');
     home.organisation.ignoresForks = true;
-    expect(await sync(world.service, home, inWeb, inSandbox)).toEqual(['saved', 'ignored']);
+    expect(await sync(service, home, inWeb, inSandbox)).toEqual(['saved', 'ignored']);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is a fork' });
   });
 });
@@ -300,11 +300,11 @@ describe('a repository that is tracked again', () => {
     expect(await untracked(home)).toEqual({});
     expect(await settings(home)).toMatchObject({ ignored_repositories: [] });
     expect((await countedRepositories(home)).toSorted()).toEqual(['playground', 'web']);
-    expect(await stored(world.service, home, inSandbox)).toMatchObject({
+    expect(await stored(service, home, inSandbox)).toMatchObject({
       title: 'Changed',
       url: expect.stringContaining('/playground/pull/'),
     });
-    expect(await stored(world.service, home, opened)).toBeDefined();
+    expect(await stored(service, home, opened)).toBeDefined();
   });
 
   test('brings the pull requests that were fetched and not kept, however old they are', async () => {
@@ -313,33 +313,33 @@ describe('a repository that is tracked again', () => {
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest({ createdAt: 1_500_000_000, updatedAt: 1_500_000_000 });
     home.organisation.ignoredGlobs = ['sandbox-*'];
-    expect(await sync(world.service, home, early)).toEqual(['ignored']);
+    expect(await sync(service, home, early)).toEqual(['ignored']);
     await settings(home, '--unignore', 'sandbox-*');
     // Nothing in the repository is new.
-    await world.service.database.executor.execute(sql`
+    await executor.execute(sql`
       update organisations set created_at = now() + interval '10 days' where id = ${home.organisation.id}`);
     world.github.clock.advance(120);
     await compare(world, home);
-    expect(await stored(world.service, home, early)).toBeDefined();
+    expect(await stored(service, home, early)).toBeDefined();
   });
 
   test('nothing is lost if the setting is taken back while GitHub answers', async () => {
     const { home, inSandbox } = await withIgnoredSandbox();
     inSandbox.edit({ title: 'Changed' });
     const early = await fetchedSync(
-      world.service,
+      service,
       { ...home, organisation: { ...home.organisation, ignoredGlobs: ['sandbox-*'] } },
       inSandbox,
     );
     await settings(home, '--unignore', 'sandbox-*');
     expect(await early.save()).toBe('saved');
-    expect(await stored(world.service, home, inSandbox)).toMatchObject({ title: 'Changed' });
+    expect(await stored(service, home, inSandbox)).toMatchObject({ title: 'Changed' });
   });
 
   test('a fetch from before the setting does not track it again', async () => {
     const { home, inSandbox } = await twoRepositories();
     inSandbox.edit({ title: 'Changed' });
-    const early = await fetchedSync(world.service, home, inSandbox);
+    const early = await fetchedSync(service, home, inSandbox);
     await settings(home, '--ignore', 'sandbox-*');
     await compareOnly(world, home);
     await early.save();
@@ -352,12 +352,12 @@ describe('a repository that is tracked again', () => {
     await settings(home, '--ignore-archived');
     await compareOnly(world, home);
     const opened = sandbox.openPullRequest();
-    await deliver(world.service, opened.opened);
+    await deliver(service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
     const organisation = { ...home.organisation, ignoresArchived: true };
-    const early = await fetchedSync(world.service, { ...home, organisation }, opened);
-    await deliver(world.service, sandbox.unarchive());
+    const early = await fetchedSync(service, { ...home, organisation }, opened);
+    await deliver(service, sandbox.unarchive());
     await compareOnly(world, home);
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual({});
@@ -367,54 +367,50 @@ describe('a repository that is tracked again', () => {
     const { home, sandbox } = await twoRepositories();
     await settings(home, '--ignore-archived');
     const opened = sandbox.openPullRequest();
-    await deliver(world.service, opened.opened);
+    await deliver(service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
     await compareOnly(world, home);
     const organisation = { ...home.organisation, ignoresArchived: true };
-    const early = await fetchedSync(world.service, { ...home, organisation }, opened);
+    const early = await fetchedSync(service, { ...home, organisation }, opened);
     sandbox.unarchive();
     const lock = await openSession(world);
     await lock.query('begin');
     await lock.query('lock table untracked_pull_requests in share mode');
     const saving = early.save();
-    await waitUntil(async () => (await lockWaits(world.service)) === 1);
+    await waitUntil(async () => (await lockWaits(service)) === 1);
     const comparing = compareOnly(world, home);
-    await Promise.race([comparing, waitUntil(async () => (await lockWaits(world.service)) === 2)]);
+    await Promise.race([comparing, waitUntil(async () => (await lockWaits(service)) === 2)]);
     await lock.query('rollback');
     await Promise.all([saving, comparing]);
     await world.workOff();
     expect(await untracked(home)).toEqual({});
-    expect(await stored(world.service, home, opened)).toBeDefined();
+    expect(await stored(service, home, opened)).toBeDefined();
   });
 
   test('brings them all if they are more than one statement takes', async () => {
     const { home } = await withIgnoredSandbox();
-    const { executor } = world.service.database;
     const { id } = home.organisation;
     await executor.execute(sql`
       insert into untracked_pull_requests (organisation_id, github_id, node_id, source_updated_at, awaits_repository)
       select ${id}::uuid, 900000000000 + place, 'PR_' || place, now(), true from generate_series(1, 10005) as place`);
     await settings(home, '--unignore', 'sandbox-*');
     await compareOnly(world, home);
-    expect(await waitingSyncs(world.service, home)).toHaveLength(10_005);
+    expect(await waitingSyncs(service, home)).toHaveLength(10_005);
   });
 });
 
 describe('what is remembered of the pull requests of an ignored repository', () => {
   const remembered = ({ organisation }: TenantOnGithub) =>
-    world.service.database.executor.$count(
-      untrackedPullRequests,
-      eq(untrackedPullRequests.organisationId, organisation.id),
-    );
+    executor.$count(untrackedPullRequests, eq(untrackedPullRequests.organisationId, organisation.id));
 
   async function fetchIgnored(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
     const organisation = { ...home.organisation, ignoredGlobs: ['sandbox-*'] };
-    expect(await sync(world.service, { ...home, organisation }, pullRequest)).toEqual(['ignored']);
+    expect(await sync(service, { ...home, organisation }, pullRequest)).toEqual(['ignored']);
   }
 
   async function erase({ organisation }: TenantOnGithub, login: string): Promise<void> {
-    const { database } = world.service;
+    const { database } = service;
     await eraseMembers(database, organisation.id, await findMembersByLogin(database.executor, organisation.id, login));
   }
 
@@ -423,7 +419,7 @@ describe('what is remembered of the pull requests of an ignored repository', () 
     const eve = home.acme.member(`eve-of-${home.acme.login}`);
     const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
     const [inWeb, inSandbox] = [web.openPullRequest({ author: eve }), sandbox.openPullRequest({ author: eve })];
-    await sync(world.service, home, inWeb);
+    await sync(service, home, inWeb);
     await settings(home, '--ignore', 'sandbox-*');
     await fetchIgnored(home, inSandbox);
     expect(await remembered(home)).toBe(1);
@@ -440,8 +436,8 @@ describe('what is remembered of the pull requests of an ignored repository', () 
     if (inWeb === undefined || inSandbox === undefined) throw new Error('two pull requests');
     await settings(home, '--ignore', 'sandbox-*');
     await fetchIgnored(home, inSandbox);
-    await sync(world.service, home, inWeb);
+    await sync(service, home, inWeb);
     expect(await remembered(home)).toBe(1);
-    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    expect(await waitingSyncs(service, home)).toEqual([]);
   });
 });

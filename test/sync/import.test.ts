@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
@@ -22,14 +22,20 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, remove, repositoryRows, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 afterEach(() => {
   world.github.clearFaults();
   world.github.requests.length = 0;
-  return world.service.database.executor.execute('delete from github_limits');
+  return executor.execute('delete from github_limits');
 });
 
 const run = (home: TenantOnGithub, options: ImportOptions = {}) =>
-  importPullRequests(world.service, home.organisation, options);
+  importPullRequests(service, home.organisation, options);
 
 /** Opens pull requests a second apart, oldest first. */
 function fill(home: TenantOnGithub, name: string, count: number): void {
@@ -40,7 +46,7 @@ function fill(home: TenantOnGithub, name: string, count: number): void {
   }
 }
 
-const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(world.service, home)).length;
+const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(service, home)).length;
 
 const lists = () => world.github.count('PullRequestList');
 
@@ -60,7 +66,6 @@ async function interruptIn(home: TenantOnGithub, count: number, options: ImportO
 
 describe('an import', () => {
   test('brings in a pull request once that a page lists twice', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 2);
     type Page = { node: { pullRequests: { nodes: unknown[] } } };
     const listTwice = (reply: { data?: unknown }) => {
@@ -74,8 +79,7 @@ describe('an import', () => {
   });
 
   test('brings in every pull request, a hundred per list request and fifty per fetch, and reports its progress', async () => {
-    const home = await world.newTenant();
-    await apply(world.service, home, rule('additions'));
+    await apply(service, home, rule('additions'));
     fill(home, 'web', 120);
     fill(home, 'api', 29);
     fill(home, 'empty', 0);
@@ -93,7 +97,7 @@ describe('an import', () => {
       requests: 6,
     });
     expect(world.github.count()).toBe(7);
-    const rows = await storedPullRequests(world.service, home);
+    const rows = await storedPullRequests(service, home);
     expect(rows.map(({ score }) => score).toSorted((a, b) => a - b)).toEqual(
       [...Array(120).keys(), ...Array(29).keys()].toSorted((a, b) => a - b),
     );
@@ -110,22 +114,20 @@ describe('an import', () => {
   });
 
   test('that runs again brings in what has changed since', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     await run(home);
-    const before = await storedPullRequests(world.service, home);
+    const before = await storedPullRequests(service, home);
     const stranger = world.github.account(`late-${home.acme.login}`);
     home.acme.repository('web').addPullRequest({ author: stranger });
     expect(await run(home)).toMatchObject({ seen: 4, saved: 3, untracked: 1 });
     home.acme.join(stranger);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     expect(await run(home)).toMatchObject({ seen: 4, saved: 4, untracked: 0 });
-    const after = await storedPullRequests(world.service, home);
+    const after = await storedPullRequests(service, home);
     expect(after.map(({ id }) => id).slice(0, 3)).toEqual(before.map(({ id }) => id));
   });
 
   test('counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 2);
     const [changed] = home.acme.repository('web').pullRequests;
     if (changed === undefined) throw new Error('none');
@@ -133,39 +135,36 @@ describe('an import', () => {
     const importing = run(home);
     await page.begun;
     changed.edit({ title: 'Newer' });
-    await sync(world.service, home, changed);
+    await sync(service, home, changed);
     page.release();
     expect(await importing).toMatchObject({ seen: 2, saved: 2, untracked: 0, failed: 0 });
-    expect(await storedPullRequests(world.service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
+    expect(await storedPullRequests(service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
   test('does not bring back what was deleted here', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     await run(home);
-    const [first] = await storedPullRequests(world.service, home);
-    await remove(world.service, home, first?.id);
+    const [first] = await storedPullRequests(service, home);
+    await remove(service, home, first?.id);
     expect(await run(home)).toMatchObject({ seen: 3, saved: 2, deleted: 1, untracked: 0 });
     expect(await storedCount(home)).toBe(2);
   });
 
   test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 5);
     const bad = home.acme.repository('web').sortedBy('createdAt')[1] as PullRequest;
     world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(bad) });
     expect(await run(home)).toMatchObject({ repositories: 1, seen: 5, saved: 4, untracked: 0, failed: 1 });
-    expect(await waitingSyncs(world.service, home)).toMatchObject([
+    expect(await waitingSyncs(service, home)).toMatchObject([
       { githubId: bad.id, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
     ]);
     world.github.clearFaults();
-    await world.service.database.executor.execute('update sync_requests set due_at = now()');
-    expect(await createRequestWorker(world.service)()).toBe(true);
+    await executor.execute('update sync_requests set due_at = now()');
+    expect(await createRequestWorker(service)()).toBe(true);
     expect(await storedCount(home)).toBe(5);
   });
 
   test('counts what GitHub does not list as failed, and the next one brings it in', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 4);
     const [broken] = home.acme.repository('web').pullRequests;
     world.github.fault({ kind: 'broken', nodeIds: [broken?.nodeId ?? ''] }, { when: 'PullRequestList' });
@@ -174,21 +173,18 @@ describe('an import', () => {
   });
 
   test('counts what the service fetches meanwhile', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
-    const { executor } = world.service.database;
     // Another process has the turn.
     await executor.execute(sql`
       update organisations set sync_leased_until = 'infinity' where id = ${home.organisation.id}`);
     const importing = run(home);
-    await expect.poll(async () => (await waitingSyncs(world.service, home)).length).toBe(3);
+    await expect.poll(async () => (await waitingSyncs(service, home)).length).toBe(3);
     await executor.execute(sql`update organisations set sync_leased_until = now() where id = ${home.organisation.id}`);
     await createRequestWorker(await world.replica())();
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
 
   test('keeps at most two pages of listed pull requests waiting', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 300);
     let most = 0;
     await run(home, {
@@ -200,7 +196,6 @@ describe('an import', () => {
   });
 
   test('since a day reads what changed then or later, and no further', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const day = 1_700_000_000;
     for (let index = 0; index < 120; index += 1) {
@@ -210,7 +205,7 @@ describe('an import', () => {
     home.acme.repository('old').addPullRequest({ createdAt: day - 5_000, updatedAt: day - 1 });
     const result = await run(home, { since: day });
     expect(result).toMatchObject({ repositories: 1, seen: 100, saved: 100, requests: 4 });
-    expect((await storedPullRequests(world.service, home)).every(row => row.sourceUpdatedAt >= day)).toBe(true);
+    expect((await storedPullRequests(service, home)).every(row => row.sourceUpdatedAt >= day)).toBe(true);
   });
 });
 
@@ -221,11 +216,10 @@ describe('a preview', () => {
   });
 
   test('costs one request, imports nothing, and its estimate is close to what the import then takes', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 120);
     fill(home, 'api', 30);
     fill(home, 'empty', 0);
-    const preview = await previewImport(world.service, home.organisation);
+    const preview = await previewImport(service, home.organisation);
     expect(world.github.count()).toBe(1);
     const found = [
       ['web', 120],
@@ -234,7 +228,7 @@ describe('a preview', () => {
     expect(summary(preview)).toEqual({ repositories: found, finished: 0 });
     expect(estimateEffort(120)).toEqual({ requests: 5, points: 11, seconds: 11 });
     expect(estimateEffort(30)).toEqual({ requests: 2, points: 4, seconds: 4 });
-    const { rows } = await world.service.database.executor.execute(
+    const { rows } = await executor.execute(
       sql`select from repositories where organisation_id = ${home.organisation.id}`,
     );
     expect(rows).toEqual([]);
@@ -247,29 +241,26 @@ describe('a preview', () => {
   });
 
   test('costs a request for a hundred repositories, or one for each that is named', async () => {
-    const home = await world.newTenant();
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
-    expect((await previewImport(world.service, home.organisation)).repositories).toHaveLength(101);
+    expect((await previewImport(service, home.organisation)).repositories).toHaveLength(101);
     expect(world.github.count()).toBe(2);
     const named = { repositories: ['repository-1', 'repository-2'] };
-    expect((await previewImport(world.service, home.organisation, named)).repositories).toHaveLength(2);
+    expect((await previewImport(service, home.organisation, named)).repositories).toHaveLength(2);
     expect(world.github.count()).toBe(4);
-    const wrong = previewImport(world.service, home.organisation, { repositories: ['nothing'] });
+    const wrong = previewImport(service, home.organisation, { repositories: ['nothing'] });
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('since a day leaves out repositories in which nothing changed', async () => {
-    const home = await world.newTenant();
     fill(home, 'old', 3);
     const now = world.github.clock.now();
     for (const updatedAt of [now - 100, now]) home.acme.repository('web').addPullRequest({ updatedAt });
-    const preview = await previewImport(world.service, home.organisation, { since: now });
+    const preview = await previewImport(service, home.organisation, { since: now });
     expect(summary(preview)).toEqual({ repositories: [['web', 2]], finished: 0 });
     expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 2 });
   });
 
   test('of an interrupted import leaves out finished repositories', async () => {
-    const home = await world.newTenant();
     fill(home, 'one', 5);
     fill(home, 'two', 101);
     fill(home, 'three', 5);
@@ -278,13 +269,12 @@ describe('a preview', () => {
       ['two', 101],
       ['three', 5],
     ];
-    expect(summary(await previewImport(world.service, home.organisation))).toEqual({ repositories: left, finished: 1 });
+    expect(summary(await previewImport(service, home.organisation))).toEqual({ repositories: left, finished: 1 });
   });
 });
 
 test('an import can start in more repositories than a statement can have parameters', async () => {
-  const home = await world.newTenant();
-  const { database } = world.service;
+  const { database } = service;
   const values = Array.from({ length: 11_000 }, (_, index) => ({
     githubId: index + 1,
     nodeId: `R_${index + 1}`,
@@ -299,7 +289,6 @@ test('an import can start in more repositories than a statement can have paramet
 
 describe('an interrupted import', () => {
   test('leaves to the service what it has listed, and continues after that page', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     expect(await storedCount(home)).toBe(0);
@@ -312,10 +301,9 @@ describe('an interrupted import', () => {
   });
 
   test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     await interruptIn(home, 1);
-    await world.service.database.executor
+    await executor
       .update(repositories)
       .set({ importCursor: 'of a former server' })
       .where(eq(repositories.organisationId, home.organisation.id));
@@ -325,7 +313,6 @@ describe('an interrupted import', () => {
   });
 
   test('gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
     world.github.fault(
@@ -340,7 +327,6 @@ describe('an interrupted import', () => {
   });
 
   test('does not list a finished repository again', async () => {
-    const home = await world.newTenant();
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 5);
     await interruptIn(home, 2);
     const reported: ImportProgress[] = [];
@@ -354,7 +340,6 @@ describe('an interrupted import', () => {
   });
 
   test('of one repository leaves the others to an import of all', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     fill(home, 'api', 10);
     await run(home);
@@ -363,7 +348,6 @@ describe('an interrupted import', () => {
   });
 
   test('keeps its place while imports since a day, which start again, come and go', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     await interruptIn(home, 1, { since: 1 });
@@ -372,7 +356,6 @@ describe('an interrupted import', () => {
   });
 
   test('also reads a repository that was created since', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     fill(home, 'new', 5);
@@ -381,7 +364,6 @@ describe('an interrupted import', () => {
   });
 
   test('keeps what it has if GitHub keeps failing, and the next one continues there', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     let isRefused = false;
     world.github.fault(
@@ -395,7 +377,7 @@ describe('an interrupted import', () => {
       },
     );
     await expect(run(home)).rejects.toMatchObject({ code: 'github_credentials' });
-    expect(await waitingSyncs(world.service, home)).toHaveLength(100);
+    expect(await waitingSyncs(service, home)).toHaveLength(100);
     world.github.clearFaults();
     expect(await run(home)).toMatchObject({ seen: 1 });
     expect(await storedCount(home)).toBe(101);
@@ -405,12 +387,11 @@ describe('an interrupted import', () => {
     ['another repository', { repositories: ['api'] }],
     ['all, which could not read the rest,', {}],
   ])('is over after a week, even if an import of %s came meanwhile', async (_, options) => {
-    const home = await world.newTenant();
     fill(home, 'web', 101);
     fill(home, 'api', 5);
     await interruptIn(home, 1, { repositories: ['web'] });
     const passDays = (days: number) =>
-      world.service.database.executor.execute(sql`
+      executor.execute(sql`
         update repositories set imported_at = ${earlier('imported_at', sql`make_interval(days => ${days})`)}
         where organisation_id = ${home.organisation.id}`);
     await passDays(4);
@@ -430,7 +411,6 @@ describe('a repository that GitHub does not serve', () => {
     ({ kind: 'reply', status: 200, body: { data: { node: null }, errors: [{ ...error, path: ['node'] }] } }) as const;
 
   test('blocks no others, and is continued later', async () => {
-    const home = await world.newTenant();
     for (const name of ['one', 'three']) fill(home, name, 5);
     fill(home, 'two', 101);
     const two = home.acme.repository('two');
@@ -447,7 +427,6 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('is noticed even if the next request fails', async () => {
-    const home = await world.newTenant();
     for (const name of ['one', 'two']) fill(home, name, 5);
     const two = home.acme.repository('two');
     world.github.fault(refusal({ type: 'NOT_FOUND', message: 'No.' }), {
@@ -462,18 +441,16 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('does not hold up the others of its page', async () => {
-    const home = await world.newTenant();
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
     const repository = `a repository of ${home.acme.login}`;
     const failedRepositories = [{ repository, reason: expect.stringContaining('SAML.') }];
     expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failedRepositories });
-    expect(world.service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
+    expect(service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
 
   test('is reported, whichever page of the list lacks it', async () => {
-    const home = await world.newTenant();
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     const asks = (some: (size: number) => boolean) => ({
@@ -502,7 +479,6 @@ describe('a repository that GitHub does not serve', () => {
 
 describe('an import of some repositories', () => {
   test('takes names with or without the owner, in any letter case, each once', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     fill(home, 'api', 4);
     fill(home, 'docs', 5);
@@ -512,7 +488,6 @@ describe('an import of some repositories', () => {
   });
 
   test('is refused before it lists anything if GitHub does not show one of them', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
       `GitHub shows no repository ${home.acme.login}/wbe to the configured credentials.`,
@@ -526,22 +501,20 @@ describe('an import of some repositories', () => {
   });
 
   test('is refused if one of them has moved to another owner', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     fill(home, 'web', 3);
     home.acme.repository('web').transfer(other.acme);
     await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
   test('finds a renamed one by its former name', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     home.acme.repository('web').rename('site');
     expect(await run(home, { repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
-    expect(await repositoryRows(world.service, home)).toMatchObject([{ name: `${home.acme.login}/site` }]);
+    expect(await repositoryRows(service, home)).toMatchObject([{ name: `${home.acme.login}/site` }]);
   });
 
   test('does not bring back the former name of one that was renamed during the lookup', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 1);
     fill(home, 'api', 1);
     const web = home.acme.repository('web');
@@ -557,10 +530,10 @@ describe('an import of some repositories', () => {
     });
     await answer.begun;
     web.rename('site');
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     answer.release();
     await expect(importing).rejects.toThrow('aborted');
-    expect(await repositoryRows(world.service, home)).toMatchObject([
+    expect(await repositoryRows(service, home)).toMatchObject([
       { name: `${home.acme.login}/api` },
       { name: web.fullName },
     ]);
@@ -579,7 +552,6 @@ function skipWaits() {
 }
 
 test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async () => {
-  const home = await world.newTenant();
   fill(home, 'web', 1);
   fill(home, 'api', 1);
   // As https://github.com/facebook/sapling/issues/906 shows it.
@@ -603,7 +575,6 @@ describe('trouble at GitHub during an import', () => {
   const operations = ['Repositories', 'PullRequestList', 'PullRequests'];
 
   test('rate limits are waited out', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     for (const operation of operations) world.github.fault(secondaryLimit('1'), { when: operation });
     const reported: ImportProgress[] = [];
@@ -613,7 +584,6 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('failed requests are repeated', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     for (const operation of operations) world.github.fault(htmlError(500), { when: operation });
     skipWaits();
@@ -621,7 +591,6 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('a request is tried five times in all, with growing waits', async () => {
-    const home = await world.newTenant();
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { times: 5 });
     const wait = skipWaits();
@@ -631,10 +600,9 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('pages of repositories shrink until everything came', async () => {
-    const home = await world.newTenant();
     for (let index = 0; index < 60; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: 'Repositories' });
-    expect((await previewImport(world.service, home.organisation)).repositories).toHaveLength(60);
+    expect((await previewImport(service, home.organisation)).repositories).toHaveLength(60);
     expect(world.github.requests.map(({ variables }) => variables.first)).toEqual([100, 50, 25, 25, 25]);
   });
 });
@@ -647,7 +615,7 @@ describe('a page', () => {
     const { nodeId, fullName: name } = home.acme.repository('web');
     const range = { since: undefined, after: null };
     return {
-      read: () => listPage(world.service, home.organisation, { nodeId, name }, range),
+      read: () => listPage(service, home.organisation, { nodeId, name }, range),
       sizes: () => world.github.requests.map(({ variables }) => variables.first),
     };
   };

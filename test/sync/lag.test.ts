@@ -14,12 +14,13 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { deliver as deliverTo, dueRequests, refetch, stored, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
 afterEach(async () => {
   world.github.clearFaults();
-  const { executor } = world.service.database;
   await executor.delete(syncRequests);
   await executor.delete(webhookDeliveries);
-  world.service.complaints.length = 0;
+  service.complaints.length = 0;
   world.github.requests.length = 0;
 });
 
@@ -29,16 +30,16 @@ let work: () => Promise<boolean>;
 beforeEach(async () => {
   home = await world.newTenant();
   web = home.acme.repository('web');
-  work = createRequestWorker(world.service);
+  work = createRequestWorker(service);
   world.github.clock.advance(60);
 });
 
-const deliver = (...events: (WebhookEvent | undefined)[]) => deliverTo(world.service, ...events);
+const deliver = (...events: (WebhookEvent | undefined)[]) => deliverTo(service, ...events);
 
 /** Lets time pass in the database, in seconds. */
 async function pass(seconds: number): Promise<void> {
   const interval = sql`make_interval(secs => ${seconds})`;
-  await world.service.database.executor.update(syncRequests).set({
+  await executor.update(syncRequests).set({
     dueAt: earlier('due_at', interval),
     requestedAt: earlier('requested_at', interval),
     behindSince: earlier('behind_since', interval),
@@ -55,11 +56,9 @@ const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEv
   payload: { ...payload, action },
 });
 
-const waiting = () => waitingSyncs(world.service, home);
+const waiting = () => waitingSyncs(service, home);
 const states = async () =>
-  (await world.service.database.executor.select({ state: webhookDeliveries.state }).from(webhookDeliveries)).map(
-    ({ state }) => state,
-  );
+  (await executor.select({ state: webhookDeliveries.state }).from(webhookDeliveries)).map(({ state }) => state);
 
 /**
  * Syncs what is due while time passes: each time, until the next is due.
@@ -87,32 +86,32 @@ describe('the floor that a webhook sets', () => {
     const opened = web.openPullRequest({ title: 'New' });
     await deliver(opened.opened);
     await untilIdle();
-    expect(await stored(world.service, home, opened)).toBeUndefined();
+    expect(await stored(service, home, opened)).toBeUndefined();
     expect(await states()).toEqual(['pending']);
     await pass(2);
     await untilIdle();
     web.catchUp();
     await pass(2);
     await untilIdle();
-    expect(await stored(world.service, home, opened)).toMatchObject({ title: 'New' });
+    expect(await stored(service, home, opened)).toMatchObject({ title: 'New' });
     expect(await states()).toEqual(['applied']);
     expect(await waiting()).toEqual([]);
-    expect(world.service.complaints).toEqual([]);
+    expect(service.complaints).toEqual([]);
   });
 
   test('a change that GitHub does not show yet is stored once GitHub shows it', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     world.github.clock.advance(1);
     source.lag();
     await deliver(source.edit({ title: 'After' }));
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(1);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After' });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
     expect(await states()).toEqual(['applied']);
   });
 
@@ -122,7 +121,7 @@ describe('the floor that a webhook sets', () => {
     world.github.clock.advance(1);
     await deliver(source.edit({ title: 'After' }));
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Before' });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
   });
 
   test('the highest floor of several webhooks counts, in whatever order they come', async () => {
@@ -137,7 +136,7 @@ describe('the floor that a webhook sets', () => {
     source.catchUp();
     await pass(1);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'Second' });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'Second' });
     expect(await states()).toEqual(['applied', 'applied']);
   });
 
@@ -146,10 +145,10 @@ describe('the floor that a webhook sets', () => {
     source.lag();
     world.github.clock.advance(1);
     await deliver(source.edit({ title: 'After' }));
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     expect(await waiting()).toEqual([]);
     expect(await states()).toEqual(['applied']);
   });
@@ -157,9 +156,8 @@ describe('the floor that a webhook sets', () => {
   test('a fetch that began before a delivery does not settle it, however new the answer is', async () => {
     const source = web.openPullRequest();
     await deliver(source.opened);
-    const { executor } = world.service.database;
     await executor.update(syncRequests).set({ ticket: (await drawTicket(executor)) + 1000 });
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     expect(await waiting()).toHaveLength(1);
   });
 });
@@ -175,8 +173,8 @@ describe('the wait while GitHub lags', () => {
     // A busy machine may miss one of the first.
     expect([8, 9]).toContain(requests);
     expect(await states()).toEqual(['gone']);
-    expect(world.service.counters.gone).toBe(1);
-    expect(world.service.complaints).toMatchObject([
+    expect(service.counters.gone).toBe(1);
+    expect(service.complaints).toMatchObject([
       { level: 40, organisation: home.acme.login, nodeId: opened.nodeId, msg: expect.stringContaining('gone') },
     ]);
   });
@@ -191,7 +189,7 @@ describe('the wait while GitHub lags', () => {
     expect(seconds).toBeLessThan(60);
     expect([5, 6]).toContain(requests);
     expect(await states()).toEqual(['applied']);
-    expect(world.service.counters.stale).toBe(1);
+    expect(service.counters.stale).toBe(1);
   });
 
   test('an older state that changes restarts the wait for GitHub', async () => {
@@ -208,7 +206,7 @@ describe('the wait while GitHub lags', () => {
     await untilIdle();
     source.catchUp();
     // It has caught up to the third change.
-    await world.service.database.executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
+    await executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
     for (let turn = 0; turn < 2; turn += 1) {
       await pass(2);
       await untilIdle();
@@ -272,7 +270,7 @@ describe('the wait while GitHub lags', () => {
     ['inline comment', (source: PullRequest) => withAction(reviewCommentEvent(source, '', source.author), 'deleted')],
   ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
     const source = web.openPullRequest({ comments: 1 });
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     source.lag();
     await deliver(remove(source));
     await untilIdle();
@@ -283,7 +281,7 @@ describe('the wait while GitHub lags', () => {
     await pass(2);
     await untilIdle();
     expect(await waiting()).toEqual([]);
-    expect(await stored(world.service, home, source)).toMatchObject({ comments: source.comments });
+    expect(await stored(service, home, source)).toMatchObject({ comments: source.comments });
   });
 
   test('a failure of GitHub neither ends nor restarts the wait for it to catch up', async () => {
@@ -305,8 +303,8 @@ describe('the wait while GitHub lags', () => {
 
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    await sync(world.service, home, source);
-    await world.service.app.inject({
+    await sync(service, home, source);
+    await service.app.inject({
       method: 'DELETE',
       url: `/2025-04/pull-requests/${await publicId(source)}`,
       headers: { authorization: `Bearer ${home.token}` },
@@ -315,15 +313,15 @@ describe('the wait while GitHub lags', () => {
     world.github.clock.advance(1);
     await deliver(source.edit({ title: 'After' }));
     await untilIdle();
-    expect(await stored(world.service, home, source)).toBeUndefined();
+    expect(await stored(service, home, source)).toBeUndefined();
     source.catchUp();
     await pass(1);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After' });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
   });
 
   async function publicId(source: Parameters<typeof stored>[2]): Promise<string> {
-    const row = await stored(world.service, home, source);
+    const row = await stored(service, home, source);
     if (row === undefined) throw new Error('not stored');
     return formatId('pr', row.id);
   }
@@ -331,17 +329,16 @@ describe('the wait while GitHub lags', () => {
 
 test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {
   const source = web.openPullRequest();
-  await sync(world.service, home, source);
+  await sync(service, home, source);
   source.remove();
-  const { executor } = world.service.database;
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-  expect(await refetch(world.service, home, 10)).toBe(1);
+  expect(await refetch(service, home, 10)).toBe(1);
   await untilIdle();
   expect(await waiting()).toEqual([]);
-  expect(await stored(world.service, home, source)).toBeDefined();
-  expect(world.service.complaints).toEqual([]);
+  expect(await stored(service, home, source)).toBeDefined();
+  expect(service.complaints).toEqual([]);
   // It is not first in the next sweep.
-  expect(await refetch(world.service, home, 10)).toBe(0);
+  expect(await refetch(service, home, 10)).toBe(0);
 });
 
 describe('a change without another `updated_at`', () => {
@@ -353,7 +350,7 @@ describe('a change without another `updated_at`', () => {
   ])('GitHub gets time to catch up with %s even if a fetch was waiting already', async (_, change, expected) => {
     const source = web.openPullRequest({ labels: [bug], title: 'Before' });
     source.comment(home.acme.member('bob'));
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     world.github.clock.advance(5);
     source.lag();
     const edit = source.edit({ title: 'After' });
@@ -371,13 +368,13 @@ describe('a change without another `updated_at`', () => {
     source.catchUp();
     await pass(15);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After', ...expected });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'After', ...expected });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes late does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
     source.lag();
@@ -386,13 +383,13 @@ describe('a change without another `updated_at`', () => {
     source.catchUp();
     await pass(15);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ title: 'After', labels: ['defect'] });
+    expect(await stored(service, home, source)).toMatchObject({ title: 'After', labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes at the same moment does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest();
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     const deleted = withAction(reviewCommentEvent(source, 'A remark.', null), 'deleted');
     // Two statements are under way at once: the next one takes both.
     const others = [web.openPullRequest().opened, web.openPullRequest().opened];
@@ -403,14 +400,14 @@ describe('a change without another `updated_at`', () => {
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
-    await sync(world.service, home, source);
+    await sync(service, home, source);
     source.catchUp();
     await pass(15);
     await untilIdle();
-    expect(await stored(world.service, home, source)).toMatchObject({ labels: ['defect'] });
+    expect(await stored(service, home, source)).toMatchObject({ labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 });
@@ -421,11 +418,11 @@ test('what is due comes before what waits for GitHub to catch up, in the backgro
   await deliver(behind.opened);
   await untilIdle();
   const listed = web.openPullRequest();
-  await requestListed(world.service.database.executor, home.organisation.id, [
+  await requestListed(executor, home.organisation.id, [
     { githubId: listed.id, nodeId: listed.nodeId, sourceUpdatedAt: listed.updatedAt },
   ]);
   for (const limit of [1, 2]) {
-    const due = await dueRequests(world.service, home, limit);
+    const due = await dueRequests(service, home, limit);
     expect(due.map(({ githubId }) => githubId)).toEqual([listed.id, behind.id].slice(0, limit));
   }
 });
@@ -439,46 +436,42 @@ test('a delivery whose node id is of another pull request ends as gone, after on
   expect(world.github.count()).toBe(1);
   expect(await waiting()).toEqual([]);
   expect(await states()).toEqual(['gone']);
-  expect(world.service.complaints).toMatchObject([
+  expect(service.complaints).toMatchObject([
     { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('different id') },
   ]);
 });
 
 test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
-  ['a sweep', () => refetch(world.service, home, 10)],
+  ['a sweep', () => refetch(service, home, 10)],
   [
     'an import',
     ({ id, nodeId, updatedAt }) =>
-      requestListed(world.service.database.executor, home.organisation.id, [
-        { githubId: id, nodeId, sourceUpdatedAt: updatedAt },
-      ]),
+      requestListed(executor, home.organisation.id, [{ githubId: id, nodeId, sourceUpdatedAt: updatedAt }]),
   ],
 ])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
   const [source, other] = [web.openPullRequest(), web.openPullRequest()];
-  await sync(world.service, home, source);
-  const { executor } = world.service.database;
+  await sync(service, home, source);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
   const { event, payload } = source.edit({ title: 'Real' });
   const claimed = { ...(payload as { pull_request: object }).pull_request, node_id: other.nodeId };
   await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
   await request(source);
   await untilIdle();
-  expect(await stored(world.service, home, source)).toMatchObject({ title: 'Real' });
-  expect(await stored(world.service, home, other)).toBeUndefined();
+  expect(await stored(service, home, source)).toMatchObject({ title: 'Real' });
+  expect(await stored(service, home, other)).toBeUndefined();
   expect(await waiting()).toEqual([]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {
   const [oldest, older, fresh] = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
-  await sync(world.service, home, oldest, older, fresh);
-  const { executor } = world.service.database;
+  await sync(service, home, oldest, older, fresh);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
     when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
-  expect(await refetch(world.service, home, 1)).toBe(1);
+  expect(await refetch(service, home, 1)).toBe(1);
   expect(await waiting()).toMatchObject([{ githubId: oldest.id, isBackground: true }]);
-  expect(await refetch(world.service, home, 5)).toBe(1);
+  expect(await refetch(service, home, 5)).toBe(1);
   expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
   oldest.linkIssues(2);
   await untilIdle();
-  expect(await stored(world.service, home, oldest)).toMatchObject({ linkedIssues: 2 });
+  expect(await stored(service, home, oldest)).toMatchObject({ linkedIssues: 2 });
 });

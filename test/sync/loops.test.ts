@@ -16,10 +16,12 @@ import { post } from '../webhooks/support.ts';
 import { apply, makeDue, memberLogins, rule, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
 
 const running: Loops[] = [];
-function start(service: Service = world.service): Loops {
-  const loops = startLoops(service);
+function start(replica: Service = service): Loops {
+  const loops = startLoops(replica);
   running.push(loops);
   return loops;
 }
@@ -30,23 +32,23 @@ afterEach(stopLoops);
 
 const deliver = async (...delivery: Parameters<typeof post>) => (await post(...delivery)).status;
 
-const now = ({ organisation }: TenantOnGithub) => getOrganisation(world.service.database.executor, organisation.id);
+const now = ({ organisation }: TenantOnGithub) => getOrganisation(executor, organisation.id);
 
 async function countRequests({ organisation }: TenantOnGithub): Promise<number> {
-  const { rows } = await world.service.database.executor.execute<{ count: number }>(
+  const { rows } = await executor.execute<{ count: number }>(
     sql`select count(*)::int as count from sync_requests where organisation_id = ${organisation.id}`,
   );
   return rows[0]?.count ?? -1;
 }
 
 async function request({ organisation }: TenantOnGithub, { id, nodeId }: PullRequest): Promise<void> {
-  await world.service.database.executor.execute(sql`
+  await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket)
     values (${organisation.id}, ${id}, ${nodeId}, nextval('tickets'))`);
 }
 
 async function listeners(): Promise<number[]> {
-  const { rows } = await world.service.database.executor.execute<{ pid: number }>(
+  const { rows } = await executor.execute<{ pid: number }>(
     sql`select pid from pg_stat_activity where datname = current_database()
       and application_name = 'pullscore listener' and state = 'idle'`,
   );
@@ -64,21 +66,21 @@ describe('an idle service', () => {
     const home = await world.newTenant();
     const web = home.acme.repository('web');
     const other = await world.replica();
-    await startDeaf(world.service);
+    await startDeaf(service);
     for (let turn = 0; turn < 2; turn += 1) {
       const pullRequest = web.addPullRequest();
       expect(await deliver(other, pullRequest.open())).toBe(202);
-      await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined);
+      await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined);
     }
   });
 
   test('compares an organisation at once if a webhook says that it was renamed', async () => {
     const home = await world.newTenant();
-    await makeDue(world.service);
+    await makeDue(service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 2; turn += 1) {
       const login = `${home.acme.login}-${turn}`;
-      expect(await deliver(world.service, home.acme.rename(login))).toBe(202);
+      expect(await deliver(service, home.acme.rename(login))).toBe(202);
       await waitUntil(async () => (await now(home)).login === login);
     }
   });
@@ -87,7 +89,7 @@ describe('an idle service', () => {
     const home = await world.newTenant();
     const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
-    await makeDue(world.service);
+    await makeDue(service);
     await startDeaf(replica);
     expect(await memberLogins(replica, home)).toEqual([]);
     const elsewhere = world.github.organisation('elsewhere');
@@ -99,12 +101,12 @@ describe('an idle service', () => {
     await waitUntil(async () => (await now(home)).comparedAt !== null);
     expect(await now(home)).toMatchObject({ comparisonRequested: true });
     await stopLoops();
-    await world.service.database.executor.execute(
+    await executor.execute(
       sql`update organisations set comparison_due_at = now(), comparison_again_at = now() where id = ${home.organisation.id}`,
     );
     expect(await compareOrganisation(replica)).toBe(true);
     expect(await now(home)).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
-    await world.service.database.executor.execute(sql`update organisations set comparison_due_at = now()`);
+    await executor.execute(sql`update organisations set comparison_due_at = now()`);
     expect(await compareOrganisation(replica)).toBe(false);
     expect(await now(other)).toMatchObject({ comparedAt: null });
   });
@@ -112,11 +114,11 @@ describe('an idle service', () => {
   test('scores pull requests again at once after new rules', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
-    await startDeaf(world.service);
+    await sync(service, home, pullRequest);
+    await startDeaf(service);
     for (let score = 1; score <= 2; score += 1) {
-      await apply(world.service, home, rule(`${score}`));
-      await waitUntil(async () => (await stored(world.service, home, pullRequest))?.score === score);
+      await apply(service, home, rule(`${score}`));
+      await waitUntil(async () => (await stored(service, home, pullRequest))?.score === score);
     }
   });
 
@@ -126,7 +128,7 @@ describe('an idle service', () => {
     start();
     await waitUntil(async () => (await listeners()).length === 1);
     await request(home, pullRequest);
-    await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined);
+    await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined);
   });
 });
 
@@ -146,7 +148,7 @@ test('a small organisation is served at once while GitHub keeps four large ones 
   await waitUntil(async () => world.github.count() === 4);
   const pullRequest = small.acme.repository('web').openPullRequest();
   await request(small, pullRequest);
-  await waitUntil(async () => (await stored(world.service, small, pullRequest)) !== undefined);
+  await waitUntil(async () => (await stored(service, small, pullRequest)) !== undefined);
   expect(world.github.count()).toBe(5);
   for (const latch of latches) latch.release();
   for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
@@ -156,7 +158,7 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
   const homes = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
   for (const home of homes) await request(home, home.acme.repository('web').addPullRequest());
-  await makeDue(world.service, ...homes.slice(0, 16));
+  await makeDue(service, ...homes.slice(0, 16));
   const { released, release } = createLatch();
   onTestFinished(release);
   world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
@@ -164,7 +166,7 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   const loops = startLoops(replica);
   running.push(loops);
   const begun = async () => {
-    const { rows } = await world.service.database.executor.execute<{ turns: number; comparisons: number }>(sql`
+    const { rows } = await executor.execute<{ turns: number; comparisons: number }>(sql`
       select count(*) filter (where sync_leased_until > now())::int as turns,
         count(*) filter (where comparison_due_at between now() and now() + interval '9 seconds')::int as comparisons
       from organisations`);
@@ -181,9 +183,9 @@ test('all loops together have 48 requests under way with a token; the rest wait 
 
 test('no loop fails if an organisation is removed while it is being served', async () => {
   const home = await world.newTenant();
-  const { database, scorer } = world.service;
-  await sync(world.service, home, home.acme.repository('web').openPullRequest());
-  await apply(world.service, home, rule('5'));
+  const { database, scorer } = service;
+  await sync(service, home, home.acme.repository('web').openPullRequest());
+  await apply(service, home, rule('5'));
   const lines: string[] = [];
   const begun = createLatch();
   const remove = async () => {
@@ -199,7 +201,7 @@ test('no loop fails if an organisation is removed while it is being served', asy
     },
   };
   const log = pino({ level: 'info' }, { write: line => lines.push(line) });
-  const loops = startLoops({ ...world.service, scorer: removing, log });
+  const loops = startLoops({ ...service, scorer: removing, log });
   await begun.released;
   await loops.stop();
   expect(lines.filter(line => line.includes('a loop failed'))).toEqual([]);
@@ -213,10 +215,10 @@ describe('stopping', () => {
     await waitUntil(async () => (await listeners()).length === 1);
     world.github.requests.length = 0;
     world.github.fault({ kind: 'delay', milliseconds: 400 });
-    await deliver(world.service, pullRequest.edit({ title: 'under way' }));
+    await deliver(service, pullRequest.edit({ title: 'under way' }));
     await waitUntil(async () => world.github.count() === 1);
     await loops.stop();
-    expect((await stored(world.service, home, pullRequest))?.title).toBe('under way');
+    expect((await stored(service, home, pullRequest))?.title).toBe('under way');
     expect(await countRequests(home)).toBe(0);
     await waitUntil(async () => (await listeners()).length === 0);
   });
@@ -233,8 +235,8 @@ describe('stopping', () => {
   });
 
   test('leaves no connection behind, even while the one for notifications reopens', async () => {
-    const proxy = await startProxy(world.service.database.url);
-    const replica = await world.replica(proxy.through(world.service.database.url));
+    const proxy = await startProxy(service.database.url);
+    const replica = await world.replica(proxy.through(service.database.url));
     try {
       const loops = start(replica);
       await waitUntil(async () => (await listeners()).length === 1);
@@ -257,8 +259,8 @@ describe('stopping', () => {
 
 describe('a database that goes away and comes back', () => {
   async function through(work: (replica: Service, proxy: TcpProxy) => Promise<void>): Promise<void> {
-    const proxy = await startProxy(world.service.database.url);
-    const replica = await world.replica(proxy.through(world.service.database.url));
+    const proxy = await startProxy(service.database.url);
+    const replica = await world.replica(proxy.through(service.database.url));
     const loops = start(replica);
     try {
       await waitUntil(async () => (await listeners()).length === 1);
@@ -276,16 +278,16 @@ describe('a database that goes away and comes back', () => {
       proxy.refuse();
       proxy.cut();
       await waitUntil(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
-      await deliver(world.service, pullRequest.edit({ title: 'meanwhile' }));
+      await deliver(service, pullRequest.edit({ title: 'meanwhile' }));
       proxy.accept();
-      await waitUntil(async () => (await stored(world.service, home, pullRequest)) !== undefined, 2_500);
+      await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined, 2_500);
       await waitUntil(async () => (await listeners()).length === 1);
     });
   });
 
   test('is logged once for each loop that works again, with the seconds that it failed', async () => {
-    const proxy = await startProxy(world.service.database.url);
-    const replica = await world.replica(proxy.through(world.service.database.url));
+    const proxy = await startProxy(service.database.url);
+    const replica = await world.replica(proxy.through(service.database.url));
     const lines: { level: number; msg: string; loop: string; seconds?: number }[] = [];
     const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) });
     const loops = startLoops({ ...replica, log });
@@ -336,9 +338,9 @@ describe('a database that goes away and comes back', () => {
     for (let turn = 0; turn < 2; turn += 1) {
       const opened = Array.from({ length: 10 }, () => web.openPullRequest());
       for (const pullRequest of opened) {
-        if (pullRequest.opened && (await deliver(world.service, pullRequest.opened)) === 202) acknowledged += 1;
+        if (pullRequest.opened && (await deliver(service, pullRequest.opened)) === 202) acknowledged += 1;
       }
-      await world.service.database.executor
+      await executor
         .execute(
           sql`select pg_terminate_backend(pid) from pg_stat_activity
             where datname = current_database() and pid <> pg_backend_pid()`,
@@ -347,6 +349,6 @@ describe('a database that goes away and comes back', () => {
     }
     await waitUntil(async () => (await countRequests(home)) === 0, 15_000);
     expect(acknowledged).toBeGreaterThan(10);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(acknowledged);
+    expect(await storedPullRequests(service, home)).toHaveLength(acknowledged);
   });
 });

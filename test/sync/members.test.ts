@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
@@ -28,15 +28,21 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 afterEach(() => {
   world.github.clearFaults();
   world.github.grants.viewerIsMember = true;
 });
 
-const readList = ({ organisation }: TenantOnGithub) => syncMembers(world.service, organisation);
+const readList = ({ organisation }: TenantOnGithub) => syncMembers(service, organisation);
 
-const storedMembers = (home: TenantOnGithub) => memberRows(world.service, home);
-const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
+const storedMembers = (home: TenantOnGithub) => memberRows(service, home);
+const logins = (home: TenantOnGithub) => memberLogins(service, home);
 
 function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Account[] {
   return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
@@ -44,7 +50,6 @@ function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Accoun
 
 describe('members', () => {
   test('are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
-    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     expect(await readList(home)).toEqual({ members: 2, left: 0 });
     const before = await storedMembers(home);
@@ -59,7 +64,6 @@ describe('members', () => {
   });
 
   test('stay as they are if a page of the list fails', async () => {
-    const home = await world.newTenant();
     const first = addMembers(home, 101);
     await readList(home);
     world.github.fault(
@@ -75,21 +79,19 @@ describe('members', () => {
   });
 
   test('keep a newer name that a fetch has shown since the list was read', async () => {
-    const home = await world.newTenant();
     addMembers(home, 100);
     const ada = adaOf(home);
     const first = world.github.hold('late');
     const reading = readList(home);
     await first.begun;
     ada.name = 'Ada King';
-    await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: ada }));
+    await sync(service, home, home.acme.repository('web').openPullRequest({ author: ada }));
     first.release();
     await reading;
     expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
   });
 
   test('leave if they are not on the list, even if a later fetch shows a new name', async () => {
-    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(bert);
@@ -97,7 +99,7 @@ describe('members', () => {
     const reading = readList(home);
     await list.begun;
     bert.name = 'Bert Now';
-    await sync(world.service, home, home.acme.repository('web').openPullRequest({ author: bert }));
+    await sync(service, home, home.acme.repository('web').openPullRequest({ author: bert }));
     list.release();
     expect(await reading).toMatchObject({ left: 1 });
     expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
@@ -105,7 +107,6 @@ describe('members', () => {
   });
 
   test('do not leave if any page of the list has only public members', async () => {
-    const home = await world.newTenant();
     const [first] = addMembers(home, 101);
     await readList(home);
     if (first !== undefined) home.acme.leave(first);
@@ -116,11 +117,10 @@ describe('members', () => {
   });
 
   test('do not leave if the token may read public members only; an operator is told so even if none is missing', async () => {
-    const home = await world.newTenant();
     const hidden = { members: 0, left: null };
     onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
     world.github.grants.readsMembers = false;
-    expect(await syncMembers(world.service, home.organisation, async () => undefined)).toEqual(hidden);
+    expect(await syncMembers(service, home.organisation, async () => undefined)).toEqual(hidden);
     world.github.grants.readsMembers = true;
     await readList(home);
     const before = await logins(home);
@@ -130,7 +130,6 @@ describe('members', () => {
   });
 
   test('take a request for a hundred, however many there are', async () => {
-    const home = await world.newTenant();
     const first = addMembers(home, 299);
     const before = world.github.count('Members');
     expect(await readList(home)).toEqual({ members: 300, left: 0 });
@@ -141,7 +140,6 @@ describe('members', () => {
   });
 
   test('come in smaller pages if GitHub times out on larger ones', async () => {
-    const home = await world.newTenant();
     addMembers(home, 60);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
       operation === 'Members' && Number(variables.first) > 30;
@@ -153,7 +151,6 @@ describe('members', () => {
   });
 
   test('are added, and do not leave, if GitHub lists only public ones', async () => {
-    const home = await world.newTenant();
     await readList(home);
     const known = adaOf(home);
     const hidden = home.acme.member(`hidden-${home.acme.login}`);
@@ -169,12 +166,11 @@ describe('members', () => {
 });
 
 test('those who have left are counted once, even if the transaction that saves it is run again', async () => {
-  const home = await world.newTenant();
   const bert = home.acme.member(`bert-${home.acme.login}`);
   await readList(home);
   home.acme.leave(bert);
   let isOvertaken = true;
-  const { left } = await syncMembers(world.service, home.organisation, async () => {
+  const { left } = await syncMembers(service, home.organisation, async () => {
     if (!isOvertaken) return;
     isOvertaken = false;
     throw new TransactionOvertaken();
@@ -183,53 +179,49 @@ test('those who have left are counted once, even if the transaction that saves i
 });
 
 test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
-  const home = await world.newTenant();
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   await readList(home);
   const pullRequest = home.acme.repository('web').openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
   bert.name = 'Bert Before';
-  const early = await fetchedSync(world.service, home, pullRequest);
+  const early = await fetchedSync(service, home, pullRequest);
   bert.name = 'Bert Now';
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   await early.save();
   expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
 });
 
 test('an erasure covers the login that a fetch shows while the operator is asked', async () => {
-  const home = await world.newTenant();
   const bert = home.acme.member(`bert-${home.acme.login}`);
   await readList(home);
   const asked = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
   bert.login = `bertram-${home.acme.login}`;
   const pullRequest = home.acme.repository('web').openPullRequest();
   pullRequest.assign(bert);
-  await sync(world.service, home, pullRequest);
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
-  await eraseMembers(world.service.database, home.organisation.id, asked);
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [] });
+  await sync(service, home, pullRequest);
+  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+  await eraseMembers(service.database, home.organisation.id, asked);
+  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [] });
 });
 
 test('an erasure asks GitHub again about a login that somebody else had before', async () => {
-  const home = await world.newTenant();
   const [bert, carl] = [home.acme.member(`bert-${home.acme.login}`), home.acme.member(`carl-${home.acme.login}`)];
   const reused = bert.login;
   const pullRequest = home.acme.repository('web').openPullRequest();
   pullRequest.assign(bert);
   await readList(home);
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   bert.login = `bertram-${home.acme.login}`;
   carl.login = reused;
   await readList(home);
   const people = (await storedMembers(home)).filter(({ githubId }) => githubId === carl.id);
-  await eraseMembers(world.service.database, home.organisation.id, people);
+  await eraseMembers(service.database, home.organisation.id, people);
   await world.workOff();
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
 });
 
 test.each(['came and left', 'left and came back'])(
   'somebody who %s has the right state, even if the webhooks come in reverse order',
   async story => {
-    const home = await world.newTenant();
     const bert = world.github.account(`bert-${home.acme.login}`);
     if (story === 'left and came back') home.acme.join(bert);
     await readList(home);
@@ -237,7 +229,7 @@ test.each(['came and left', 'left and came back'])(
     const changes = [home.acme.join, home.acme.leave];
     if (story === 'left and came back') changes.reverse();
     const events = changes.map(change => change.call(home.acme, bert));
-    await deliver(world.service, ...events.toReversed());
+    await deliver(service, ...events.toReversed());
     expect(await logins(home)).toEqual(before);
     await readList(home);
     expect((await logins(home)).includes(bert.login)).toBe(story === 'left and came back');
@@ -246,7 +238,7 @@ test.each(['came and left', 'left and came back'])(
 
 /** GitHub ids of pull requests that were fetched but not kept. */
 async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
-  const rows = await world.service.database.executor
+  const rows = await executor
     .select()
     .from(untrackedPullRequests)
     .where(eq(untrackedPullRequests.organisationId, organisation.id))
@@ -255,7 +247,7 @@ async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
 }
 
 const storedIds = async (home: TenantOnGithub) =>
-  (await storedPullRequests(world.service, home)).map(({ githubId }) => githubId);
+  (await storedPullRequests(service, home)).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
 /** Of an author, for {@link rememberUntracked}. */
@@ -272,18 +264,17 @@ async function startStranger(home: TenantOnGithub, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
   const web = home.acme.repository('web');
   const opened = Array.from({ length: count }, () => web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
-  await sync(world.service, home, ...opened);
+  await sync(service, home, ...opened);
   return { author, web, opened };
 }
 
 describe('the earlier pull requests of somebody who joins', () => {
   test('are fetched and scored without an import', async () => {
-    const home = await world.newTenant();
     const author = world.github.account(`stranger-${home.acme.login}`);
-    await apply(world.service, home, rule('7'));
+    await apply(service, home, rule('7'));
     const names = ['web', 'api', 'docs'];
     const history = names.map(name => home.acme.repository(name).addPullRequest({ author, state: 'MERGED' }));
-    await importPullRequests(world.service, home.organisation);
+    await importPullRequests(service, home.organisation);
     const news = names.map(name => home.acme.repository(name).openPullRequest({ author }));
     await compare(world, home);
     expect(await storedIds(home)).toEqual([]);
@@ -295,52 +286,48 @@ describe('the earlier pull requests of somebody who joins', () => {
     await world.workOff();
     expect(world.github.count() - before).toBe(1);
     expect(await storedIds(home)).toEqual(idsOf([...history, ...news]));
-    expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual(Array(6).fill(7));
+    expect((await storedPullRequests(service, home)).map(({ score }) => score)).toEqual(Array(6).fill(7));
     expect(await untracked(home)).toEqual([]);
   });
 
   test('are fetched if another one shows that their author has joined', async () => {
-    const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
-    expect(await sync(world.service, home, marked)).toEqual(['saved']);
-    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
+    expect(await sync(service, home, marked)).toEqual(['saved']);
+    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
   test('are fetched if another one shows that their author is a member again', async () => {
-    const home = await world.newTenant();
     const author = home.acme.member(`bert-${home.acme.login}`);
     await readList(home);
     home.acme.leave(author);
     await readList(home);
     const web = home.acme.repository('web');
     const earlier = web.openPullRequest({ author });
-    expect(await sync(world.service, home, earlier)).toEqual(['untracked']);
+    expect(await sync(service, home, earlier)).toEqual(['untracked']);
     home.acme.join(author);
     const later = web.openPullRequest({ author });
-    await sync(world.service, home, later);
+    await sync(service, home, later);
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
   test('are looked for again if GitHub does not show them at once', async () => {
-    const home = await world.newTenant();
     const { author, opened } = await startStranger(home, 1);
     home.acme.join(author);
     await readList(home);
     const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
     world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
     await world.workOff();
-    expect(await waitingSyncs(world.service, home)).toHaveLength(1);
-    await world.service.database.executor.execute(sql`update sync_requests set due_at = now()`);
+    expect(await waitingSyncs(service, home)).toHaveLength(1);
+    await executor.execute(sql`update sync_requests set due_at = now()`);
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
   test('wait for the next return if their author leaves again at once', async () => {
-    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
     await readList(home);
@@ -358,9 +345,8 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('are requested at once, but in the background', async () => {
-    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
-    const listener = new pg.Client(world.service.database.url);
+    const listener = new pg.Client(service.database.url);
     await listener.connect();
     onTestFinished(() => listener.end());
     const heard: (string | undefined)[] = [];
@@ -370,7 +356,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     const before = new Date();
     await readList(home);
     await expect.poll(() => heard).toContain('sync');
-    const waiting = await waitingSyncs(world.service, home);
+    const waiting = await waitingSyncs(service, home);
     expect(waiting.map(({ nodeId }) => nodeId)).toEqual(opened.map(({ nodeId }) => nodeId));
     expect(waiting.map(({ isBackground, attempts }) => [isBackground, attempts])).toEqual(Array(3).fill([true, 0]));
     for (const { dueAt } of waiting) expect(dueAt?.getTime()).toBeLessThan(before.getTime() + 60_000);
@@ -378,44 +364,43 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('keep their sync requests, which no fetch under way settles', async () => {
-    const home = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
     if (one === undefined) throw new Error('none');
-    await deliver(world.service, one.edit({ title: 'changed' }));
-    const [before] = await waitingSyncs(world.service, home);
-    const { database } = world.service;
+    await deliver(service, one.edit({ title: 'changed' }));
+    const [before] = await waitingSyncs(service, home);
+    const { database } = service;
     const underWay = await drawTicket(database.executor);
-    await sync(world.service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
+    await sync(service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
     const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
     await settleSyncRequests(database, home.organisation.id, underWay, [answer]);
-    const waiting = await waitingSyncs(world.service, home);
+    const waiting = await waitingSyncs(service, home);
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
     await world.workOff();
   });
 
   test('are requested only if they are their own, and only in that organisation', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
     const elsewhere = other.acme.repository('web').openPullRequest({ author });
-    await sync(world.service, home, someone);
-    await sync(world.service, other, elsewhere);
+    await sync(service, home, someone);
+    await sync(service, other, elsewhere);
     home.acme.join(author);
     await Promise.all([home, other].map(readList));
     expect(await untracked(home)).toEqual([someone.id]);
     expect(await untracked(other)).toEqual([elsewhere.id]);
-    expect(await waitingSyncs(world.service, home)).toHaveLength(3);
-    expect(await waitingSyncs(world.service, other)).toEqual([]);
+    expect(await waitingSyncs(service, home)).toHaveLength(3);
+    expect(await waitingSyncs(service, other)).toEqual([]);
     await world.workOff();
   });
 
   test('are remembered in both organisations if they move, and fetched in the one that their author joins', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
-    await sync(world.service, other, ...opened);
+    await sync(service, other, ...opened);
     other.acme.join(author);
     await readList(other);
     expect(await untracked(other)).toEqual([]);
@@ -428,7 +413,6 @@ describe('the earlier pull requests of somebody who joins', () => {
 test('more than ten thousand earlier pull requests are all requested with one list', async () => {
   const [other, home] = [await world.newTenant(), await world.newTenant()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
-  const { executor } = world.service.database;
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
   await rememberUntracked(executor, other.organisation.id, [
     { githubId: 1, nodeId: 'PR_1', authorGithubId: 2, sourceUpdatedAt: 1 },
@@ -441,7 +425,7 @@ test('more than ten thousand earlier pull requests are all requested with one li
   }
   await readList(home);
   expect(await untracked(home)).toEqual([]);
-  const waiting = await waitingSyncs(world.service, home);
+  const waiting = await waitingSyncs(service, home);
   expect(waiting.map(({ nodeId }) => nodeId)).toEqual(many.map(({ nodeId }) => nodeId));
   expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
@@ -449,15 +433,13 @@ test('more than ten thousand earlier pull requests are all requested with one li
 
 describe('a pull request that was fetched but not kept', () => {
   test('is remembered once, however often it is fetched', async () => {
-    const home = await world.newTenant();
     const { opened } = await startStranger(home);
-    expect(await sync(world.service, home, ...opened)).toEqual(Array(3).fill('untracked'));
+    expect(await sync(service, home, ...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
   test('is remembered by its latest node id', async () => {
     const { organisation } = await world.newTenant();
-    const { executor } = world.service.database;
     for (const nodeId of ['PR_before', 'PR_now']) {
       await rememberUntracked(executor, organisation.id, [
         { githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 },
@@ -471,22 +453,20 @@ describe('a pull request that was fetched but not kept', () => {
   });
 
   test('is not remembered if its author is a ghost, who cannot join', async () => {
-    const home = await world.newTenant();
     const ghostly = home.acme.repository('web').openPullRequest({ author: null });
-    expect(await sync(world.service, home, ghostly)).toEqual(['untracked']);
+    expect(await sync(service, home, ghostly)).toEqual(['untracked']);
     expect(await untracked(home)).toEqual([]);
   });
 
   test('is not remembered if it is stored', async () => {
-    const home = await world.newTenant();
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;
     if (one === undefined || two === undefined) throw new Error('none');
     // As if the list had been read at the same moment as the fetch.
-    const early = await fetchedSync(world.service, home, one);
+    const early = await fetchedSync(service, home, one);
     home.acme.join(author);
     await readList(home);
-    await rememberUntracked(world.service.database.executor, home.organisation.id, [
+    await rememberUntracked(executor, home.organisation.id, [
       { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id, sourceUpdatedAt: one.updatedAt },
     ]);
     expect(await early.save()).toBe('saved');
@@ -495,8 +475,8 @@ describe('a pull request that was fetched but not kept', () => {
     // Nor if its author has left: it stays stored.
     home.acme.leave(author);
     await readList(home);
-    expect(await sync(world.service, home, two)).toEqual(['saved']);
+    expect(await sync(service, home, two)).toEqual(['saved']);
     expect(await untracked(home)).toEqual([]);
-    expect((await stored(world.service, home, two))?.authorAssociation).toBe('CONTRIBUTOR');
+    expect((await stored(service, home, two))?.authorAssociation).toBe('CONTRIBUTOR');
   });
 });

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
@@ -17,6 +17,12 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
 /** Changes as many facts as possible. */
 function change(pullRequest: PullRequest, turn: number): void {
@@ -49,31 +55,29 @@ type Columns = Pick<
 const snapshot = (pullRequest: PullRequest) => structuredClone(factsOf(pullRequest));
 
 async function storedFacts(home: TenantOnGithub, pullRequest: PullRequest) {
-  const row = await stored(world.service, home, pullRequest);
+  const row = await stored(service, home, pullRequest);
   if (row === undefined) throw new Error('not stored');
   return factsOf(row);
 }
 
 describe('what an older fetch found', () => {
   test('does not undo a newer one that was saved first', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     change(pullRequest, 1);
-    const early = await fetchedSync(world.service, home, pullRequest);
+    const early = await fetchedSync(service, home, pullRequest);
     world.github.clock.advance(1);
     change(pullRequest, 2);
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
     expect(await early.save()).toBe('outdated');
     expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
   });
 
   test('of two fetches in the same second, the one that began later wins, whichever ends first', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     for (const laterEndsFirst of [true, false]) {
-      const early = await fetchedSync(world.service, home, pullRequest);
+      const early = await fetchedSync(service, home, pullRequest);
       change(pullRequest, laterEndsFirst ? 1 : 2);
-      const late = await fetchedSync(world.service, home, pullRequest);
+      const late = await fetchedSync(service, home, pullRequest);
       const outcomes = laterEndsFirst
         ? [await late.save(), await early.save()]
         : [await early.save(), await late.save()];
@@ -83,28 +87,25 @@ describe('what an older fetch found', () => {
   });
 
   test('a reply that is outdated for one pull request still saves the others', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(world.service, home, one, other);
-    await world.service.database.executor.execute(
+    await sync(service, home, one, other);
+    await executor.execute(
       `update pull_requests set source_updated_at = now() + interval '10 years' where github_id = ${one.id}`,
     );
     other.edit({ title: 'changed' });
-    expect(await sync(world.service, home, one, other)).toEqual(['outdated', 'saved']);
+    expect(await sync(service, home, one, other)).toEqual(['outdated', 'saved']);
     expect(await storedFacts(home, other)).toEqual(snapshot(other));
   });
 });
 
-const logins = (home: TenantOnGithub) => memberLogins(world.service, home);
+const logins = (home: TenantOnGithub) => memberLogins(service, home);
 
 const repositoryNames = async (home: TenantOnGithub) =>
-  (await repositoryRows(world.service, home)).map(({ name }) => name.replace(`${home.acme.login}/`, ''));
+  (await repositoryRows(service, home)).map(({ name }) => name.replace(`${home.acme.login}/`, ''));
 
 test('a fetch that finds nothing new for clients leaves the tags of their pages', async () => {
-  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
-  const { service } = world;
   const headers = { authorization: `Bearer ${home.token}` };
   const tag = async () => (await service.app.inject({ url: '/2025-04/pull-requests', headers })).headers.etag;
   await sync(service, home, pullRequest);
@@ -119,9 +120,7 @@ test('a fetch that finds nothing new for clients leaves the tags of their pages'
 });
 
 test('a save says which facts its release knows: a column that a later one has added is unknown then', async () => {
-  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
-  const { service } = world;
   const { executor } = service.database;
   await sync(service, home, pullRequest);
   await executor.execute(sql`alter table pull_requests add column later integer`);
@@ -136,29 +135,27 @@ test('a save says which facts its release knows: a column that a later one has a
 
 describe('a name that changed after a fetch began', () => {
   test.each(['another fetch', 'a comparison'])('is not changed back if %s has saved it', async way => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(world.service, home, one, other);
-    const early = await fetchedSync(world.service, home, one);
+    await sync(service, home, one, other);
+    const early = await fetchedSync(service, home, one);
     const author = adaOf(home);
     author.login = `countess-${home.acme.login}`;
     web.rename('site');
     if (way === 'a comparison') await compare(world, home);
-    else await sync(world.service, home, other);
+    else await sync(service, home, other);
     expect(await early.save()).toBe('saved');
     expect(await repositoryNames(home)).toEqual(['site']);
     if (way === 'another fetch') expect(await logins(home)).toEqual([author.login]);
   });
 
   test('is not brought back to one that a repository had for a while, after a comparison', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const pullRequest = web.openPullRequest();
     world.github.clock.advance(120);
     await compare(world, home);
     web.rename('site');
-    const early = await fetchedSync(world.service, home, pullRequest);
+    const early = await fetchedSync(service, home, pullRequest);
     web.rename('web');
     await compare(world, home);
     expect(await early.save()).toBe('saved');
@@ -168,57 +165,53 @@ describe('a name that changed after a fetch began', () => {
 
 describe('somebody who left after a fetch began', () => {
   test('is not brought back by the fetch, which is saved', async () => {
-    const home = await world.newTenant();
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     const pullRequest = home.acme.repository('web').openPullRequest();
-    const early = await fetchedSync(world.service, home, pullRequest);
+    const early = await fetchedSync(service, home, pullRequest);
     home.acme.leave(adaOf(home));
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     expect(await early.save()).toBe('saved');
     expect(await logins(home)).toEqual([]);
   });
 
   test('has left after the next list even if the fetch made them known; its result stays', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    const early = await fetchedSync(world.service, home, pullRequest);
+    const early = await fetchedSync(service, home, pullRequest);
     home.acme.leave(adaOf(home));
     expect(await early.save()).toBe('saved');
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     expect(await logins(home)).toEqual([]);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+    expect(await storedPullRequests(service, home)).toHaveLength(1);
   });
 
   test('is a member again after the first fetch that follows their return, even with the same profile', async () => {
-    const home = await world.newTenant();
     const author = adaOf(home);
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     home.acme.leave(author);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     expect(await logins(home)).toEqual([]);
     home.acme.join(author);
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     expect(await logins(home)).toEqual([author.login]);
   });
 });
 
 test('a list of members that began before another one and ends after it undoes nothing', async () => {
-  const home = await world.newTenant();
   const comer = world.github.account(`comer-${home.acme.login}`);
   const leaver = home.acme.member(`leaver-${home.acme.login}`);
   for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
-  await syncMembers(world.service, home.organisation);
+  await syncMembers(service, home.organisation);
   const secondPage = world.github.hold(
     'hold',
     ({ operation, variables }) => operation === 'Members' && variables.after !== null,
   );
-  const early = syncMembers(world.service, home.organisation);
+  const early = syncMembers(service, home.organisation);
   await secondPage.begun;
   // Its second page is on its way, without those who were not on the first one yet.
   home.acme.leave(leaver);
   home.acme.join(comer);
-  await syncMembers(world.service, home.organisation);
+  await syncMembers(service, home.organisation);
   secondPage.release();
   expect(await early).toMatchObject({ left: 0 });
   const known = await logins(home);
@@ -244,11 +237,11 @@ test('in whatever order fetches end, each row is completely what the latest of t
           change(pullRequest, turn + 1);
           author.login = `turn-${turn}-${home.acme.login}`;
           pullRequest.repository.rename(`turn-${turn}`);
-          fetches.push(await fetchedSync(turn % 2 === 0 ? world.service : second, home, pullRequest));
+          fetches.push(await fetchedSync(turn % 2 === 0 ? service : second, home, pullRequest));
         }
         await Promise.all(order.map(index => fetches[index]?.save()));
         expect(await storedFacts(home, pullRequest)).toEqual(snapshot(pullRequest));
-        expect(await storedPullRequests(world.service, home)).toHaveLength(1);
+        expect(await storedPullRequests(service, home)).toHaveLength(1);
         expect(await repositoryNames(home)).toEqual(['turn-3']);
         expect(await logins(home)).toEqual([author.login]);
       },
@@ -258,7 +251,7 @@ test('in whatever order fetches end, each row is completely what the latest of t
 });
 
 test('three replicas that first see a pull request at once store one row and one first score', async () => {
-  const replicas = [world.service, await world.replica(), await world.replica()];
+  const replicas = [service, await world.replica(), await world.replica()];
   for (let round = 0; round < 3; round += 1) {
     const home = await world.newTenant();
     const web = home.acme.repository('web');
@@ -267,7 +260,7 @@ test('three replicas that first see a pull request at once store one row and one
       replicas.flatMap(replica => opened.map(pullRequest => fetchedSync(replica, home, pullRequest))),
     );
     await Promise.all(saves.map(({ save }) => save()));
-    expect(await storedPullRequests(world.service, home)).toHaveLength(3);
-    expect(await scoreHistory(world.service, home)).toEqual(Array(3).fill('null → 0 (pull_request, 0)'));
+    expect(await storedPullRequests(service, home)).toHaveLength(3);
+    expect(await scoreHistory(service, home)).toEqual(Array(3).fill('null → 0 (pull_request, 0)'));
   }
 });

@@ -82,14 +82,14 @@ function statusesOf({ pullRequests }: Sources, replies: { status: number; body: 
 
 describe('PUT syncs that come together', () => {
   test('share requests of fifty, and each gets its own pull request', async () => {
-    const sources = await newSources(60);
+    const sources = await newSources(52);
     const { pullRequests, put } = sources;
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
     const asked = requestsFor(...pullRequests).length;
     const requests = () => requestsFor(...pullRequests).slice(asked);
     const replies = Promise.all(pullRequests.map(put));
-    await expect.poll(() => requests().flatMap(idsOf).length).toBe(60);
+    await expect.poll(() => requests().flatMap(idsOf).length).toBe(52);
     release();
     expect(new Set(statusesOf(sources, await replies))).toEqual(new Set([200]));
     expect(requests().length).toBeLessThanOrEqual(3);

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { updateOrganisation } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
@@ -31,9 +31,15 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 afterEach(async () => {
   world.github.clearFaults();
-  await world.service.database.executor.delete(syncRequests);
+  await executor.delete(syncRequests);
 });
 
 const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
@@ -46,21 +52,20 @@ const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
 });
 
 const requestsOf = ({ organisation }: TenantOnGithub) =>
-  world.service.database.executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
+  executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
 test('a sync between the read and the write of a re-scoring keeps its newer score', async () => {
-  const home = await world.newTenant();
-  await apply(world.service, home, rule('additions'));
+  await apply(service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
-  await sync(world.service, home, pullRequest);
-  const { database } = world.service;
+  await sync(service, home, pullRequest);
+  const { database } = service;
   const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const reader = createFactsReader(new Set(['additions']));
   const { value: step } = await readRange(database.executor, home.organisation.id, whole, reader).next();
   const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   const late = {
     id: read.id,
     fetchTicket: read.fetchTicket,
@@ -70,30 +75,29 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
     reviewScores: null,
   };
   await saveScores(database.executor, home.organisation.id, 1, [late]);
-  expect(await stored(world.service, home, pullRequest)).toMatchObject({ score: 42 });
-  expect(await scoreHistory(world.service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
+  expect(await stored(service, home, pullRequest)).toMatchObject({ score: 42 });
+  expect(await scoreHistory(service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
 });
 
 test('two simultaneous saves of one pull request give one continuous history of its score', async () => {
-  const home = await world.newTenant();
-  await apply(world.service, home, rule('additions'));
+  await apply(service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
-  await sync(world.service, home, pullRequest);
+  await sync(service, home, pullRequest);
   const lock = await openSession(world);
   await lock.query('begin');
   await lock.query('select from pull_requests where github_id = $1 for update', [pullRequest.id]);
   pullRequest.push({ additions: 10 });
-  const first = await fetchedSync(world.service, home, pullRequest);
+  const first = await fetchedSync(service, home, pullRequest);
   world.github.clock.advance(1);
   pullRequest.push({ additions: 100 });
-  const second = await fetchedSync(world.service, home, pullRequest);
+  const second = await fetchedSync(service, home, pullRequest);
   const saving = first.save();
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
   const savingToo = second.save();
-  await waitUntil(async () => (await lockWaits(world.service)) === 2);
+  await waitUntil(async () => (await lockWaits(service)) === 2);
   await lock.query('rollback');
   expect(await Promise.all([saving, savingToo])).toEqual(['saved', 'saved']);
-  expect(await scoreHistory(world.service, home)).toEqual([
+  expect(await scoreHistory(service, home)).toEqual([
     'null → 1 (pull_request, 1)',
     '1 → 11 (pull_request, 1)',
     '11 → 111 (pull_request, 1)',
@@ -101,18 +105,17 @@ test('two simultaneous saves of one pull request give one continuous history of 
 });
 
 test('a save locks authors in one order, whatever the order of their pull requests', async () => {
-  const home = await world.newTenant();
   const [first, second] = [home.acme.member(`one-${home.acme.login}`), home.acme.member(`two-${home.acme.login}`)];
   const opened = [second, first].map(author =>
     home.acme.repository('web').openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }),
   );
-  await syncMembers(world.service, home.organisation);
+  await syncMembers(service, home.organisation);
   for (const author of [first, second]) author.login += '-renamed';
   const [lock, other] = [await openSession(world), await openSession(world)];
   await lock.query('begin');
   await lock.query('select from members where github_id = $1 for update', [first.id]);
-  const saving = sync(world.service, home, ...opened);
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const saving = sync(service, home, ...opened);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await other.query('select from members where github_id = $1 for update skip locked', [second.id]);
   expect(rows).toHaveLength(1);
   await lock.query('rollback');
@@ -123,18 +126,17 @@ test.each([
   ['a comparison', compareOnly],
   ['an import', ({ service }: World, { organisation }: TenantOnGithub) => importPullRequests(service, organisation)],
 ] as const)('%s that renames a repository waits for savers before it locks any', async (_, rename) => {
-  const home = await world.newTenant();
   const { acme, organisation } = home;
   const [web, api, old] = [acme.repository('web'), acme.repository('api'), acme.repository('old')];
-  for (const repository of [web, api, old]) await sync(world.service, home, repository.openPullRequest());
+  for (const repository of [web, api, old]) await sync(service, home, repository.openPullRequest());
   const settings = { ignoredGlobs: ['old'] };
-  await updateOrganisation(world.service.database.executor, organisation.id, settings);
+  await updateOrganisation(executor, organisation.id, settings);
   api.rename('service');
   const saver = await openSession(world);
   await saver.query('begin');
   await saver.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
   const renaming = rename(world, { ...home, organisation: { ...organisation, ...settings } });
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await saver.query(
     'select name from repositories where organisation_id = $1 for update skip locked',
     [organisation.id],
@@ -148,22 +150,22 @@ describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await world.service.database.executor.execute(sql`
+    await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, attempts, last_error)
       values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
     return home;
   }
   const retry = async (home: TenantOnGithub) =>
-    expect(await retryFailed(world.service, home)).toEqual({ retried: 1, parked: 0 });
+    expect(await retryFailed(service, home)).toEqual({ retried: 1, parked: 0 });
   const isNew = async (home: TenantOnGithub) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
-    expect(await dueRequests(world.service, home, 10)).toHaveLength(1);
+    expect(await dueRequests(service, home, 10)).toHaveLength(1);
   };
 
   test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
     const { begun, release } = world.github.hold('late');
-    const working = createRequestWorker(world.service)();
+    const working = createRequestWorker(service)();
     await begun;
     await retry(home);
     release();
@@ -173,7 +175,7 @@ describe('a retry by the operator during a fetch', () => {
 
   test('a fetch that fails or finds GitHub behind does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
-    const requests = await dueRequests(world.service, home, 10);
+    const requests = await dueRequests(service, home, 10);
     await retry(home);
     const decisions: Decision[] = [
       { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isIsolated: false },
@@ -184,22 +186,20 @@ describe('a retry by the operator during a fetch', () => {
     ];
     for (const decision of decisions) {
       const decided = requests.map(request => ({ request, decision }));
-      await writeDecisions(world.service.database, home.organisation.id, decided);
+      await writeDecisions(service.database, home.organisation.id, decided);
     }
     await isNew(home);
   });
 });
 
 test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
-  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const delivery = deliveryOf(home, pullRequest.id);
   await takePullRequestDeliveries(
-    world.service.database,
+    service.database,
     [{ ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } }],
     60,
   );
-  const { executor } = world.service.database;
   await executor.execute(sql`
     create function hold_deletion() returns trigger language plpgsql as $$
       begin perform pg_advisory_xact_lock_shared(1); return old; end $$;
@@ -210,8 +210,8 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   const [gate, redelivery] = [await openSession(world), await openSession(world)];
   await gate.query('begin');
   await gate.query('select pg_advisory_xact_lock(1)');
-  const syncing = sync(world.service, home, pullRequest);
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  const syncing = sync(service, home, pullRequest);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
   await redelivery.query('begin');
   // A session that has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
   await redelivery.query("set local deadlock_timeout = '1min'");
@@ -219,7 +219,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   const redelivering = redelivery.query('update sync_requests set is_background = false where github_id = $1', [
     pullRequest.id,
   ]);
-  await waitUntil(async () => (await lockWaits(world.service)) === 2);
+  await waitUntil(async () => (await lockWaits(service)) === 2);
   await gate.query('rollback');
   await redelivering;
   await redelivery.query('commit');
@@ -228,19 +228,17 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
 });
 
 test('if more sync requests are due than fit into a fetch, the oldest go first', async () => {
-  const home = await world.newTenant();
-  const { executor } = world.service.database;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
     select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100)
     from generate_series(1, 300) as number`);
-  const due = await dueRequests(world.service, home, 6);
+  const due = await dueRequests(service, home, 6);
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
 });
 
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
   const { organisation } = await world.newTenant();
-  const { database } = world.service;
+  const { database } = service;
   const save = (ticket: number, name: string) =>
     database.transaction(executor =>
       saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }]),
@@ -251,7 +249,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
   await lock.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
   // It has read the former name, and waits to change it.
   const saving = save(2, 'acme/earlier');
-  await waitUntil(async () => (await lockWaits(world.service)) === 1);
+  await waitUntil(async () => (await lockWaits(service)) === 1);
   await lock.query("update repositories set name = 'acme/later', fetch_ticket = 3 where organisation_id = $1", [
     organisation.id,
   ]);
@@ -261,20 +259,18 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 
 describe('a delivery', () => {
   test('goes to the organisation with its id, not to one that has taken its login', async () => {
-    const home = await world.newTenant();
-    await world.service.database.executor
+    await executor
       .update(organisations)
       .set({ login: `former-${home.acme.login}` })
       .where(eq(organisations.id, home.organisation.id));
-    const squatter = await createTenant(world.service, { login: home.acme.login });
-    expect(await takePullRequestDeliveries(world.service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
-    const rows = await world.service.database.executor.select().from(syncRequests);
+    const squatter = await createTenant(service, { login: home.acme.login });
+    expect(await takePullRequestDeliveries(service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
+    const rows = await executor.select().from(syncRequests);
     expect(rows.map(({ organisationId }) => organisationId)).toEqual([home.organisation.id]);
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
   });
 
   test('that is stored late does not lower the ticket of its sync request', async () => {
-    const home = await world.newTenant();
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openSession(world);
     await lock.query('begin');
@@ -284,18 +280,15 @@ describe('a delivery', () => {
       [home.organisation.id, late.guid],
     );
     // It has drawn its ticket, and waits to see whether its GUID exists.
-    const waiting = takePullRequestDeliveries(world.service.database, [late], 60);
-    await waitUntil(async () => (await lockWaits(world.service)) === 1);
-    await takePullRequestDeliveries(world.service.database, [early], 60);
+    const waiting = takePullRequestDeliveries(service.database, [late], 60);
+    await waitUntil(async () => (await lockWaits(service)) === 1);
+    await takePullRequestDeliveries(service.database, [early], 60);
     const [before] = await requestsOf(home);
     await lock.query('rollback');
     expect(await waiting).toEqual(['taken']);
     const [after] = await requestsOf(home);
     expect(after?.ticket).toBe(before?.ticket);
-    const [row] = await world.service.database.executor
-      .select()
-      .from(webhookDeliveries)
-      .where(eq(webhookDeliveries.guid, late.guid));
+    const [row] = await executor.select().from(webhookDeliveries).where(eq(webhookDeliveries.guid, late.guid));
     expect(row?.ticket).toBeLessThan(before?.ticket ?? 0);
   });
 });

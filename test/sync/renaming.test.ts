@@ -29,25 +29,26 @@ import {
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 let hookUrl: string;
 beforeAll(async () => {
-  hookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
+  hookUrl = `${await service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
 });
 
-const now = (home: TenantOnGithub) => getOrganisation(world.service.database.executor, home.organisation.id);
+const now = (home: TenantOnGithub) => getOrganisation(executor, home.organisation.id);
 const loginOf = async (home: TenantOnGithub) => (await now(home)).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
-  for (let made = 0; ; made += 1) if (!(await compareOrganisation(world.service))) return made;
+  for (let made = 0; ; made += 1) if (!(await compareOrganisation(service))) return made;
 }
 
 const deliver = async (event: WebhookEvent) => (await world.github.deliver(hookUrl, webhookSecret, event)).status;
 
-const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(world.service, organisation.id);
+const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
 
-const repositoryNames = async (home: TenantOnGithub) =>
-  (await repositoryRows(world.service, home)).map(({ name }) => name);
+const repositoryNames = async (home: TenantOnGithub) => (await repositoryRows(service, home)).map(({ name }) => name);
 
 /** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {
@@ -65,8 +66,8 @@ describe('an organisation that is renamed on GitHub', () => {
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest()];
-    await apply(world.service, home, rule('7', `starts_with(repository, "${login}/")`));
-    await sync(world.service, home, ...opened);
+    await apply(service, home, rule('7', `starts_with(repository, "${login}/")`));
+    await sync(service, home, ...opened);
     world.github.clock.advance(120);
     await compare(world, home);
     home.acme.rename(login);
@@ -74,7 +75,7 @@ describe('an organisation that is renamed on GitHub', () => {
     expect(await loginOf(home)).toBe(login);
     expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
     await rescore(home);
-    const stored = await storedPullRequests(world.service, home);
+    const stored = await storedPullRequests(service, home);
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
@@ -82,10 +83,10 @@ describe('an organisation that is renamed on GitHub', () => {
   test('is not renamed back by an answer from before it got its login again', async () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     const { login } = home.acme;
     home.acme.rename(`${login}-for-a-while`);
-    const early = await fetchedSync(world.service, home, pullRequest);
+    const early = await fetchedSync(service, home, pullRequest);
     home.acme.rename(login);
     await compare(world, home);
     await early.save();
@@ -94,7 +95,7 @@ describe('an organisation that is renamed on GitHub', () => {
 
   test('keeps its login if it is the one to which GitHub has given it', async () => {
     const home = await world.newTenant();
-    const { database } = world.service;
+    const { database } = service;
     const ticket = await drawTicket(database.executor);
     const profile = { githubId: home.acme.id, login: home.acme.login };
     await database.transaction(executor => releaseLogin(executor, ticket, profile));
@@ -103,11 +104,11 @@ describe('an organisation that is renamed on GitHub', () => {
 
   test('is followed by an import, an estimate, a list of members and a fetch', async () => {
     const ways: ((home: TenantOnGithub) => Promise<unknown>)[] = [
-      home => importPullRequests(world.service, home.organisation),
-      home => importPullRequests(world.service, home.organisation, { repositories: ['web'] }),
-      home => previewImport(world.service, home.organisation),
-      home => syncMembers(world.service, home.organisation),
-      home => sync(world.service, home, ...home.acme.repository('web').pullRequests),
+      home => importPullRequests(service, home.organisation),
+      home => importPullRequests(service, home.organisation, { repositories: ['web'] }),
+      home => previewImport(service, home.organisation),
+      home => syncMembers(service, home.organisation),
+      home => sync(service, home, ...home.acme.repository('web').pullRequests),
     ];
     for (const way of ways) {
       const home = await world.newTenant();
@@ -122,27 +123,27 @@ describe('an organisation that is renamed on GitHub', () => {
     const home = await world.newTenant();
     const { login } = home.acme;
     const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     home.acme.rename(`${login}-now`);
     takeOver(login, adaOf(home).login);
-    await importPullRequests(world.service, home.organisation, { repositories: ['web'] });
-    await importPullRequests(world.service, home.organisation);
-    const { repositories: found } = await previewImport(world.service, home.organisation);
+    await importPullRequests(service, home.organisation, { repositories: ['web'] });
+    await importPullRequests(service, home.organisation);
+    const { repositories: found } = await previewImport(service, home.organisation);
     expect(found.map(({ name }) => name)).toEqual([`${login}-now/web`]);
-    expect(await syncMembers(world.service, home.organisation)).toEqual({ members: 1, left: 0 });
+    expect(await syncMembers(service, home.organisation)).toEqual({ members: 1, left: 0 });
     await compare(world, home);
-    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
+    expect((await storedPullRequests(service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
     expect(await repositoryNames(home)).toEqual([`${login}-now/web`]);
-    await expect(
-      importPullRequests(world.service, await now(home), { repositories: ['secrets'] }),
-    ).rejects.toMatchObject({ code: 'not_found' });
+    await expect(importPullRequests(service, await now(home), { repositories: ['secrets'] })).rejects.toMatchObject({
+      code: 'not_found',
+    });
   });
 
   test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
     const home = await world.newTenant();
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
-    await makeDue(world.service);
+    await makeDue(service);
     for (const event of [second, first, second, first]) {
       expect(await deliver(event)).toBe(202);
       expect(await loginOf(home)).not.toBe(`${login}-b`);
@@ -157,11 +158,11 @@ describe('a repository that is renamed twice', () => {
     const home = await world.newTenant();
     const web = home.acme.repository('a');
     const pullRequest = web.openPullRequest();
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     // Later comparisons read no pull request, which would show the latest name.
     world.github.clock.advance(120);
     await compare(world, home);
-    await makeDue(world.service);
+    await makeDue(service);
     const name = (last: string) => [`${home.acme.login}/${last}`];
     return { home, web, pullRequest, name };
   }
@@ -175,7 +176,7 @@ describe('a repository that is renamed twice', () => {
       expect(await repositoryNames(home)).toEqual(name('c'));
     }
     await rescore(home);
-    expect((await storedPullRequests(world.service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
+    expect((await storedPullRequests(service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
   test('has its last name after the comparison that follows one under way', async () => {
@@ -200,15 +201,14 @@ describe('the address of a pull request', () => {
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
     await compare(world, home);
-    const { executor } = world.service.database;
     const odd = `https://github.test/elsewhere/${opened[2]?.id}`;
     await executor.execute(sql`update pull_requests set url = ${odd} where github_id = ${opened[2]?.id}`);
     web.rename('site');
     await compare(world, home);
-    await apply(world.service, home, rule('1'));
-    await apply(world.service, home, rule('2'));
+    await apply(service, home, rule('1'));
+    await apply(service, home, rule('2'));
     await rescore(home);
-    const stored = await storedPullRequests(world.service, home);
+    const stored = await storedPullRequests(service, home);
     expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
@@ -243,7 +243,7 @@ describe('the address of a pull request', () => {
     const known = new Map<string, Named>();
     let cursor = '';
     const follow = async () => {
-      await waitUntilSettled(world.service.database);
+      await waitUntilSettled(service.database);
       for (;;) {
         const path = `/2026-12/changes${cursor && `?cursor=${cursor}`}`;
         const { data, meta } = (await world.client.get<PageBody<Change>>(path, home.token)).body;
@@ -265,17 +265,17 @@ describe('the address of a pull request', () => {
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
     const home = await world.newTenant();
-    await apply(world.service, home, rule('7', 'ends_with(repository, "/site")'));
+    await apply(service, home, rule('7', 'ends_with(repository, "/site")'));
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
     await compare(world, home);
-    const early = await fetchedSync(world.service, home, one);
+    const early = await fetchedSync(service, home, one);
     web.rename('site');
     await compare(world, home);
     await rescore(home);
     expect(await early.save()).toBe('saved');
-    const stored = await storedPullRequests(world.service, home);
+    const stored = await storedPullRequests(service, home);
     expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
   });
@@ -292,8 +292,8 @@ describe('two tracked organisations', () => {
     one.acme.rename(`${logins[0]}-for-a-moment`);
     two.acme.rename(`${logins[0]}`);
     one.acme.rename(`${logins[1]}`);
-    await makeDue(world.service, homes[place] ?? one);
-    expect(await compareOrganisation(world.service)).toBe(true);
+    await makeDue(service, homes[place] ?? one);
+    expect(await compareOrganisation(service)).toBe(true);
     const other = homes[1 - place] ?? two;
     expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
     // This has made it due.
@@ -304,16 +304,15 @@ describe('two tracked organisations', () => {
 
 test('an answer about an organisation that was removed takes its login away from no other', async () => {
   const home = await world.newTenant();
-  await finishRemoval(world.service.database, home.organisation.id);
-  const again = await createTenant(world.service, { login: home.acme.login });
-  await readMemberList(world.service, home.organisation);
+  await finishRemoval(service.database, home.organisation.id);
+  const again = await createTenant(service, { login: home.acme.login });
+  await readMemberList(service, home.organisation);
   expect(await loginOf({ ...home, ...again })).toBe(home.acme.login);
 });
 
 describe('an organisation whose node id is not known yet', () => {
   async function unidentified(values: { githubId?: null } = {}): Promise<TenantOnGithub> {
     const home = await world.newTenant();
-    const { executor } = world.service.database;
     await executor
       .update(organisations)
       .set({ nodeId: null, ...values })
@@ -333,21 +332,21 @@ describe('an organisation whose node id is not known yet', () => {
     const { login } = home.acme;
     const pullRequest = home.acme.repository('web').openPullRequest();
     home.acme.rename(`${login}-now`);
-    await expect(syncMembers(world.service, home.organisation)).rejects.toMatchObject({
+    await expect(syncMembers(service, home.organisation)).rejects.toMatchObject({
       message: `GitHub shows no organisation ${login} to the configured credentials.`,
       action: expect.stringMatching(/^Check the login .* If it was renamed, edit one of its pull requests on GitHub: /),
     });
     takeOver(login, 'ada');
     for (const work of [importPullRequests, previewImport, syncMembers]) {
-      await expect(work(world.service, home.organisation)).rejects.toMatchObject({
+      await expect(work(service, home.organisation)).rejects.toMatchObject({
         message: `On GitHub, the login ${login} now belongs to a different organisation.`,
         action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),
       });
     }
     expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
-    expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
+    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
     expect(await now(home)).toMatchObject({ nodeId: home.acme.nodeId, login: `${login}-now` });
-    expect(await syncMembers(world.service, await now(home))).toMatchObject({ members: 1 });
+    expect(await syncMembers(service, await now(home))).toMatchObject({ members: 1 });
   });
 
   test('does not become a duplicate of one that is tracked already', async () => {
@@ -355,15 +354,15 @@ describe('an organisation whose node id is not known yet', () => {
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);
     const twin = await unidentified({ githubId: null });
-    await world.service.database.executor
+    await executor
       .update(organisations)
       .set({ login: `${former}-now` })
       .where(eq(organisations.id, twin.organisation.id));
-    await expect(syncMembers(world.service, await now(twin))).rejects.toMatchObject({
+    await expect(syncMembers(service, await now(twin))).rejects.toMatchObject({
       text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that organisation.`,
     });
     await compare(world, known);
-    expect(await findOrganisation(world.service.database.executor, `${former}-now`)).toMatchObject({
+    expect(await findOrganisation(executor, `${former}-now`)).toMatchObject({
       id: known.organisation.id,
     });
   });

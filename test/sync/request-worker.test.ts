@@ -15,14 +15,17 @@ import { post } from '../webhooks/support.ts';
 import { dueRequests, refetch, retryFailed, secondsTo, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
 let work: () => Promise<boolean>;
-beforeEach(() => {
-  work = createRequestWorker(world.service);
+beforeEach(async () => {
+  home = await world.newTenant();
+  work = createRequestWorker(service);
 });
 afterEach(async () => {
   world.github.clearFaults();
   world.github.requests.length = 0;
-  const { executor } = world.service.database;
   await executor.delete(syncRequests);
   await executor.execute(sql`delete from github_limits`);
   await executor.update(organisations).set({ pointsUsed: 0 });
@@ -37,7 +40,7 @@ function expectAbout(seconds: number | null, expected: number): void {
 /** As webhooks do. */
 async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Promise<void> {
   const replies = changed.map(({ id, nodeId, updatedAt }) =>
-    post(world.service, {
+    post(service, {
       event: 'pull_request',
       payload: {
         action: 'edited',
@@ -50,7 +53,7 @@ async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Pro
 }
 
 async function waiting({ organisation }: TenantOnGithub) {
-  const rows = await world.service.database.executor
+  const rows = await executor
     .select({
       githubId: syncRequests.githubId,
       attempts: syncRequests.attempts,
@@ -63,22 +66,20 @@ async function waiting({ organisation }: TenantOnGithub) {
   return rows.toSorted((a, b) => a.githubId - b.githubId);
 }
 
-const endLeases = () => world.service.database.executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
+const endLeases = () => executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** Seconds until the organisation can have a turn. */
-const pause = (home: TenantOnGithub) => secondsTo(world.service, home, 'sync_leased_until');
+const pause = (home: TenantOnGithub) => secondsTo(service, home, 'sync_leased_until');
 
 /** Lets time pass in the database. */
-const makeRequestsDue = () => world.service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
+const makeRequestsDue = () => executor.update(syncRequests).set({ dueAt: sql`now()` });
 
 /** Requests are made at once, and arrive in any order. From now on, the oldest pull request comes first. */
 const orderByAge = () =>
-  world.service.database.executor
-    .update(syncRequests)
-    .set({ dueAt: sql`to_timestamp(${syncRequests.githubId} / 1e6)` });
+  executor.update(syncRequests).set({ dueAt: sql`to_timestamp(${syncRequests.githubId} / 1e6)` });
 
 async function deliveryStates({ organisation }: TenantOnGithub): Promise<string[]> {
-  const rows = await world.service.database.executor
+  const rows = await executor
     .select({ state: webhookDeliveries.state })
     .from(webhookDeliveries)
     .where(eq(webhookDeliveries.organisationId, organisation.id));
@@ -112,11 +113,10 @@ const open = (home: TenantOnGithub, count: number) =>
 
 describe('pending pull requests', () => {
   test('are fetched fifty per request', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 60));
     await untilIdle();
     expect(batchSizes()).toEqual([50, 10]);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(60);
+    expect(await storedPullRequests(service, home)).toHaveLength(60);
     expect(await waiting(home)).toEqual([]);
   });
 
@@ -125,7 +125,7 @@ describe('pending pull requests', () => {
     await request(large, ...open(large, 70));
     await work();
     await request(small, ...open(small, 1));
-    await world.service.database.executor
+    await executor
       .update(syncRequests)
       .set({ dueAt: sql`now() - interval '1 minute'` })
       .where(eq(syncRequests.organisationId, large.organisation.id));
@@ -152,10 +152,9 @@ describe('pending pull requests', () => {
   });
 
   test('in the background come after those of webhooks, and fill up their requests', async () => {
-    const home = await world.newTenant();
     const [first, ...others] = open(home, 60);
     await request(home, first, ...others);
-    await world.service.database.executor
+    await executor
       .update(syncRequests)
       .set({ isBackground: true, dueAt: sql`now() - interval '1 hour'` })
       .where(ne(syncRequests.githubId, first.id));
@@ -165,7 +164,6 @@ describe('pending pull requests', () => {
   });
 
   test('need no more work if their author is not a member', async () => {
-    const home = await world.newTenant();
     await request(home, home.acme.repository('web').openPullRequest({ author: null }));
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
@@ -173,7 +171,6 @@ describe('pending pull requests', () => {
   });
 
   test('stay pending if they change again while they are fetched', async () => {
-    const home = await world.newTenant();
     const [pullRequest] = open(home, 1);
     await request(home, pullRequest);
     const { begun, release } = world.github.hold('late');
@@ -187,13 +184,12 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
     await untilIdle();
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
-    expect((await stored(world.service, home, pullRequest))?.title).toBe('changed during the fetch');
+    expect((await stored(service, home, pullRequest))?.title).toBe('changed during the fetch');
   });
 });
 
 describe('a fetch that fails', () => {
   test('is repeated later and later, until GitHub answers', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 3));
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     for (const [index, expected] of [5, 30].entries()) {
@@ -216,10 +212,9 @@ describe('a fetch that fails', () => {
   });
 
   test('does not make a new request wait as long as the old ones that failed with it', async () => {
-    const home = await world.newTenant();
     const [old, fresh] = open(home, 2);
     await request(home, old);
-    await world.service.database.executor.update(syncRequests).set({ attempts: 6 });
+    await executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
     world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
     await untilIdle();
@@ -230,10 +225,9 @@ describe('a fetch that fails', () => {
   });
 
   test('is repeated within a minute of a new delivery, which does not reset its failures', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 1);
     await request(home, ...opened);
-    await world.service.database.executor
+    await executor
       .update(syncRequests)
       .set({ attempts: 6, lastError: 'It failed.', dueAt: sql`now() + interval '1 hour'` });
     await request(home, ...opened);
@@ -246,7 +240,6 @@ describe('a fetch that fails', () => {
   });
 
   test('is split without a wait if it asks for too much', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 20));
     world.github.fault(queryTimeout(), {
       times: Number.POSITIVE_INFINITY,
@@ -254,18 +247,17 @@ describe('a fetch that fails', () => {
     });
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(20);
+    expect(await storedPullRequests(service, home)).toHaveLength(20);
     expect(world.github.count()).toBeLessThan(20);
   });
 
   test('saves the others, and defers the one that GitHub names', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 5);
     const [broken, ...others] = opened;
     await request(home, ...opened);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] });
     await untilIdle();
-    expect((await storedPullRequests(world.service, home)).map(({ githubId }) => githubId)).toEqual(
+    expect((await storedPullRequests(service, home)).map(({ githubId }) => githubId)).toEqual(
       others.map(({ id }) => id),
     );
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
@@ -276,9 +268,8 @@ describe('a fetch that fails', () => {
   });
 
   test('on a further page of files defers that pull request, and saves nothing of it', async () => {
-    const home = await world.newTenant();
     const [large, small] = open(home, 2);
-    await sync(world.service, home, large, small);
+    await sync(service, home, large, small);
     const files = Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 2, deletions: 1 }));
     world.github.clock.advance(1);
     for (const pullRequest of [large, small]) pullRequest.push({ files: pullRequest === large ? files : [] });
@@ -290,7 +281,7 @@ describe('a fetch that fails', () => {
     );
     await untilIdle();
     const commitsAndFiles = async () =>
-      (await storedPullRequests(world.service, home)).map(({ commits, files, fileChanges }) => [
+      (await storedPullRequests(service, home)).map(({ commits, files, fileChanges }) => [
         commits,
         files.length,
         fileChanges?.length,
@@ -313,7 +304,6 @@ describe('a fetch that fails', () => {
   });
 
   test('at a rate limit on a further page defers all pull requests, and none counts as failed', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 2);
     opened[0]?.push({
       files: Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 })),
@@ -331,16 +321,15 @@ describe('a fetch that fails', () => {
   });
 
   test('because of refused credentials says so, and keeps all requests', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
     await untilIdle();
     expect((await waiting(home))[0]?.lastError).toContain('GITHUB_TOKEN');
-    expect(world.service.complaints.at(-1)).toMatchObject({
+    expect(service.complaints.at(-1)).toMatchObject({
       organisation: home.acme.login,
       reason: expect.stringContaining('GITHUB_TOKEN'),
     });
-    expect(JSON.stringify(world.service.complaints)).not.toContain(world.github.token);
+    expect(JSON.stringify(service.complaints)).not.toContain(world.github.token);
   });
 });
 
@@ -349,7 +338,6 @@ describe('a pull request that makes every request for it fail', () => {
     world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when: naming(source) });
 
   test.each([0, 25, 49])('is found among fifty, at place %i, in nine requests, which store the rest', async place => {
-    const home = await world.newTenant();
     const opened = open(home, 50);
     const poisoned = opened[place] as PullRequest;
     poison(poisoned);
@@ -357,12 +345,11 @@ describe('a pull request that makes every request for it fail', () => {
     await orderByAge();
     await untilIdle();
     expect(countBatches()).toBeLessThanOrEqual(9);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(49);
+    expect(await storedPullRequests(service, home)).toHaveLength(49);
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
   });
 
   test('is fetched alone, and batches of others keep their size', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 3);
     const [, poisoned] = opened;
     const heal = poison(poisoned);
@@ -375,7 +362,7 @@ describe('a pull request that makes every request for it fail', () => {
       await untilIdle();
       expect(batchSizes()).toEqual([50, 9, 1]);
     }
-    expect(await storedPullRequests(world.service, home)).toHaveLength(2 + 2 * 59);
+    expect(await storedPullRequests(service, home)).toHaveLength(2 + 2 * 59);
     heal();
     await makeRequestsDue();
     await untilIdle();
@@ -383,7 +370,6 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('is isolated even if a webhook asks for it during its last failure', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
     const isAlone = naming(poisoned);
@@ -399,20 +385,18 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('does not wait for ever in a busy organisation', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 2);
     const [poisoned] = opened;
     const heal = poison(poisoned);
     await request(home, ...opened);
     await untilIdle();
     heal();
-    const { executor } = world.service.database;
     const isStored = [];
     for (const secondsAgo of [20, 40]) {
       await executor.update(syncRequests).set({ dueAt: sql`now() - make_interval(secs => ${secondsAgo})` });
       await request(home, ...open(home, 1));
       await work();
-      isStored.push((await stored(world.service, home, poisoned)) !== undefined);
+      isStored.push((await stored(service, home, poisoned)) !== undefined);
     }
     expect(isStored).toEqual([false, true]);
   });
@@ -422,21 +406,20 @@ describe('a pull request that makes every request for it fail', () => {
     [0, 30],
     [48, 49],
   ])('is found with another one among fifty, at places %i and %i, in seventeen requests', async (...places) => {
-    const home = await world.newTenant();
     const opened = open(home, 50);
     for (const place of places) poison(opened[place] as PullRequest);
     await request(home, ...opened);
     await orderByAge();
     await untilIdle();
     // If the first one fails, GitHub has shown nothing so far: it may serve none at all.
-    if (places[0] === 0) expect(await storedPullRequests(world.service, home)).toEqual([]);
+    if (places[0] === 0) expect(await storedPullRequests(service, home)).toEqual([]);
     await fail(1);
     expect(countBatches()).toBeLessThanOrEqual(17);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(48);
+    expect(await storedPullRequests(service, home)).toHaveLength(48);
   });
 
   test('leaves other organisations their turns while it is looked for', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
+    const other = await world.newTenant();
     const opened = open(home, 4);
     const [poisoned] = opened;
     poison(poisoned);
@@ -449,7 +432,6 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('does not make others wait if only it is too expensive inside a reply', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 10);
     const [, expensive] = opened;
     world.github.fault(
@@ -463,7 +445,6 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('pull requests do not count as failed if only their number is too expensive', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 10);
     const dropped = opened.slice(6).map(({ nodeId }) => nodeId);
     world.github.fault(
@@ -477,10 +458,8 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('is found among others, which are saved, if the service cannot save it', async () => {
-    const home = await world.newTenant();
     const opened = open(home, 5);
     const [, broken] = opened;
-    const { executor } = world.service.database;
     await executor.execute(
       sql.raw(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
         create trigger refuse before insert on pull_requests for each row when (new.github_id = ${broken.id})
@@ -492,7 +471,7 @@ describe('a pull request that makes every request for it fail', () => {
     await request(home, ...opened);
     // The loop logs what the worker throws, and continues.
     while (await work().catch(() => true));
-    expect(await storedPullRequests(world.service, home)).toHaveLength(4);
+    expect(await storedPullRequests(service, home)).toHaveLength(4);
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
   });
 });
@@ -521,7 +500,7 @@ describe('a pull request that keeps failing', () => {
   /** It has failed seven times, and fails once more. */
   async function park(failing: Awaited<ReturnType<typeof startFailing>>) {
     await failAlone(failing, 1);
-    await world.service.database.executor.update(syncRequests).set({ attempts: 7 });
+    await executor.update(syncRequests).set({ attempts: 7 });
     await failAlone(failing, 1);
     return failing;
   }
@@ -530,7 +509,7 @@ describe('a pull request that keeps failing', () => {
   test('is parked by its eighth failure, which is logged once', async () => {
     const failing = await startFailing();
     const { home, broken } = failing;
-    world.service.complaints.length = 0;
+    service.complaints.length = 0;
     await failAlone(failing, 7);
     expect(await waiting(home)).toMatchObject([{ attempts: 7, seconds: expect.any(Number) }]);
     await failAlone(failing, 1);
@@ -540,10 +519,10 @@ describe('a pull request that keeps failing', () => {
     const asked = world.github.count();
     expect(await work()).toBe(false);
     expect(world.github.count()).toBe(asked);
-    expect(world.service.complaints.filter(({ msg }) => msg.includes('is parked'))).toMatchObject([
+    expect(service.complaints.filter(({ msg }) => msg.includes('is parked'))).toMatchObject([
       { level: 50, organisation: home.acme.login, nodeId: broken.nodeId, attempts: 8 },
     ]);
-    expect(await countSyncRequests(world.service.database.executor, home.organisation.id)).toEqual({
+    expect(await countSyncRequests(executor, home.organisation.id)).toEqual({
       total: 1,
       behind: 0,
       failed: 1,
@@ -571,22 +550,21 @@ describe('a pull request that keeps failing', () => {
     // As if it had moved from there.
     await request(other, limited);
     await request(home, limited, fresh);
-    await world.service.database.executor
+    await executor
       .update(syncRequests)
       .set({ lastError: 'The rate limit.', attempts: 0, dueAt: sql`now() + interval '1 hour'` })
       .where(sql`github_id = ${limited.id} or organisation_id = ${other.organisation.id}`);
-    const { executor } = world.service.database;
     expect(await listFailingRequests(executor, home.organisation.id, 10)).toMatchObject([
       { githubId: broken.id, name: null, attempts: 8, dueAt: null },
       { githubId: limited.id, attempts: 0, reason: 'The rate limit.', dueAt: expect.any(Date) },
     ]);
-    expect(await retryFailed(world.service, home)).toEqual({ retried: 2, parked: 1 });
+    expect(await retryFailed(service, home)).toEqual({ retried: 2, parked: 1 });
     expect(await waiting(home)).toMatchObject(Array(3).fill({ attempts: 0, lastError: null }));
     expect(await waiting(other)).toMatchObject([{ lastError: 'The rate limit.' }]);
     world.github.clearFaults();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await retryFailed(world.service, home)).toEqual({ retried: 0, parked: 0 });
+    expect(await retryFailed(service, home)).toEqual({ retried: 0, parked: 0 });
   });
 
   test('is tried once more by each sweep if it is stored', async () => {
@@ -598,23 +576,22 @@ describe('a pull request that keeps failing', () => {
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
     await park(failing);
     expect(await waiting(home)).toMatchObject([parked]);
-    const { executor } = world.service.database;
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await refetch(world.service, home, 10);
+    await refetch(service, home, 10);
     await untilIdle();
     expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
     world.github.clearFaults();
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await refetch(world.service, home, 10);
+    await refetch(service, home, 10);
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
   });
 
   test('needs no retry once it was fetched another way', async () => {
     const { home, broken } = await park(await startFailing());
-    const idle = createRequestWorker(world.service);
+    const idle = createRequestWorker(service);
     world.github.clearFaults();
-    expect(await sync(world.service, home, broken)).toEqual(['saved']);
+    expect(await sync(service, home, broken)).toEqual(['saved']);
     expect(await idle()).toBe(false);
     expect(await waiting(home)).toEqual([]);
     expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
@@ -622,7 +599,6 @@ describe('a pull request that keeps failing', () => {
 });
 
 test('pull requests that all fail cost one request at a time, however many there are', async () => {
-  const home = await world.newTenant();
   const failing = open(home, 20);
   const nodeIds = failing.map(({ nodeId }) => nodeId);
   world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Number.POSITIVE_INFINITY });
@@ -636,13 +612,12 @@ test.each<[string, ReplyFault]>([
   ['a refusal of the credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
   ['an empty reply from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
 ])('%s parks no pull request, however long it lasts', async (_, fault) => {
-  const home = await world.newTenant();
   const [stored, ...others] = open(home, 3);
   await request(home, stored);
   await untilIdle();
   await request(home, ...others);
   world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
-  await world.service.database.executor.update(syncRequests).set({ attempts: 4 });
+  await executor.update(syncRequests).set({ attempts: 4 });
   // A pull request would be parked after eight.
   await fail(5);
   expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
@@ -654,17 +629,16 @@ test.each<[string, ReplyFault]>([
 });
 
 describe('a rate limit', () => {
-  const endBlock = () => world.service.database.executor.execute(sql`update github_limits set blocked_until = now()`);
+  const endBlock = () => executor.execute(sql`update github_limits set blocked_until = now()`);
 
   const blockedSeconds = async () => {
-    const { rows } = await world.service.database.executor.execute<{ seconds: number }>(
+    const { rows } = await executor.execute<{ seconds: number }>(
       sql`select ceil(extract(epoch from blocked_until - now()) / 10)::int * 10 as seconds from github_limits`,
     );
     return rows[0]?.seconds;
   };
 
   test('keeps two replicas from calling early, and costs no attempt', async () => {
-    const home = await world.newTenant();
     const replica = createRequestWorker(await world.replica());
     const opened = open(home, 2);
     await request(home, ...opened);
@@ -690,7 +664,6 @@ describe('a rate limit', () => {
   });
 
   test('without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     world.github.fault(secondaryLimit(), { times: 8 });
     const waits: (number | undefined)[] = [];
@@ -709,7 +682,6 @@ describe('a rate limit', () => {
   });
 
   test('with a time does not lengthen the wait of a later one without', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
       await endBlock();
@@ -722,9 +694,8 @@ describe('a rate limit', () => {
 });
 
 test('what PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
-  const home = await world.newTenant();
   await request(home, ...open(home, 1));
-  const [due] = await dueRequests(world.service, home, 1);
+  const [due] = await dueRequests(service, home, 1);
   if (due === undefined) throw new Error('none is due');
   const decision = {
     kind: 'retry',
@@ -733,28 +704,26 @@ test('what PostgreSQL cannot hold is replaced in the reason of a failure', async
     reason: 'nul \0, lone \ud800',
     isIsolated: false,
   } as const;
-  await writeDecisions(world.service.database, home.organisation.id, [{ request: due, decision }]);
+  await writeDecisions(service.database, home.organisation.id, [{ request: due, decision }]);
   expect(await waiting(home)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
 });
 
 describe('a turn', () => {
   test('fetches nothing once the service is told to stop, and loses nothing', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 3));
-    await createRequestWorker(world.service)(AbortSignal.abort());
+    await createRequestWorker(service)(AbortSignal.abort());
     expect(world.github.count()).toBe(0);
     expect(await waiting(home)).toHaveLength(3);
   });
 
   test('of a dead replica is taken over when its lease ends', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 3));
-    await claimSyncTurn(world.service.database.executor, leaseSeconds);
+    await claimSyncTurn(executor, leaseSeconds);
     expect(await work()).toBe(false);
     await endLeases();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await storedPullRequests(world.service, home)).toHaveLength(3);
+    expect(await storedPullRequests(service, home)).toHaveLength(3);
   });
 
   test('is followed by half a minute at most for each point, if more points are used than left', async () => {
@@ -789,7 +758,6 @@ describe('a turn', () => {
     setPoints(world.github, 450);
     const [edited] = open(large, 1);
     const [other] = open(small, 1);
-    const { executor } = world.service.database;
     const { limit } = world.github;
     if (limit === null) throw new Error('no limit');
     const hourEnd = limit.resetAt;
@@ -843,7 +811,6 @@ describe('a turn', () => {
       // Each takes one, and 500 above the reserve are left.
       setPoints(world.github, 5_000, 1_000 + count);
       const resetAt = world.github.limit?.resetAt ?? 0;
-      const { executor } = world.service.database;
       for (const { organisation } of homes) await countPoints(executor, organisation.id, 1_100, resetAt);
       for (const [home, pullRequest] of opened) await request(home, pullRequest);
       await untilIdle();
@@ -858,7 +825,6 @@ describe('a turn', () => {
   test('goes to each organisation once if replicas ask at the same moment', async () => {
     const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
     for (const home of homes) await request(home, ...open(home, 1));
-    const { executor } = world.service.database;
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
     const turns = await Promise.all(homes.map(() => claimSyncTurn(executor, leaseSeconds)));
@@ -866,7 +832,6 @@ describe('a turn', () => {
   });
 
   test('fetches nothing that another replica fetches', async () => {
-    const home = await world.newTenant();
     await request(home, ...open(home, 110));
     const replica = createRequestWorker(await world.replica());
     await Promise.all([untilIdle(), untilIdle(replica)]);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
@@ -34,11 +34,17 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
+const { service } = world;
+const { executor } = service.database;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
-const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(world.service, organisation.id);
+const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
 
 async function summary({ organisation }: TenantOnGithub) {
-  const { rows } = await world.service.database.executor.execute<{ score: number; version: number; count: number }>(sql`
+  const { rows } = await executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
   return rows;
@@ -46,17 +52,16 @@ async function summary({ organisation }: TenantOnGithub) {
 
 describe('scores', () => {
   test('and their breakdown come from the ruleset in force when they are saved', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
-    await sync(world.service, home, pullRequest);
-    expect(await stored(world.service, home, pullRequest)).toMatchObject({
+    await sync(service, home, pullRequest);
+    expect(await stored(service, home, pullRequest)).toMatchObject({
       score: 0,
       scoreBreakdown: '[]',
       rulesetVersion: 0,
     });
-    await apply(world.service, home, rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
-    await sync(world.service, home, pullRequest);
-    const after = await stored(world.service, home, pullRequest);
+    await apply(service, home, rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
+    await sync(service, home, pullRequest);
+    const after = await stored(service, home, pullRequest);
     expect(after).toMatchObject({ score: 11, rulesetVersion: 1 });
     expect(JSON.parse(after?.scoreBreakdown ?? '')).toEqual([
       { name: 'Size', action: 'ADD', effect: 11, expression: 'size > 10' },
@@ -64,23 +69,22 @@ describe('scores', () => {
   });
 
   test('have a history of their changes, and of nothing else', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
-    await apply(world.service, home, rule('additions'));
-    await sync(world.service, home, pullRequest);
-    await sync(world.service, home, pullRequest);
+    await apply(service, home, rule('additions'));
+    await sync(service, home, pullRequest);
+    await sync(service, home, pullRequest);
     world.github.clock.advance(1);
     pullRequest.push({ additions: 2 });
-    await sync(world.service, home, pullRequest);
+    await sync(service, home, pullRequest);
     pullRequest.edit({ title: 'of no weight' });
-    await sync(world.service, home, pullRequest);
-    await apply(world.service, home, rule('additions * 2'));
+    await sync(service, home, pullRequest);
+    await apply(service, home, rule('additions * 2'));
     await rescore(home);
-    await apply(world.service, home, rule('additions + additions'));
+    await apply(service, home, rule('additions + additions'));
     await rescore(home);
-    await apply(world.service, home);
+    await apply(service, home);
     await rescore(home);
-    expect(await scoreHistory(world.service, home)).toEqual([
+    expect(await scoreHistory(service, home)).toEqual([
       'null → 5 (pull_request, 1)',
       '5 → 7 (pull_request, 1)',
       '7 → 14 (ruleset, 2)',
@@ -91,74 +95,69 @@ describe('scores', () => {
 
 describe('re-scoring', () => {
   test('does not touch or record a row whose score stays the same', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 3);
-    await apply(world.service, home, rule('additions', 'true', 'Size'));
+    await newStored(service, home, 3);
+    await apply(service, home, rule('additions', 'true', 'Size'));
     await rescore(home);
-    await apply(world.service, home, rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
+    await apply(service, home, rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
     expect(await rescore(home)).toBe(3);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
-    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toBe(0);
+    expect(await countOutdated(executor, home.organisation.id)).toBe(0);
   });
 
   test('brings every score to the ruleset in force, batch by batch', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 4_001);
-    await apply(world.service, home, rule('additions'));
-    expect(await countOutdated(world.service.database.executor, home.organisation.id)).toBe(4_001);
-    expect(await rescoreBatch(world.service, home.organisation.id)).toBeLessThan(4_001);
+    await newStored(service, home, 4_001);
+    await apply(service, home, rule('additions'));
+    expect(await countOutdated(executor, home.organisation.id)).toBe(4_001);
+    expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(4_001);
     // Another process can continue: what is stored shows what is left.
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 4_001 }]);
-    expect(await rescoreBatch(world.service, home.organisation.id)).toBe(0);
+    expect(await rescoreBatch(service, home.organisation.id)).toBe(0);
   });
 
   test('a pull request that is fetched after new rules no longer counts as outdated', async () => {
-    const home = await world.newTenant();
-    const { database } = world.service;
+    const { database } = service;
     const [first, second, third] = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
     const outdated = () => countOutdated(database.executor, home.organisation.id);
     if (first === undefined || second === undefined || third === undefined) throw new Error('no pull requests');
-    for (const each of [first, second, third]) await sync(world.service, home, each);
-    await apply(world.service, home, rule('1'));
+    for (const each of [first, second, third]) await sync(service, home, each);
+    await apply(service, home, rule('1'));
     expect(await outdated()).toBe(3);
-    await sync(world.service, home, first);
+    await sync(service, home, first);
     expect(await outdated()).toBe(2);
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    await sync(world.service, home, second);
+    await sync(service, home, second);
     expect(await outdated()).toBe(1);
     expect(await rescore(home)).toBe(3);
     expect(await outdated()).toBe(0);
   });
 
   test('leaves each row on its page, so that it changes no index', async () => {
-    const home = await world.newTenant();
     // Rows of a usual length: the first breakdown of a short one would be a large part of it.
-    await newStored(world.service, home, 200, 'x'.repeat(1_000));
+    await newStored(service, home, 200, 'x'.repeat(1_000));
     const findPages = async () => {
-      const { rows } = await world.service.database.executor.execute(sql`
+      const { rows } = await executor.execute(sql`
         select id, (ctid::text::point)[0] as page from pull_requests
         where organisation_id = ${home.organisation.id} order by id`);
       return rows;
     };
     const before = await findPages();
-    await apply(world.service, home, rule('additions'));
+    await apply(service, home, rule('additions'));
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 200 }]);
     expect(await findPages()).toEqual(before);
   });
 
   test('is shared by two replicas that start at once, and each pull request is scored and recorded once', async () => {
-    const home = await world.newTenant();
     const replica = await world.replica();
-    await newStored(world.service, home, 8_001);
-    await apply(world.service, home, rule('additions'));
-    const shares = await Promise.all([world.service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
+    await newStored(service, home, 8_001);
+    await apply(service, home, rule('additions'));
+    const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
     for (const share of shares) expect(share).toBeGreaterThan(0);
-    const rest = await Promise.all([world.service, replica].map(deps => rescoreAll(deps, home.organisation.id)));
+    const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, home.organisation.id)));
     expect([...shares, ...rest].reduce((sum, share) => sum + share)).toBe(8_001);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
-    const history = await scoreHistory(world.service, home);
+    const history = await scoreHistory(service, home);
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(8_001);
   });
 
@@ -167,14 +166,13 @@ describe('re-scoring', () => {
     async function withBatches() {
       const { organisation } = await world.newTenant();
       const batches = Array.from({ length: 10 }, () => ({ fromId: newId(), isBatch: true, ticket: 0 }));
-      const { executor } = world.service.database;
       await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId: organisation.id, ...each })));
       return (on = executor) => leaseRanges(on, organisation.id, 8);
     }
 
     test('skip batches that another replica scores, until its lease ends', async () => {
       const lease = await withBatches();
-      const leased = await world.service.database.transaction(async executor => {
+      const leased = await service.database.transaction(async executor => {
         const first = await lease(executor);
         // Does not wait for the transaction of the first one.
         return [...first, ...(await lease())];
@@ -183,16 +181,14 @@ describe('re-scoring', () => {
       expect(new Set(leased.map(({ fromId }) => fromId)).size).toBe(10);
       expect(await lease()).toEqual([]);
       // As if the workers had been killed a while ago.
-      await world.service.database.executor
-        .update(rescoreRanges)
-        .set({ leasedUntil: sql`now() - interval '1 second'` });
+      await executor.update(rescoreRanges).set({ leasedUntil: sql`now() - interval '1 second'` });
       expect(await lease()).toHaveLength(4);
     });
 
     test('take four batches at a time, with any query plan', async () => {
       const lease = await withBatches();
       for (const setting of ['on', 'off']) {
-        await world.service.database.transaction(async executor => {
+        await service.database.transaction(async executor => {
           for (const way of [
             'enable_hashjoin',
             'enable_mergejoin',
@@ -210,10 +206,9 @@ describe('re-scoring', () => {
   });
 
   test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 2);
-    await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
+    await newStored(service, home, 2);
+    await apply(service, home, rule('additions'));
+    const { database } = service;
     let attempts = 0;
     let waiting: Promise<void> | undefined;
     await database.transaction(async executor => {
@@ -222,7 +217,7 @@ describe('re-scoring', () => {
         attempts += 1;
         return splitRemainder(another, home.organisation.id);
       });
-      await waitUntil(async () => (await lockWaits(world.service)) === 1);
+      await waitUntil(async () => (await lockWaits(service)) === 1);
     });
     await waiting;
     expect(attempts).toBe(1);
@@ -230,9 +225,8 @@ describe('re-scoring', () => {
   });
 
   test('does not wait for saves', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 2);
-    await apply(world.service, home, rule('additions'));
+    await newStored(service, home, 2);
+    await apply(service, home, rule('additions'));
     const save = await openSession(world);
     await save.query('begin');
     await save.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [home.organisation.id]);
@@ -242,9 +236,9 @@ describe('re-scoring', () => {
   test('continues at the point where a worker was killed, and records each change once', async () => {
     requireBuild();
     const home = await world.newTenant();
-    await newStored(world.service, home, 6_000);
-    await apply(world.service, home, rule('additions'));
-    const { database } = world.service;
+    await newStored(service, home, 6_000);
+    await apply(service, home, rule('additions'));
+    const { database } = service;
     const outdated = () => countOutdated(database.executor, home.organisation.id);
     for (const left of [5_500, 0]) {
       const worker = startForTest({ DATABASE_URL: database.url, RECONCILE_INTERVAL: '0' }, 'worker');
@@ -253,16 +247,15 @@ describe('re-scoring', () => {
       await worker.ended;
     }
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 6_000 }]);
-    const history = await scoreHistory(world.service, home);
+    const history = await scoreHistory(service, home);
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(6_000);
   });
 
   test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
-    const home = await world.newTenant();
-    const replicas = [world.service, await world.replica(), await world.replica()];
-    await newStored(world.service, home, 2_000);
-    const [first] = await storedPullRequests(world.service, home);
-    await apply(world.service, home, rule('additions'));
+    const replicas = [service, await world.replica(), await world.replica()];
+    await newStored(service, home, 2_000);
+    const [first] = await storedPullRequests(service, home);
+    await apply(service, home, rule('additions'));
     let over = false;
     let rounds = 0;
     // There is always more to do, so somebody is always scoring.
@@ -275,8 +268,8 @@ describe('re-scoring', () => {
     });
     try {
       while (rounds === 0) await delay(1);
-      await remove(world.service, home, first?.id);
-      await apply(world.service, home, rule('additions + 1'));
+      await remove(service, home, first?.id);
+      await apply(service, home, rule('additions + 1'));
     } finally {
       over = true;
       await Promise.all(working);
@@ -286,27 +279,25 @@ describe('re-scoring', () => {
   });
 
   test('splits off twenty batches, which have an end, and new rules replace them and the remainder', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 20_001);
-    await apply(world.service, home, rule('additions'));
-    const ranges = (executor = world.service.database.executor) =>
-      executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, home.organisation.id));
+    await newStored(service, home, 20_001);
+    await apply(service, home, rule('additions'));
+    const ranges = (on = executor) =>
+      on.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, home.organisation.id));
     let applying: Promise<unknown> | undefined;
-    await world.service.database.transaction(async executor => {
+    await service.database.transaction(async executor => {
       await splitRemainder(executor, home.organisation.id);
       const split = await ranges(executor);
       expect(split.filter(({ isBatch }) => isBatch)).toHaveLength(20);
       expect(split.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
-      applying ??= apply(world.service, home, rule('additions + 1'));
-      await expect.poll(() => lockWaits(world.service)).toBe(1);
+      applying ??= apply(service, home, rule('additions + 1'));
+      await expect.poll(() => lockWaits(service)).toBe(1);
     });
     await applying;
     expect(await ranges()).toMatchObject([{ isBatch: false, untilId: null }]);
-    expect(await rescoreBatch(world.service, home.organisation.id)).toBe(4_000);
+    expect(await rescoreBatch(service, home.organisation.id)).toBe(4_000);
   });
 
   test('takes any organisation with stale scores that others are not working on', async () => {
-    const { executor } = world.service.database;
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
       const { organisation } = await world.newTenant();
@@ -320,29 +311,27 @@ describe('re-scoring', () => {
       });
     }
     const home = await world.newTenant();
-    await newStored(world.service, home, 2);
-    await apply(world.service, home, rule('additions'));
-    await rescoreAll(world.service);
+    await newStored(service, home, 2);
+    await apply(service, home, rule('additions'));
+    await rescoreAll(service);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
   test('reports a stored rule once if it is not valid, and scores by the rest', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 3);
-    await apply(world.service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
-    world.service.complaints.length = 0;
+    await newStored(service, home, 3);
+    await apply(service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+    service.complaints.length = 0;
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
-    const reports = world.service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
+    const reports = service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
     expect(reports).toHaveLength(1);
     expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
   test('under a ruleset without any valid rule gives zero', async () => {
-    const home = await world.newTenant();
-    await newStored(world.service, home, 1);
-    await apply(world.service, home, rule('additions'));
-    await world.service.database.executor
+    await newStored(service, home, 1);
+    await apply(service, home, rule('additions'));
+    await executor
       .update(rulesets)
       .set({
         rules: [{ ...rule('1'), logic: [{ expression: 'true', effect: { action: 'ADD', value: 'eval("1")' } }] }],
@@ -354,11 +343,10 @@ describe('re-scoring', () => {
 });
 
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
-  const home = await world.newTenant();
-  const replicas = [world.service, await world.replica(), await world.replica()];
+  const replicas = [service, await world.replica(), await world.replica()];
   const web = home.acme.repository('web');
   const opened = Array.from({ length: 12 }, () => web.openPullRequest());
-  await sync(world.service, home, ...opened);
+  await sync(service, home, ...opened);
   const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
   let over = false;
   const repeatedly = async (work: () => Promise<unknown>) => {
@@ -374,7 +362,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     ),
     ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, home.organisation.id))),
     repeatedly(async () => {
-      const [row] = await world.service.database.executor
+      const [row] = await executor
         .select({ mixed })
         .from(pullRequests)
         .where(eq(pullRequests.organisationId, home.organisation.id));
@@ -382,7 +370,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     }),
   ];
   try {
-    for (let version = 1; version <= 10; version += 1) await apply(world.service, home, versionRule(version));
+    for (let version = 1; version <= 10; version += 1) await apply(service, home, versionRule(version));
   } finally {
     over = true;
     await Promise.all(background);
@@ -390,19 +378,18 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   await rescore(home);
   expect(new Set(found)).toEqual(new Set([0]));
   expect(await summary(home)).toEqual([{ score: 10, version: 10, count: 12 }]);
-  const ends = (await storedPullRequests(world.service, home)).map(({ scoreBreakdown }) => scoreBreakdown);
+  const ends = (await storedPullRequests(service, home)).map(({ scoreBreakdown }) => scoreBreakdown);
   expect(new Set(ends).size).toBe(1);
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
-  const home = await world.newTenant();
-  const proxy = await startProxy(world.service.database.url);
-  const database = connectDatabase(proxy.through(world.service.database.url), pino({ level: 'silent' }));
+  const proxy = await startProxy(service.database.url);
+  const database = connectDatabase(proxy.through(service.database.url), pino({ level: 'silent' }));
   const attempt = () => applyRules({ database }, home.organisation.id, { rules: [rule('1'), rule('2')] });
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);
-  const versions = await world.service.database.executor
+  const versions = await executor
     .select({ version: rulesets.version })
     .from(rulesets)
     .where(eq(rulesets.organisationId, home.organisation.id));
@@ -412,23 +399,20 @@ test('rules whose commit gets no reply are not called applied, and a second try 
 });
 
 test('text in rules that PostgreSQL cannot hold is replaced', async () => {
-  const home = await world.newTenant();
   const pullRequest = home.acme.repository('web').openPullRequest();
   const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };
-  await apply(world.service, home, hostile);
-  expect(await sync(world.service, home, pullRequest)).toEqual(['saved']);
-  expect((await stored(world.service, home, pullRequest))?.score).toBe(4);
-  await apply(world.service, home, hostile);
-  expect((await stored(world.service, home, pullRequest))?.rulesetVersion).toBe(1);
+  await apply(service, home, hostile);
+  expect(await sync(service, home, pullRequest)).toEqual(['saved']);
+  expect((await stored(service, home, pullRequest))?.score).toBe(4);
+  await apply(service, home, hostile);
+  expect((await stored(service, home, pullRequest))?.rulesetVersion).toBe(1);
 });
 
 test('of long breakdowns a rescoring reads digests, and leaves rows alone whose breakdown stays the same', async () => {
-  const home = await world.newTenant();
-  const { executor } = world.service.database;
   const long = (value: string) =>
     Array.from({ length: 20 }, (_, index) => rule(value, `title != "→${'x'.repeat(150)}"`, `Long ${index}`));
-  await apply(world.service, home, ...long('1'));
-  await newStored(world.service, home, 3);
+  await apply(service, home, ...long('1'));
+  await newStored(service, home, 3);
   const rows = async () => {
     const { rows } = await executor.execute<{ version: string; bytes: number }>(sql`
       select xmin::text as version, octet_length(score_breakdown::text) as bytes from pull_requests
@@ -440,18 +424,16 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const { value: step } = await readRange(executor, home.organisation.id, whole, createFactsReader(['title'])).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
-  await apply(world.service, home, ...long('1'));
-  expect(await rescoreBatch(world.service, home.organisation.id)).toBe(3);
+  await apply(service, home, ...long('1'));
+  expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
   expect(await rows()).toEqual(before);
-  await apply(world.service, home, ...long('2'));
-  expect(await rescoreBatch(world.service, home.organisation.id)).toBe(3);
-  expect((await storedPullRequests(world.service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
+  await apply(service, home, ...long('2'));
+  expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
+  expect((await storedPullRequests(service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
 
 test('steps of large facts are larger while these are small', async () => {
-  const home = await world.newTenant();
-  const { executor } = world.service.database;
-  await newStored(world.service, home, 260);
+  await newStored(service, home, 260);
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
       update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${home.organisation.id}`);

@@ -13,9 +13,11 @@ import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../suppo
 import { compare, deliver, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 afterEach(async () => {
   world.github.clearFaults();
-  await world.service.database.executor.execute('delete from github_limits');
+  await executor.execute('delete from github_limits');
 });
 
 const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: TenantOnGithub) =>
@@ -26,7 +28,7 @@ async function withFewPoints(remaining: number): Promise<TenantOnGithub> {
   const home = await world.newTenant();
   const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
   setPoints(world.github, 5_000, remaining);
-  await sync(world.service, home, ...opened.slice(0, 1));
+  await sync(service, home, ...opened.slice(0, 1));
   return home;
 }
 
@@ -39,26 +41,25 @@ describe('a tenth of the hourly points', () => {
     const replica = await world.replica();
     const before = world.github.count();
     const refusal = { code: 'github_rate_limited', message: expect.stringMatching(whatReserveSays) };
-    for (const service of [world.service, replica]) {
-      await expect(previewImport(service, home.organisation)).rejects.toMatchObject(refusal);
-      await expect(syncMembers(service, home.organisation)).rejects.toMatchObject(refusal);
+    for (const each of [service, replica]) {
+      await expect(previewImport(each, home.organisation)).rejects.toMatchObject(refusal);
+      await expect(syncMembers(each, home.organisation)).rejects.toMatchObject(refusal);
     }
     await compare(world, home);
     expect(world.github.count()).toBe(before);
-    const seconds = await secondsTo(world.service, home, 'comparison_due_at');
-    const { points } = await limitsOf(world.service, home);
+    const seconds = await secondsTo(service, home, 'comparison_due_at');
+    const { points } = await limitsOf(service, home);
     expect(seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
   test('requests in the background wait, not fail, if only a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(500);
-    const { executor } = world.service.database;
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
       values (${home.organisation.id}, 1, 'PR_1', 1, true)`);
     const before = world.github.count();
-    expect(await createRequestWorker(world.service)()).toBe(true);
-    const [waiting] = await waitingSyncs(world.service, home);
+    expect(await createRequestWorker(service)()).toBe(true);
+    const [waiting] = await waitingSyncs(service, home);
     expect(waiting).toMatchObject({ attempts: 0, lastError: null });
     expect(world.github.count()).toBe(before);
   });
@@ -67,28 +68,26 @@ describe('a tenth of the hourly points', () => {
     const home = await withFewPoints(500);
     const [known] = home.acme.repository('web').pullRequests;
     if (known === undefined) throw new Error('none');
-    const { executor } = world.service.database;
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
       values (${home.organisation.id}, ${known.id}, ${known.nodeId}, 1, true)`);
-    await deliver(world.service, known.edit({ title: 'Changed' }));
-    await createRequestWorker(world.service)();
-    expect(await storedPullRequests(world.service, home)).toMatchObject([{ title: 'Changed' }]);
+    await deliver(service, known.edit({ title: 'Changed' }));
+    await createRequestWorker(service)();
+    expect(await storedPullRequests(service, home)).toMatchObject([{ title: 'Changed' }]);
   });
 
   test('a webhook may use the last tenth of the points, also if its request is filled up by a sweep', async () => {
     const home = await withFewPoints(500);
     const [, swept, changed] = home.acme.repository('web').pullRequests;
     if (swept === undefined || changed === undefined) throw new Error('none');
-    const { executor } = world.service.database;
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
       values (${home.organisation.id}, ${swept.id}, ${swept.nodeId}, 1, true)`);
-    await deliver(world.service, changed.edit({ title: 'Changed' }));
+    await deliver(service, changed.edit({ title: 'Changed' }));
     const before = world.github.count();
-    expect(await createRequestWorker(world.service)()).toBe(true);
+    expect(await createRequestWorker(service)()).toBe(true);
     expect(world.github.count()).toBe(before + 1);
-    expect(await waitingSyncs(world.service, home)).toEqual([]);
+    expect(await waitingSyncs(service, home)).toEqual([]);
   });
 
   test('an import at the last tenth of the points waits, and says until when and why, without a request', async () => {
@@ -96,7 +95,7 @@ describe('a tenth of the hourly points', () => {
     const before = world.github.count();
     const interruption = new AbortController();
     const waits: unknown[] = [];
-    const waiting = importPullRequests(world.service, home.organisation, {
+    const waiting = importPullRequests(service, home.organisation, {
       signal: interruption.signal,
       onProgress: ({ waitingSeconds, waitingReason }) => {
         waits.push({ waitingSeconds, waitingReason });
@@ -112,22 +111,22 @@ describe('a tenth of the hourly points', () => {
 
   test('an import no longer waits once GitHub has reset the points', async () => {
     const home = await withFewPoints(500);
-    await world.service.database.executor.execute("update github_limits set reset_at = now() - interval '1 second'");
+    await executor.execute("update github_limits set reset_at = now() - interval '1 second'");
     setPoints(world.github, 5_000);
-    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+    expect(await importPullRequests(service, home.organisation)).toMatchObject({ seen: 3 });
   });
 
   test('an import does not wait while more than a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(600);
-    expect(await importPullRequests(world.service, home.organisation)).toMatchObject({ seen: 3 });
+    expect(await importPullRequests(service, home.organisation)).toMatchObject({ seen: 3 });
   });
 });
 
 describe('the stored number of points', () => {
   const now = () => Math.floor(Date.now() / 1000);
   const report = (remaining: number, resetAt: number) =>
-    saveReply(world.service.database.executor, 'reported', { limit: 5_000, remaining, resetAt });
-  const known = async () => (await findLimits(world.service.database.executor, 'reported', newId())).points;
+    saveReply(executor, 'reported', { limit: 5_000, remaining, resetAt });
+  const known = async () => (await findLimits(executor, 'reported', newId())).points;
 
   test("is the lowest that the hour's replies report, in whatever order", async () => {
     const resetAt = now() + 600;
@@ -149,7 +148,7 @@ describe('the stored number of points', () => {
   });
 
   test('the first reply does not block a request that began at the same moment', async () => {
-    const blocked = await world.service.database.transaction(async executor => {
+    const blocked = await service.database.transaction(async executor => {
       await executor.execute('select now()');
       await report(300, now() + 600);
       return (await findLimits(executor, 'reported', newId())).secondsBlocked;
@@ -158,8 +157,8 @@ describe('the stored number of points', () => {
   });
 
   test('a server without rate limits leaves no stored number of points', async () => {
-    await saveReply(world.service.database.executor, 'reported', undefined);
-    const { rows } = await world.service.database.executor.execute('select from github_limits');
+    await saveReply(executor, 'reported', undefined);
+    const { rows } = await executor.execute('select from github_limits');
     expect(rows).toEqual([]);
   });
 });
@@ -179,27 +178,27 @@ describe("an App's limits", () => {
 });
 
 describe('the points that an organisation has used', () => {
-  const used = async (home: TenantOnGithub) => (await limitsOf(world.service, home)).points?.used;
+  const used = async (home: TenantOnGithub) => (await limitsOf(service, home)).points?.used;
 
   test('are those of its webhooks and PUT syncs alone', async () => {
     const [home, other] = [await world.newTenant(), await world.newTenant()];
     const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
-    for (const pullRequest of opened) await sync(world.service, home, pullRequest);
-    await sync(world.service, other, other.acme.repository('web').openPullRequest());
-    await syncMembers(world.service, home.organisation);
-    await importPullRequests(world.service, home.organisation);
+    for (const pullRequest of opened) await sync(service, home, pullRequest);
+    await sync(service, other, other.acme.repository('web').openPullRequest());
+    await syncMembers(service, home.organisation);
+    await importPullRequests(service, home.organisation);
     expect([await used(home), await used(other)]).toEqual([3, 1]);
   });
 
   test("two exchanges at the same time count once each in an organisation's used points", async () => {
     const home = await world.newTenant();
     const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
-    await sync(world.service, home, ...opened);
+    await sync(service, home, ...opened);
     const before = await used(home);
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { times: 2 });
     const asked = world.github.count();
-    const syncs = opened.map(each => sync(world.service, home, each));
+    const syncs = opened.map(each => sync(service, home, each));
     await expect.poll(() => world.github.count()).toBe(asked + 2);
     release();
     await Promise.all(syncs);
@@ -209,16 +208,15 @@ describe('the points that an organisation has used', () => {
   test("requests that fail count in an organisation's used points", async () => {
     const home = await world.newTenant();
     const opened = home.acme.repository('web').openPullRequest();
-    await sync(world.service, home, opened);
+    await sync(service, home, opened);
     world.github.fault(htmlError(502));
-    await expect(sync(world.service, home, opened)).rejects.toMatchObject({ code: 'github_failed' });
+    await expect(sync(service, home, opened)).rejects.toMatchObject({ code: 'github_failed' });
     expect(await used(home)).toBe(2);
   });
 
   test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
     const home = await world.newTenant();
-    await sync(world.service, home, home.acme.repository('web').openPullRequest());
-    const { executor } = world.service.database;
+    await sync(service, home, home.acme.repository('web').openPullRequest());
     const { limit } = world.github;
     const resetAt = limit?.resetAt ?? 0;
     const count = (points: number, until: number) => countPoints(executor, home.organisation.id, points, until);
@@ -233,8 +231,7 @@ describe('the points that an organisation has used', () => {
 
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
     const home = await world.newTenant();
-    await sync(world.service, home, home.acme.repository('web').openPullRequest());
-    const { executor } = world.service.database;
+    await sync(service, home, home.acme.repository('web').openPullRequest());
     const before = world.github.limit?.resetAt ?? 0;
     await executor.execute(sql`update github_limits set reset_at = to_timestamp(${before + 3_600})`);
     await countPoints(executor, home.organisation.id, 100, before + 3_600);
@@ -248,18 +245,18 @@ describe('a limit of a token', () => {
     const home = await world.newTenant();
     const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
     const same = await world.replica();
-    await blockGithub(world.service.database.executor, credentialOf(world.service.config, home.organisation), 600);
+    await blockGithub(executor, credentialOf(service.config, home.organisation), 600);
     const ask = (service: Deps) => keepToLimits(service, home.organisation, async () => 'asked');
     await expect(ask(same)).rejects.toMatchObject({ code: 'github_rate_limited' });
     expect(await ask(renewed)).toBe('asked');
-    const { rows } = await world.service.database.executor.execute('select credential from github_limits');
+    const { rows } = await executor.execute('select credential from github_limits');
     expect(JSON.stringify(rows)).not.toContain(world.github.token);
   });
 
   test("a token's short limit does not end a longer one", async () => {
     const home = await world.newTenant();
-    const credential = credentialOf(world.service.config, home.organisation);
-    for (const seconds of [600, 10]) await blockGithub(world.service.database.executor, credential, seconds);
-    expect((await limitsOf(world.service, home)).secondsBlocked).toBeGreaterThan(500);
+    const credential = credentialOf(service.config, home.organisation);
+    for (const seconds of [600, 10]) await blockGithub(executor, credential, seconds);
+    expect((await limitsOf(service, home)).secondsBlocked).toBeGreaterThan(500);
   });
 });

@@ -22,6 +22,8 @@ import {
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const { service } = world;
+const { executor } = service.database;
 afterEach(() => world.github.clearFaults());
 
 /** An organisation whose repositories `web` and `lib` are stored, with a pull request each, and compared. */
@@ -29,7 +31,7 @@ async function twoRepositories() {
   const home = await world.newTenant();
   const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
   const [inWeb, inLib] = [web.openPullRequest(), lib.openPullRequest()];
-  await importPullRequests(world.service, home.organisation);
+  await importPullRequests(service, home.organisation);
   world.github.clock.advance(120);
   await compare(world, home);
   return { home, web, lib, inWeb, inLib };
@@ -37,7 +39,7 @@ async function twoRepositories() {
 
 /** Names of those that are marked, without the owner. */
 async function leftRepositories(home: TenantOnGithub): Promise<string[]> {
-  const rows = await repositoryRows(world.service, home);
+  const rows = await repositoryRows(service, home);
   return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? '']));
 }
 
@@ -45,7 +47,6 @@ const elsewhere = (repository: Repository) => repository.transfer(world.github.o
 
 /** Lets two days go by for the sweep. */
 async function age({ organisation: { id } }: TenantOnGithub): Promise<void> {
-  const { executor } = world.service.database;
   await executor.execute(sql`
     update pull_requests set fetched_at = now() - interval '2 days'
     where organisation_id = ${id}`);
@@ -63,10 +64,10 @@ describe('a repository that has left the organisation', () => {
 
   test('is marked by the comparison that the webhook of its deletion asks for', async () => {
     const { home, web } = await twoRepositories();
-    await makeDue(world.service);
-    await deliver(world.service, web.remove());
+    await makeDue(service);
+    await deliver(service, web.remove());
     expect(await leftRepositories(home)).toEqual([]);
-    expect(await compareOrganisation(world.service)).toBe(true);
+    expect(await compareOrganisation(service)).toBe(true);
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
@@ -74,7 +75,7 @@ describe('a repository that has left the organisation', () => {
     const { home, web } = await twoRepositories();
     for (let index = 0; index < 105; index += 1) home.acme.repository(`empty-${index}`);
     home.acme.repository('on-the-last-page').openPullRequest();
-    await importPullRequests(world.service, home.organisation);
+    await importPullRequests(service, home.organisation);
     world.github.clock.advance(120);
     await compare(world, home);
     elsewhere(web);
@@ -84,13 +85,13 @@ describe('a repository that has left the organisation', () => {
 
   test('keeps its name and pull requests, which the API shows but does not sync', async () => {
     const { home, web, inWeb } = await twoRepositories();
-    const before = await storedPullRequests(world.service, home);
-    const id = formatId('pr', (await stored(world.service, home, inWeb))?.id ?? '');
+    const before = await storedPullRequests(service, home);
+    const id = formatId('pr', (await stored(service, home, inWeb))?.id ?? '');
     elsewhere(web);
     inWeb.edit({ title: 'Elsewhere' });
     await compare(world, home);
-    expect(await storedPullRequests(world.service, home)).toEqual(before);
-    const client = world.service.client;
+    expect(await storedPullRequests(service, home)).toEqual(before);
+    const client = service.client;
     const { data } = (await client.get('/2025-04/pull-requests', home.token)).body as unknown as {
       data: { id: string }[];
     };
@@ -110,14 +111,13 @@ describe('a repository that has left the organisation', () => {
     elsewhere(web);
     await compare(world, home);
     await age(home);
-    const { executor } = world.service.database;
     await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inLib.id}`);
     expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2 });
     const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
     await age(home);
     await compareOnly(world, home);
-    expect((await waitingSyncs(world.service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
+    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
     await world.workOff();
   });
 
@@ -129,7 +129,7 @@ describe('a repository that has left the organisation', () => {
     await reply.begun;
     web.transfer(home.acme);
     web.rename('site');
-    await sync(world.service, home, inWeb);
+    await sync(service, home, inWeb);
     reply.release();
     await comparing;
     expect(await leftRepositories(home)).toEqual([]);
@@ -138,11 +138,11 @@ describe('a repository that has left the organisation', () => {
   test('stays marked if a fetch from before is saved later', async () => {
     const { home, web, inWeb } = await twoRepositories();
     inWeb.edit({ title: 'Edited before' });
-    const early = await fetchedSync(world.service, home, inWeb);
+    const early = await fetchedSync(service, home, inWeb);
     elsewhere(web);
     await compare(world, home);
     expect(await early.save()).toBe('saved');
-    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited before' });
+    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Edited before' });
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 });
@@ -190,7 +190,7 @@ describe('a repository that a list does not have', () => {
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'RepositoryOwners' });
     await compare(world, home);
     expect(await leftRepositories(home)).toEqual([]);
-    const { rows } = await world.service.database.executor.execute(
+    const { rows } = await executor.execute(
       sql`select from members where organisation_id = ${home.organisation.id} and login = ${grace.login}`,
     );
     expect(rows).toHaveLength(1);
@@ -216,10 +216,10 @@ describe('a repository that comes back', () => {
     world.github.clock.advance(120);
     await compare(world, home);
     expect(await leftRepositories(home)).toEqual([]);
-    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Edited elsewhere' });
+    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Edited elsewhere' });
     await age(home);
     await compareOnly(world, home);
-    expect(await waitingSyncs(world.service, home)).toHaveLength(2);
+    expect(await waitingSyncs(service, home)).toHaveLength(2);
     await world.workOff();
   });
 
@@ -227,11 +227,11 @@ describe('a repository that comes back', () => {
     const { home, web, inWeb } = await transferredAway();
     web.transfer(home.acme);
     const event = inWeb.edit({ title: 'Back' });
-    await deliver(world.service, event);
+    await deliver(service, event);
     await world.workOff();
-    expect(await stored(world.service, home, inWeb)).toMatchObject({ title: 'Back' });
+    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Back' });
     expect(await leftRepositories(home)).toEqual([]);
-    const { rows } = await world.service.database.executor.execute(
+    const { rows } = await executor.execute(
       sql`select from rescore_ranges where organisation_id = ${home.organisation.id}`,
     );
     expect(rows).toEqual([]);
@@ -240,7 +240,7 @@ describe('a repository that comes back', () => {
   test('loses its mark with an import', async () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
-    await importPullRequests(world.service, home.organisation);
+    await importPullRequests(service, home.organisation);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
@@ -250,15 +250,15 @@ describe('a repository that comes back', () => {
     const web = home.acme.repository('web');
     const early = web.openPullRequest({ author });
     await compare(world, home);
-    expect(await sync(world.service, home, early)).toEqual(['untracked']);
+    expect(await sync(service, home, early)).toEqual(['untracked']);
     elsewhere(web);
     home.acme.join(author);
-    await syncMembers(world.service, home.organisation);
+    await syncMembers(service, home.organisation);
     await world.workOff();
-    expect([await storedPullRequests(world.service, home), await leftRepositories(home)]).toEqual([[], ['web']]);
+    expect([await storedPullRequests(service, home), await leftRepositories(home)]).toEqual([[], ['web']]);
     web.transfer(home.acme);
     await compare(world, home);
-    expect(await storedPullRequests(world.service, home)).toMatchObject([{ githubId: early.id }]);
+    expect(await storedPullRequests(service, home)).toMatchObject([{ githubId: early.id }]);
     expect(await leftRepositories(home)).toEqual([]);
   });
 });
