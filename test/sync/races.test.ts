@@ -227,13 +227,14 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   expect(await requestsOf(home)).toEqual([]);
 });
 
-test('if more sync requests are due than fit into a fetch, the oldest go first', async () => {
+test('if more sync requests are due than fit into a fetch, candidates go first, then the oldest of webhooks', async () => {
   await executor.execute(sql`
-    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at)
-    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100)
-    from generate_series(1, 300) as number`);
-  const due = await dueRequests(service, home, 6);
-  expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([98, 98, 98, 99, 99, 99]);
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background, is_candidate)
+    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
+      number > 300, number > 300
+    from generate_series(1, 301) as number`);
+  const due = await dueRequests(service, home, 7);
+  expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([1, 98, 98, 98, 99, 99, 99]);
 });
 
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
