@@ -1,40 +1,30 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
-import { isInPresentRepository } from '../src/database/pull-requests.ts';
 import {
-  checkRuns,
   deletedPullRequests,
   members,
   organisations,
   pullRequests,
   repositories,
-  scoreChanges,
   webhookDeliveries,
 } from '../src/database/schema.ts';
-import { formatId } from '../src/ids.ts';
-import type { Reviewer } from '../src/pull-request.ts';
-import { formatInteger } from '../src/text/number-formats.ts';
-import {
-  isAskedFor,
-  isHere,
-  type ModelOrganisation,
-  type ModelPullRequest,
-  type Subject,
-  standingOf,
-} from './model.ts';
+import { factsOf } from '../src/scoring/facts.ts';
+import { compileRuleset } from '../src/scoring/ruleset.ts';
+import type { ModelPullRequest } from './model.ts';
 import type { Scene } from './play.ts';
-import { createScoring, rulesetOf } from './rules.ts';
+import { rulesetOf } from './rules.ts';
+import { findBrokenChains } from './score-changes.ts';
 import { type Columns, isMember } from './versions.ts';
 
 /**
- * How much must be known: what was acknowledged (`settled`); after a comparison with GitHub and a sweep, also what no
- * webhook announced (`compared`); after an import, everything that GitHub has (`imported`).
+ * How much must be known: what was acknowledged (`settled`), or after a comparison with GitHub and a sweep, also what no
+ * webhook announced (`compared`).
  */
-export type Stage = 'settled' | 'compared' | 'imported';
+export type Stage = 'settled' | 'compared';
 
-type Stored = Awaited<ReturnType<typeof readStored>>;
+type Stored = Awaited<ReturnType<typeof readTables>>;
 type Row = Stored['rows'][number];
 
 /** A snapshot, because retries and background requests may still be saved. */
@@ -61,133 +51,105 @@ async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organi
     rows,
     organisation,
     tombstones: await executor.select().from(deletedPullRequests).where(of(deletedPullRequests)),
-    changes: await executor.select().from(scoreChanges).where(of(scoreChanges)).orderBy(asc(scoreChanges.id)),
+    brokenChains: await findBrokenChains(executor, organisationId),
     members: await executor.select().from(members).where(of(members)),
     repositories: await executor.select().from(repositories).where(of(repositories)),
     deliveries: await executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
-    /** The last one that was drawn. */
-    ticket: Number(
-      (await executor.execute<{ last: string }>(sql`select last_value as last from tickets`)).rows[0]?.last,
-    ),
   };
 }
 
 interface Comparison {
   stored: Stored;
-  organisation: ModelOrganisation;
   stage: Stage;
   scene: Scene;
-  scoreOf: ReturnType<typeof createScoring>;
   /** Reports a difference, in plain words. */
   differ(text: string): void;
 }
 
-/** Adds how what is stored of the organisation differs from the model. */
-export async function compare(scene: Scene, organisation: ModelOrganisation, stage: Stage): Promise<void> {
-  const { arena, differences, model } = scene;
-  const stored = await readStored(arena.database, organisation.id);
-  for (const { githubId } of stored.members) {
-    if (!organisation.knownSince.has(githubId)) organisation.knownSince.set(githubId, stored.ticket);
-  }
-  const differ = (text: string) => void differences.push(`${organisation.github.login} (${stage}): ${text}`);
-  const scoreOf = createScoring(rulesetOf(organisation.rules));
-  const comparison = { stored, organisation, stage, scene, scoreOf, differ };
+/** Adds how what is stored differs from the model. */
+export async function compare(scene: Scene, stage: Stage): Promise<void> {
+  const { arena, tenant, side, differences, model } = scene;
+  const stored = await readStored(arena.database, tenant.organisation.id);
+  const differ = (text: string) => void differences.push(`${stage}: ${text}`);
+  const comparison = { stored, stage, scene, differ };
+  // That the language gives the right numbers is held by test/scoring, with an interpreter of its own.
+  const { score: scoreOf } = compileRuleset(rulesetOf(model.rules));
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
   for (const pullRequest of model.pullRequests) {
     const row = rows.get(pullRequest.source.id);
     rows.delete(pullRequest.source.id);
-    const ofThis = (text: string) => differ(`${pullRequest.name}: ${text}`);
-    if (row !== undefined) comparePresent({ ...comparison, differ: ofThis }, pullRequest, row);
-    else compareAbsent(comparison, pullRequest).forEach(ofThis);
+    const differThere = (text: string) => differ(`${pullRequest.name}: ${text}`);
+    if (row === undefined) {
+      const problem = compareAbsent(comparison, pullRequest);
+      if (problem !== undefined) differThere(problem);
+      continue;
+    }
+    comparePresent({ ...comparison, differ: differThere }, pullRequest, row);
+    const { score, breakdown, reviewScores = null } = scoreOf(factsOf(row));
+    if (row.score !== score || row.scoreBreakdown !== breakdown) {
+      differThere(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`);
+    }
+    if (row.reviewScores !== reviewScores) differThere(`its reviews score ${row.reviewScores}, not ${reviewScores}`);
   }
   for (const { url } of rows.values()) differ(`${url} was never on GitHub`);
-  compareScoreChanges(comparison);
+  stored.brokenChains.forEach(differ);
+  const lost = new Set(model.acknowledged);
+  for (const { guid, event, state } of stored.deliveries) {
+    lost.delete(guid);
+    if (state === 'pending') differ(`the delivery ${guid} of ${event} is pending for good`);
+  }
+  for (const guid of lost) differ(`the delivery ${guid} was acknowledged and lost`);
+  const { login, rulesetVersion } = stored.organisation ?? {};
+  if (rulesetVersion !== model.rulesetVersion)
+    differ(`ruleset ${rulesetVersion} is in force, not ${model.rulesetVersion}`);
+  if (stage === 'settled') return;
+  if (login !== side.acme.login) differ(`the organisation is stored as ${login}, not ${side.acme.login}`);
   compareMembers(comparison);
   compareRepositories(comparison);
-  compareDeliveries(comparison);
-  compareLogin(comparison);
-  const version = stored.organisation?.rulesetVersion;
-  if (version !== organisation.rulesetVersion) {
-    differ(`ruleset ${version} is in force, not ${organisation.rulesetVersion}`);
-  }
 }
 
-/** GitHub shows the stored score of each open pull request, on the commit that was scored. */
-export async function compareCheckRuns({ arena, model, differences }: Scene, { id, github }: ModelOrganisation) {
-  const isOpen = inArray(pullRequests.state, ['draft', 'open']);
-  const rows = await arena.database.executor
-    .select({ row: pullRequests, failure: checkRuns.lastError })
-    .from(pullRequests)
-    .leftJoin(checkRuns, and(eq(checkRuns.organisationId, id), eq(checkRuns.pullRequestId, pullRequests.id)))
-    .where(and(eq(pullRequests.organisationId, id), isOpen, isInPresentRepository(id)));
-  for (const { row, failure } of rows) {
-    const source = model.pullRequests.find(each => each.source.id === row.githubId)?.source;
-    // One that was removed from GitHub stays stored as it was.
-    if (source === undefined || !source.repository.pullRequests.includes(source)) continue;
-    const shown = source.repository.checkRunOn(row.headSha)?.title;
-    const score = `Score ${formatInteger(row.score)}`;
-    if (shown === score || shown?.startsWith(`${score} (`)) continue;
-    differences.push(`${github.login}: ${row.url} shows ${shown} on GitHub, not ${score}: ${failure}`);
-  }
-}
-
-function compareAbsent(comparison: Comparison, pullRequest: ModelPullRequest): string[] {
-  const { stored, organisation, stage, scene } = comparison;
-  const { source, versions } = pullRequest;
-  const standing = standingOf(pullRequest, organisation);
-  const { deleted } = standing;
+/** @returns what is wrong */
+function compareAbsent({ stored, stage, scene }: Comparison, pullRequest: ModelPullRequest): string | undefined {
+  const { source, versions, deleted, seen, acknowledged } = pullRequest;
   const tombstone = stored.tombstones.find(({ githubId }) => githubId === source.id);
-  const acknowledged = scene.troubles.poisoned.has(pullRequest) ? undefined : standing.acknowledged;
-  const announced = versions[acknowledged ?? -1]?.columns.sourceUpdatedAt;
+  const announced = versions[acknowledged ?? -1]?.sourceUpdatedAt;
   let isAnnounced = announced !== undefined;
-  if (deleted === undefined && tombstone !== undefined) return ['has a tombstone, and was never deleted'];
+  if (deleted === undefined && tombstone !== undefined) return 'has a tombstone, and was never deleted';
   if (deleted !== undefined) {
-    if (tombstone === undefined) return ['was deleted, and has no tombstone'];
+    if (tombstone === undefined) return 'was deleted, and has no tombstone';
     const { sourceUpdatedAt } = tombstone;
     if (sourceUpdatedAt < deleted.from || sourceUpdatedAt > deleted.until) {
-      return [`its tombstone is of ${sourceUpdatedAt}, not of ${deleted.from} to ${deleted.until}`];
+      return `its tombstone is of ${sourceUpdatedAt}, not of ${deleted.from} to ${deleted.until}`;
     }
-    if (source.updatedAt <= sourceUpdatedAt) return [];
+    if (source.updatedAt <= sourceUpdatedAt) return undefined;
     // A webhook about what was deleted does not bring it back, only one about a later change.
     isAnnounced = announced !== undefined && announced > sourceUpdatedAt;
     // It had changed before it was deleted, unseen by the stored copy: any new fetch brings it back.
-    if (!isAnnounced && source.updatedAt <= deleted.until && stage !== 'imported') return [];
-  } else if (standing.seen !== undefined) {
-    return ['was stored, and is gone without having been deleted'];
+    if (!isAnnounced && source.updatedAt <= deleted.until) return undefined;
+  } else if (seen !== undefined) {
+    return 'was stored, and is gone without having been deleted';
   }
-  const must = {
-    settled: isAnnounced,
-    compared: isAnnounced || (standing.known && isMember(source)),
-    imported: isMember(source),
-  }[stage];
-  return must && isHere(pullRequest, organisation) ? ["is a member's on GitHub, and not stored"] : [];
+  const must = isAnnounced || (stage === 'compared' && pullRequest.known && isMember(source));
+  return must && scene.model.isHere(pullRequest) ? "is a member's on GitHub, and not stored" : undefined;
 }
 
-function comparePresent(comparison: Comparison, pullRequest: ModelPullRequest, row: Row): void {
-  const { stored, organisation, stage, scene, differ } = comparison;
-  const { source, versions } = pullRequest;
-  const standing = standingOf(pullRequest, organisation);
-  const { seen, deleted } = standing;
-  const last = versions.length - 1;
-  const differing = (columns: Columns | undefined) => differingColumns(comparison, row, columns);
-
-  const matching = versions.flatMap((version, index) =>
-    version.owner === organisation.github && differing(version.columns) === '' ? [index] : [],
-  );
+function comparePresent({ stored, stage, scene, differ }: Comparison, pullRequest: ModelPullRequest, row: Row): void {
+  const { source, versions, seen, deleted } = pullRequest;
+  const matching = versions.flatMap((columns, index) => (differing(row, columns) === '' ? [index] : []));
   const version = matching.at(-1) ?? -1;
   const wasNew = seen?.id !== row.id;
   const oldest = Math.max(
     wasNew ? 0 : (seen?.version ?? 0),
-    scene.troubles.poisoned.has(pullRequest) ? 0 : (standing.acknowledged ?? 0),
-    stage !== 'settled' && isHere(pullRequest, organisation) ? last : 0,
+    pullRequest.acknowledged ?? 0,
+    stage === 'compared' && scene.model.isHere(pullRequest) ? versions.length - 1 : 0,
   );
   if (matching.length === 0) {
-    differ(`is stored as GitHub never showed it: ${differing(versions[last]?.columns)}`);
-  } else if (version < oldest || row.sourceUpdatedAt < (versions[oldest]?.columns.sourceUpdatedAt ?? 0)) {
-    differ(`is stored as version ${version}, not ${oldest} or later: ${differing(versions[oldest]?.columns)}`);
+    differ(`is stored as GitHub never showed it: ${differing(row, versions.at(-1))}`);
+  } else if (version < oldest || row.sourceUpdatedAt < (versions[oldest]?.sourceUpdatedAt ?? 0)) {
+    differ(`is stored as version ${version}, not ${oldest} or later: ${differing(row, versions[oldest])}`);
   }
 
-  if (standing.formerIds.has(row.id)) differ('was deleted, and is back under the same id');
+  if (pullRequest.formerIds.has(row.id)) differ('was deleted, and is back under the same id');
   if (seen !== undefined && wasNew) differ('has a new id without having been deleted');
   if (deleted !== undefined && row.sourceUpdatedAt <= deleted.from) {
     differ(`was deleted, and is back without a change: of ${row.sourceUpdatedAt}`);
@@ -196,125 +158,40 @@ function comparePresent(comparison: Comparison, pullRequest: ModelPullRequest, r
     differ('was deleted, and is back by a fetch that began before');
   }
   if (stored.tombstones.some(({ githubId }) => githubId === source.id)) differ('is stored, and has a tombstone');
-  if (source.author === null || row.memberGithubId !== source.author.id) differ("is stored as another's");
-  if (stage === 'imported' && seen === undefined && !(isHere(pullRequest, organisation) && isMember(source))) {
-    differ("was imported, and is not a member's here");
-  }
+  if (row.memberGithubId !== source.author?.id) differ("is stored as another's");
   if (row.repositoryGithubId !== source.repository.id) differ('is stored in another repository');
   const url = `https://github.com/${row.repository}/pull/${row.number}`;
   if (row.url !== url) differ(`has the address ${row.url}, not ${url}`);
 
-  const { score, breakdown, reviewScores = null } = comparison.scoreOf(row);
-  if (row.score !== score || row.scoreBreakdown !== breakdown) {
-    differ(`scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`);
-  }
-  if (row.reviewScores !== reviewScores) differ(`its reviews score ${row.reviewScores}, not ${reviewScores}`);
-  if (row.rulesetVersion > organisation.rulesetVersion) {
-    differ(`was scored under ruleset ${row.rulesetVersion}, which does not exist yet`);
-  }
-
-  const seenVersion = Math.max(oldest, matching.find(index => index >= oldest) ?? 0);
-  standing.seen = { id: row.id, version: seenVersion };
-}
-
-/** As they must be stored in the row: without those who were erased, and members by their id. */
-function reviewersIn({ organisation, stored }: Comparison, row: Row, { reviewers }: Columns): Reviewer[] {
-  const { members: everybody, knownSince, erased } = organisation;
-  return reviewers
-    .filter(({ githubId }) => {
-      const erasedAt = erased.get(githubId ?? 0);
-      // Somebody who was nobody when it was fetched was not erased from it.
-      return erasedAt === undefined || (row.fetchTicket < erasedAt && row.reviewers?.length === reviewers.length);
-    })
-    .map(({ githubId, login, ...facts }, index) => {
-      const person = stored.members.find(each => each.githubId === githubId);
-      const wasKnown = (knownSince.get(githubId ?? 0) ?? Number.POSITIVE_INFINITY) < row.fetchTicket;
-      // Who became a member at about the time of the fetch may be nobody until the next one.
-      const isNamed = wasKnown || (row.reviewers?.[index]?.member != null && everybody.has(githubId ?? 0));
-      const member = isNamed && person !== undefined ? formatId('mem', person.id) : null;
-      return { member, login: member !== null || facts.isBot ? login : null, ...facts };
-    });
+  if (row.rulesetVersion > scene.model.rulesetVersion) differ(`was scored under ruleset ${row.rulesetVersion}`);
+  pullRequest.seen = { id: row.id, version: Math.max(oldest, matching.find(index => index >= oldest) ?? 0) };
 }
 
 /** Empty if the row has these columns. */
-const differingColumns = (comparison: Comparison, row: Row, columns: Columns | undefined): string =>
-  Object.entries(columns === undefined ? {} : { ...columns, reviewers: reviewersIn(comparison, row, columns) })
-    .filter(([name, value]) => !isDeepStrictEqual(row[name as keyof Row], value))
-    .map(([name, value]) => `${name} ${JSON.stringify(row[name as keyof Row])}, on GitHub ${JSON.stringify(value)}`)
+const differing = (row: Row, columns: Partial<Columns> = {}): string =>
+  Object.entries(columns)
+    .filter(([name, value]) => !isDeepStrictEqual(row[name as keyof Columns], value))
+    .map(([name, value]) => `${name} ${JSON.stringify(row[name as keyof Columns])}, on GitHub ${JSON.stringify(value)}`)
     .join('; ');
 
-function compareScoreChanges({ stored, differ }: Comparison): void {
-  const latest = new Map<string, number>();
-  for (const { pullRequestId, fromScore, toScore } of stored.changes) {
-    const before = latest.get(pullRequestId) ?? null;
-    if (before !== fromScore) differ(`a score change goes from ${fromScore}, and the one before to ${before}`);
-    if (before === toScore) differ(`a score change goes from ${before} to the same`);
-    latest.set(pullRequestId, toScore);
+function compareMembers({ stored, scene, differ }: Comparison): void {
+  const present = stored.members.filter(({ leftAt }) => leftAt === null);
+  const onGithub = [...scene.side.acme.members.values()];
+  for (const { login, githubId } of present) {
+    if (onGithub.every(({ id }) => id !== githubId)) differ(`${login} is stored as a member`);
   }
-  for (const { id, score, url } of stored.rows) {
-    if (latest.get(id) !== score) differ(`${url} scores ${score}, by its changes ${latest.get(id)}`);
-    latest.delete(id);
-  }
-  if (latest.size > 0) differ(`score changes are left of ${latest.size} pull requests that are not stored`);
-}
-
-/** Whether what is stored of it must be what GitHub shows. */
-const isKnown = ({ stage, organisation }: Comparison, subject: Subject) =>
-  stage !== 'settled' || isAskedFor(organisation, subject);
-
-function compareMembers(comparison: Comparison): void {
-  const { stored, organisation, stage, differ } = comparison;
-  const { github, members: everybody, erased } = organisation;
-  for (const { githubId, login } of stored.members) {
-    if (everybody.has(githubId) && !erased.has(githubId)) continue;
-    differ(`${login} is stored as a member, and never was one, or was erased`);
-  }
-  for (const { id, login, name, avatarUrl } of everybody.values()) {
-    if (erased.has(id)) continue;
-    const member = stored.members.find(({ githubId, leftAt }) => githubId === id && leftAt === null);
-    const isOnGithub = github.members.has(id);
-    if (isKnown(comparison, `member ${id}`) && (member !== undefined) !== isOnGithub) {
-      differ(`${login} is ${member ? 'a member' : 'not a member'} here, and on GitHub the opposite`);
-    }
-    const isSame = member?.login === login && member.name === (name ?? login) && member.photoUrl === avatarUrl;
-    if (stage !== 'settled' && isOnGithub && !isSame) {
-      differ(`the member ${login} is stored as ${JSON.stringify(member ?? null)}`);
-    }
+  for (const { id, login } of onGithub) {
+    if (present.every(({ githubId }) => githubId !== id)) differ(`the member ${login} is not stored`);
   }
 }
 
-function compareLogin(comparison: Comparison): void {
-  const { github, logins } = comparison.organisation;
-  const login = comparison.stored.organisation?.login ?? '';
-  const isRight = isKnown(comparison, 'login')
-    ? login === github.login
-    : login === `renamed_${github.id}` || logins.has(login);
-  if (!isRight) comparison.differ(`it is stored as ${login}, and on GitHub as ${github.login}`);
-}
-
-function compareRepositories(comparison: Comparison): void {
-  const { stored, organisation, scene, differ } = comparison;
+function compareRepositories({ stored, scene, differ }: Comparison): void {
   // A comparison only adds repositories with pull requests that it reads.
   for (const { githubId, name, leftAt } of stored.repositories) {
-    if (!scene.model.repositoryNames.get(githubId)?.has(name)) differ(`there never was a repository ${name}`);
-    if (!isKnown(comparison, `repository ${githubId}`)) continue;
-    const repository = organisation.github.repositories.find(({ id }) => id === githubId);
-    if (repository !== undefined && repository.fullName !== name) {
-      differ(`the repository ${repository.fullName} is stored as ${name}`);
-    }
-    if ((repository === undefined) !== (leftAt !== null)) {
+    const found = scene.side.acme.repositories.find(({ id }) => id === githubId);
+    if (found !== undefined && found.fullName !== name) differ(`the repository ${found.fullName} is stored as ${name}`);
+    if ((found === undefined) !== (leftAt !== null)) {
       differ(`the repository ${name} is ${leftAt === null ? 'here' : 'marked'}, and on GitHub the opposite`);
     }
   }
-}
-
-function compareDeliveries({ stored, organisation, scene, differ }: Comparison): void {
-  const spared = new Set([...scene.troubles.poisoned.keys()].map(({ source }) => source.id));
-  const lost = new Set(organisation.acknowledged);
-  for (const { guid, event, state, pullRequestGithubId: id } of stored.deliveries) {
-    lost.delete(guid);
-    const isSpared = id !== null && spared.has(id);
-    if (state === 'pending' && !isSpared) differ(`the delivery ${guid} of ${event} is pending for good`);
-  }
-  for (const guid of lost) differ(`the delivery ${guid} was acknowledged and lost`);
 }

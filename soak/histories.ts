@@ -1,46 +1,95 @@
-import type { Tally } from './arena.ts';
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { type Arena, openArena } from './arena.ts';
 import { startServer } from './database.ts';
 import { print } from './installation.ts';
-import { describeCounterexample, playHistories } from './lanes.ts';
+import { play } from './play.ts';
+import { describeHistory, type History, history } from './steps.ts';
 
-/**
- * Plays random histories against the service and a model. One that ends differently from the model is shortened as far
- * as possible and printed.
- *
- * @returns whether all were played and ended like the model
- */
-export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', number>): Promise<boolean> {
-  const interrupt = new AbortController();
-  const onInterrupt = () => {
-    print('\nStopping after the current histories; press Ctrl-C again to stop at once.');
-    interrupt.abort();
-  };
-  process.once('SIGINT', onInterrupt);
+type Say = (text: string) => void;
 
-  const begin = performance.now();
-  print(`Playing ${runs} histories, seed ${seed}.`);
-  const { createDatabase, close } = await startServer();
-  try {
-    const { tally, counterexample } = await playHistories({
-      ...{ runs, seed, createDatabase, print },
-      signal: interrupt.signal,
-    });
-    print(`\n${report(tally, (performance.now() - begin) / 1000)}`);
-    print(
-      counterexample === undefined ? `No difference, seed ${seed}.` : `\n${describeCounterexample(counterexample)}`,
-    );
-    return counterexample === undefined && !interrupt.signal.aborted;
-  } finally {
-    process.off('SIGINT', onInterrupt);
-    await close();
-  }
+/** Histories at once: more would only wait for each other. */
+const lanes = 16;
+
+/** Histories per database and stand-in for GitHub, which keep everything, and grow. */
+const lotSize = 160;
+
+/** Concurrent steps differ from try to try: a shorter history must succeed this often to count as harmless. */
+const shrinkingTries = 4;
+
+const shrinkingTimeoutMs = 45_000;
+
+/** @throws Error if the history ends differently from the model */
+async function playOne(arena: Arena, one: History) {
+  const differences = await play(arena, one).catch(error => [
+    `the history could not be played: ${inspect(error).slice(0, 2_000)}`,
+  ]);
+  differences.push(...arena.takeDefects());
+  if (differences.length > 0) throw new Error(differences.map(each => `- ${each}`).join('\n'));
 }
 
-function report({ histories, pullRequests, counts }: Tally, seconds: number): string {
-  const rows: [string, number][] = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
-  return [
-    `${histories} histories in ${Math.round(seconds)} s, ${Math.round((1000 * seconds) / Math.max(histories, 1))} ms each:`,
-    ...rows.map(([what, times]) => `${String(times).padStart(9)}  ${what}`),
-    `${String(pullRequests).padStart(9)}  pull requests compared with the model at the ends`,
-  ].join('\n');
+/** Plays some at once. @returns the shortest one that ends differently from the model, and how; undefined: none does */
+async function playLot(arena: Arena, runs: number, seed: number, say: Say): Promise<string | undefined> {
+  let isOver = false;
+  const property = fc.asyncProperty(history, async one => {
+    if (!isOver) await playOne(arena, one);
+  });
+  const checked = await Promise.all(
+    Array.from({ length: Math.min(lanes, runs) }, async (_, lane) => {
+      const numRuns = Math.ceil((runs - lane) / lanes);
+      const result = await fc.check(property, { seed: seed + lane, numRuns, endOnFailure: true });
+      isOver ||= result.failed;
+      return result;
+    }),
+  );
+  const failed = checked.find(each => each.failed);
+  if (failed === undefined) return undefined;
+  const { seed: failedSeed, counterexamplePath: path } = failed;
+  say(`A history ends differently from the model; shortening it.\n${failed.errorInstance}`);
+  const again = fc.asyncProperty(history, async one => {
+    for (let tries = shrinkingTries; tries > 0; tries -= 1) await playOne(arena, one);
+  });
+  const shortened = await fc.check(again, {
+    ...{ seed: failedSeed, path: path ?? '' },
+    interruptAfterTimeLimit: shrinkingTimeoutMs,
+  });
+  const { counterexample, errorInstance } = shortened.failed ? shortened : failed;
+  const [shortest] = counterexample ?? [];
+  return `seed ${seed}, the shortest history found:\n${shortest && describeHistory(shortest)}\n${errorInstance}`;
+}
+
+/**
+ * Plays random histories against the service and a model.
+ *
+ * @param createDatabase creates a migrated database without organisations
+ * @param say hears how far it is
+ * @returns the first history that ends differently from the model, as short as possible, with the seed; undefined: none
+ */
+export async function playHistories(
+  runs: number,
+  seed: number,
+  createDatabase: () => Promise<{ url: string; drop(): Promise<void> }>,
+  say: Say = () => undefined,
+): Promise<string | undefined> {
+  const begin = performance.now();
+  for (let done = 0; done < runs; ) {
+    const database = await createDatabase();
+    const arena = await openArena(database.url);
+    const lot = Math.min(lotSize, runs - done);
+    const difference = await playLot(arena, lot, seed + done, say).finally(arena.close);
+    await database.drop();
+    if (difference !== undefined) return difference;
+    done += lot;
+    say(`${done} of ${runs} histories in ${Math.round((performance.now() - begin) / 1000)} s`);
+  }
+  return undefined;
+}
+
+/** @returns whether all histories ended like the model */
+export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', number>): Promise<boolean> {
+  print(`Playing ${runs} histories, seed ${seed}.`);
+  const { createDatabase, close } = await startServer();
+  const difference = await playHistories(runs, seed, createDatabase, print).finally(close);
+  print(difference ?? `No difference, seed ${seed}.`);
+  return difference === undefined;
 }

@@ -12,29 +12,24 @@ export const favourite = fc.oneof(fc.constant(0), place);
 
 export const at = <Item>(items: readonly Item[], index: number): Item | undefined => items[index % items.length];
 
-/** Every step has one: the replica that takes part. */
-interface Via {
-  via: number;
-}
-
-/** @param weight about how many of a thousand steps are of this kind */
+/** @param weight how often steps are of this kind, compared with others */
 export const kind = <Parts extends object>(
   weight: number,
   parts: Arbitraries<Parts>,
-  take: (scene: Scene, step: Parts & Via) => unknown,
+  take: (scene: Scene, step: Parts) => unknown,
 ) => ({
   weight,
   parts: parts as Readonly<Record<string, fc.Arbitrary<unknown>>>,
-  take: take as (scene: Scene, step: Via) => unknown,
+  take: take as (scene: Scene, step: object) => unknown,
 });
 
 /** A kind of step about a pull request, whether GitHub shows it or not. */
 export const ofPullRequest = <Parts extends object>(
   weight: number,
   parts: Arbitraries<Parts>,
-  take: (scene: Scene, pullRequest: ModelPullRequest, step: Parts & Via) => unknown,
+  take: (scene: Scene, pullRequest: ModelPullRequest, step: Parts) => unknown,
 ) =>
   kind(weight, { ...parts, pullRequest: favourite }, (scene, step) => {
     const pullRequest = at(scene.model.pullRequests, step.pullRequest);
-    return pullRequest && take(scene, pullRequest, step as unknown as Parts & Via);
+    return pullRequest && take(scene, pullRequest, step as unknown as Parts);
   });

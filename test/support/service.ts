@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { type LoggerOptions, pino } from 'pino';
 import { inject, onTestFinished } from 'vitest';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
@@ -50,6 +50,8 @@ export async function startReplica(
   environment: Record<string, string> = {},
   // Off, because test machines are busy and tests change what metrics show: only tests of these set them.
   { maxEventLoopDelayMs = 0, metricsMaxAgeMs = 0, ...limits }: Parameters<typeof buildApp>[1] = {},
+  /** What becomes of errors in the log. */
+  serializers: LoggerOptions['serializers'] & {} = {},
 ): Promise<Service> {
   const config: Config = loadConfig({
     DATABASE_URL: databaseUrl,
@@ -58,7 +60,7 @@ export async function startReplica(
     ...environment,
   });
   const complaints: Service['complaints'] = [];
-  const log = pino({ level: 'warn' }, { write: line => complaints.push(JSON.parse(line)) });
+  const log = pino({ level: 'warn', serializers }, { write: line => complaints.push(JSON.parse(line)) });
   const deps = connectDeps(config, log, databaseUrl);
   const app = await buildApp(deps, { maxEventLoopDelayMs, metricsMaxAgeMs, ...limits });
   return {

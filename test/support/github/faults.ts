@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { PullRequest } from './pull-request.ts';
-import type { Repository } from './repository.ts';
 
 /** A request as it arrived, before any fault or answer. */
 export interface GithubStandInRequest {
@@ -64,12 +63,6 @@ export const naming =
   ({ nodeId }: PullRequest): Condition =>
   ({ variables: { ids } }) =>
     Array.isArray(ids) && ids.includes(nodeId);
-
-/** Requests for pages and lists of the repository's pull requests. */
-export const ofRepository =
-  ({ nodeId }: Repository): Condition =>
-  ({ variables }) =>
-    variables.repository === nodeId;
 
 export interface FaultOptions {
   /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
