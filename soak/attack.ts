@@ -1,55 +1,25 @@
-import { sql } from 'drizzle-orm';
-import { entry, rule } from '../test/scoring/support.ts';
-import { applyRules, insertMembers, insertPullRequests } from '../test/support/tenants.ts';
-import { type Attack, inProcesses, stress } from './stress.ts';
+import { addParty, inProcesses, stress } from './stress.ts';
 
-const members = 20_000;
-const pullRequests = 5_000;
+const single = ['bad tokens', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
 
-/** Some of these take most of what a ruleset may cost. */
-const expensiveRules = Array.from({ length: 20 }, (_, index) =>
-  rule(
-    `Expensive ${index}`,
-    ...Array.from({ length: 10 }, (_, place) => entry(`matches(body, 'a.{${index + 1}}b.{${place + 1}}$')`, '1')),
-  ),
-);
-
-const applyExpensiveRules: Attack = async ({ database, attacker: { organisation } }) => {
-  await applyRules({ database }, organisation.id, { rules: expensiveRules });
-  return async () => undefined;
-};
-
-/** Those of one process each. */
-const single = ['bad tokens', 'long ids', 'lists of all members', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
-
-const attacks: Record<string, Attack> = {
+const attacks = {
   ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
-  'expensive rules': applyExpensiveRules,
-  'all at once': async (target, signal) => {
-    await applyExpensiveRules(target, signal);
-    return inProcesses(...single)(target, signal);
-  },
+  'all at once': inProcesses(...single),
 };
 export const attackNames = Object.keys(attacks);
 
 /**
- * Attacks one replica in many ways, one after another, while a well-behaved client of the same organisation reads.
+ * Strangers attack one replica in many ways, one after another, while a well-behaved client reads.
  *
  * @returns whether no read failed, and the p99 of reads stayed within three times that at rest
  */
-export const soakAttacks = (options: { seconds: number; only: string | undefined }): Promise<boolean> =>
+export const soakAttacks = (seconds: number, only: string | undefined): Promise<boolean> =>
   stress({
     name: 'attack',
     environment: { RATE_LIMIT: '0' },
-    limits: { slowdown: 3 },
-    attacks,
-    ...options,
+    ...{ attacks, seconds, only },
     async fill(installation) {
-      const times = Array.from({ length: pullRequests }, (_, index) => 1_700_000_000 + index);
-      await insertPullRequests(installation, installation, times);
-      await installation.database.executor.execute(sql`update pull_requests set body = repeat('ab ', 1000)`);
-      await insertMembers(installation, installation, members);
-      const tenant = { ...installation, pullRequests: [] };
-      return { attacker: tenant, victim: tenant };
+      const party = await addParty(installation, 'client', 1_000);
+      return { attacker: party, victim: party };
     },
   });

@@ -53,7 +53,8 @@ async function playLot(arena: Arena, runs: number, seed: number, say: Say): Prom
     ...{ seed: failedSeed, path: path ?? '' },
     interruptAfterTimeLimit: shrinkingTimeoutMs,
   });
-  const { counterexample, errorInstance } = shortened.failed ? shortened : failed;
+  // Perhaps it did not fail again in time.
+  const { counterexample, errorInstance } = shortened.counterexample === null ? failed : shortened;
   const [shortest] = counterexample ?? [];
   return `seed ${seed}, the shortest history found:\n${shortest && describeHistory(shortest)}\n${errorInstance}`;
 }
@@ -86,7 +87,7 @@ export async function playHistories(
 }
 
 /** @returns whether all histories ended like the model */
-export async function soakHistories({ runs, seed }: Record<'runs' | 'seed', number>): Promise<boolean> {
+export async function soakHistories(runs: number, seed: number): Promise<boolean> {
   print(`Playing ${runs} histories, seed ${seed}.`);
   const { createDatabase, close } = await startServer();
   const difference = await playHistories(runs, seed, createDatabase, print).finally(close);

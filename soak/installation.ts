@@ -1,43 +1,48 @@
 /** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { entry, rule } from '../test/scoring/support.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
+import { webhookSecret } from '../test/support/service.ts';
 import { applyRules, createTenant, type Tenant } from '../test/support/tenants.ts';
-import { type KilledReplica, type KilledServer, startKilledServer, superviseReplica } from './killed-processes.ts';
-
-export const webhookSecret = 'a secret of the soak';
 
 export const login = 'acme';
 
-/** `findLosses` of outcome.ts computes the same in SQL. */
+/** `findLosses` of traffic.ts computes the same in SQL. */
 const scoringRules = [
   rule('Size', entry('additions > 0', 'per(additions, 3)')),
   rule('Given up', entry('state == "closed"', '5', 'SUBTRACT')),
 ];
 
-/** How long the stand-in takes to answer, about like GitHub. */
-export const githubDelayMs = 150;
+const startTimeoutMs = 60_000;
 
 /** Its organisation's token has every scope. */
 export interface Installation extends Pick<Tenant, 'organisation' | 'token'> {
-  readonly server: KilledServer;
+  readonly server: EmbeddedDatabase;
   readonly database: Database;
   readonly github: GithubStandIn;
-  readonly replicas: readonly KilledReplica[];
+  readonly replicas: readonly Replica[];
 }
+
+export const print = (text: string) => void process.stdout.write(`${text}\n`);
 
 /**
  * Comparison with GitHub is off, because it would heal a loss.
  *
  * @param name part of the name of the folder for database and logs
  * @param work returns whether all is well; if not, the database and the logs stay, and this prints where
+ * @returns whether that is so, and no replica ended by itself
  */
 export async function withInstallation(
   name: string,
@@ -46,17 +51,18 @@ export async function withInstallation(
   work: (installation: Installation) => Promise<boolean>,
 ): Promise<boolean> {
   const home = createHome(name);
-  const server = await startKilledServer(home);
+  const server = await joinEmbeddedDatabase({ home });
   const database = connectDatabase(server.url, pino({ level: 'silent' }));
   const github = await startGithub();
   // As many points as GraphQL can represent, also after an hour.
   if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
-  github.fault({ kind: 'delay', milliseconds: githubDelayMs }, { times: Number.POSITIVE_INFINITY });
+  // It takes about as long to answer as GitHub.
+  github.fault({ kind: 'delay', milliseconds: 150 }, { times: Number.POSITIVE_INFINITY });
   // Ends the replicas, too.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => void server.stop().finally(() => process.exit(1)));
+    process.once(signal, () => void server.leave().finally(() => process.exit(1)));
   }
-  const replicas: KilledReplica[] = [];
+  const replicas: Replica[] = [];
   let isClean = false;
   try {
     await migrateDatabase(server.url);
@@ -76,18 +82,19 @@ export async function withInstallation(
     }
     await Promise.all(replicas.map(replica => replica.ready()));
     isClean = await work({ server, database, github, ...tenant, replicas });
+    const ends = replicas.flatMap(replica => replica.ends);
+    for (const end of ends) print(end);
+    isClean &&= ends.length === 0;
     return isClean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));
     await database.close();
-    await server.stop();
+    await server.leave();
     await github.close();
     if (isClean) removeHome(home);
     else print(`Database and logs are in ${home}.`);
   }
 }
-
-export const print = (text: string) => void process.stdout.write(`${text}\n`);
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -95,4 +102,82 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await once(server.close(), 'close');
   return port;
+}
+
+export type Replica = ReturnType<typeof superviseReplica>;
+
+/** `dist/main.js serve` under a supervisor that starts it again whenever it ends, as an orchestrator does. */
+function superviseReplica(port: number, logFile: string, environment: Record<string, string>) {
+  const log = createWriteStream(logFile, { flags: 'a' });
+  /** Unexpected ends after it was ready, and stops that were not clean. */
+  const ends: string[] = [];
+  let child: ChildProcess;
+  let isReady = false;
+  /** Whether its end is meant. */
+  let isEnding = false;
+  let stopped = false;
+  let pauseMs = 0;
+
+  const supervise = async () => {
+    for (; !stopped; await delay(pauseMs)) {
+      isEnding = false;
+      pauseMs = 200;
+      // As `npm start` has it.
+      const own = spawn(process.execPath, ['--max-semi-space-size=32', 'dist/main.js', 'serve'], {
+        env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      child = own;
+      own.stderr.pipe(log, { end: false });
+      createInterface(own.stdout).once('line', () => {
+        // Its output may arrive only after its end.
+        isReady = !isEnding && own.exitCode === null && own.signalCode === null;
+      });
+      const [code, signal] = await once(own, 'exit');
+      // It can't start without PostgreSQL.
+      if (!isEnding && isReady) ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
+      isReady = false;
+    }
+  };
+  const supervised = supervise();
+  process.once('exit', () => child.kill('SIGKILL'));
+
+  const end = (signal: 'SIGKILL' | 'SIGTERM', milliseconds: number) => {
+    isEnding = true;
+    isReady = false;
+    pauseMs = milliseconds;
+    child.kill(signal);
+  };
+
+  /** @throws if it does not start within a minute */
+  async function ready(): Promise<void> {
+    for (const begin = performance.now(); !isReady; await delay(10)) {
+      if (performance.now() - begin > startTimeoutMs) throw new Error(`the replica on port ${port} does not start`);
+    }
+  }
+
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    get processId() {
+      return child.pid ?? 0;
+    },
+    ends,
+    ready,
+    /** Kills it with SIGKILL, and starts it again after `milliseconds`. */
+    kill: (milliseconds: number) => end('SIGKILL', milliseconds),
+    /** Stops it with SIGTERM and starts it again. @throws if it does not start within a minute */
+    async restart(): Promise<void> {
+      const exited = once(child, 'exit');
+      end('SIGTERM', 0);
+      const [code, signal] = await exited;
+      if (code !== 0) ends.push(`the replica on port ${port} did not stop cleanly (${signal ?? code})`);
+      await ready();
+    },
+    async stop(): Promise<void> {
+      stopped = true;
+      end('SIGKILL', 0);
+      await supervised;
+      log.end();
+    },
+  };
 }

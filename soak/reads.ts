@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { createBackground } from './background.ts';
 
 /** Counts what happened how often. */
@@ -40,46 +39,4 @@ export function startReads({ nextUrl, token, rate }: { nextUrl: () => string; to
     latencies.push(performance.now() - begin);
   });
   return { latencies, failures, stop };
-}
-
-const probeIntervalMs = 200;
-
-/** A load balancer's list: the replicas whose `/readyz` answered 200 lately. */
-export function startBalancer(all: readonly string[]) {
-  /** Changes as replicas come and go. */
-  const urls = [...all];
-  const controller = new AbortController();
-  let turn = 0;
-  const probe = async (url: string) => {
-    const isReady = await fetch(`${url}/readyz`).then(
-      reply => reply.ok,
-      () => false,
-    );
-    const place = urls.indexOf(url);
-    if (isReady && place === -1) urls.push(url);
-    // The last one stays: a load balancer that knows no better sends requests there.
-    if (!isReady && place !== -1 && urls.length > 1) urls.splice(place, 1);
-  };
-  const probing = (async () => {
-    while (!controller.signal.aborted) {
-      await Promise.all(all.map(probe));
-      await delay(probeIntervalMs);
-    }
-  })();
-  return {
-    urls,
-    /** Each in turn. */
-    next(): string {
-      turn += 1;
-      return urls[turn % urls.length] ?? '';
-    },
-    /** Resolves when all are in the list. */
-    async whole(): Promise<void> {
-      while (urls.length < all.length) await delay(probeIntervalMs);
-    },
-    async stop(): Promise<void> {
-      controller.abort();
-      await probing;
-    },
-  };
 }

@@ -6,56 +6,43 @@ import { soakKills } from './kill.ts';
 import { neighbourAttackNames, soakNeighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
 
-/** A soak's options that take whole numbers, with the name of the one thing that it may be limited to, if any. */
-type Values<Name extends string> = Record<Name, number> & { only: string | undefined };
+const number = { type: 'string' } as const;
+const { values, positionals } = (() => {
+  try {
+    const options = { runs: number, seed: number, kills: number, rate: number, rounds: number, seconds: number };
+    return parseArgs({ allowPositionals: true, options: { ...options, only: { type: 'string' } } });
+  } catch (error) {
+    return fail((error as Error).message);
+  }
+})();
 
-/**
- * @param only what `--only` may name
- * @returns reads the operands, and runs the soak @throws RangeError or TypeError on wrong ones
- */
-const withOptions =
-  <Name extends string>(
-    options: Record<Name, { default: number; min: number }>,
-    soak: (values: Values<Name>) => Promise<boolean>,
-    only: readonly string[] = [],
-  ) =>
-  (args: string[]): Promise<boolean> => {
-    const names = Object.keys(options) as Name[];
-    const allowed = only.length === 0 ? names : [...names, 'only'];
-    const types = Object.fromEntries(allowed.map(name => [name, { type: 'string' as const }]));
-    const given = parseArgs({ args, options: types }).values;
-    const numbers = names.map(name => {
-      const value = Number(given[name] ?? options[name].default);
-      if (Number.isInteger(value) && value >= options[name].min) return [name, value];
-      throw new RangeError(`--${name} takes a whole number from ${options[name].min}`);
-    });
-    if (given.only !== undefined && !only.includes(given.only)) {
-      throw new RangeError(`--only takes one of: ${only.join(', ')}`);
-    }
-    return soak({ ...Object.fromEntries(numbers), only: given.only });
-  };
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}
 
-const seed = { default: Math.floor(Math.random() * 1_000_000_000), min: 0 };
+/** Of an option. */
+function whole(name: Exclude<keyof typeof values, 'only'>, otherwise: number): number {
+  const value = Number(values[name] ?? otherwise);
+  return Number.isInteger(value) && value >= 0 ? value : fail(`--${name} takes a whole number`);
+}
+
+/** What `--only` names. */
+function oneOf(names: readonly string[]): string | undefined {
+  const { only } = values;
+  return only === undefined || names.includes(only) ? only : fail(`--only takes one of: ${names.join(', ')}`);
+}
 
 /** Each returns whether all is well. */
-const soaks: Record<string, (operands: string[]) => Promise<boolean>> = {
-  histories: withOptions({ runs: { default: 10_000, min: 1 }, seed }, soakHistories),
-  kill: withOptions({ kills: { default: 200, min: 0 }, rate: { default: 200, min: 0 }, seed }, soakKills),
-  attack: withOptions({ seconds: { default: 15, min: 1 } }, soakAttacks, attackNames),
-  neighbours: withOptions({ seconds: { default: 20, min: 5 } }, soakNeighbours, neighbourAttackNames),
-  restart: withOptions({ rounds: { default: 5, min: 1 } }, soakRestarts),
+const soaks: Record<string, () => Promise<boolean>> = {
+  histories: () => soakHistories(whole('runs', 10_000), seed()),
+  kill: () => soakKills(whole('kills', 200), whole('rate', 200), seed()),
+  restart: () => soakRestarts(whole('rounds', 5)),
+  attack: () => soakAttacks(whole('seconds', 15), oneOf(attackNames)),
+  neighbours: () => soakNeighbours(whole('seconds', 20), oneOf(neighbourAttackNames)),
 };
+const seed = () => whole('seed', Math.floor(Math.random() * 1_000_000_000));
 
-const operands = process.argv.slice(2);
-const name = operands[0]?.startsWith('-') === false ? operands.shift() : 'histories';
-const soak = soaks[name ?? ''];
-try {
-  if (soak === undefined) throw new RangeError(`"${name}" is not a soak; choose from ${Object.keys(soaks).join(', ')}`);
-  process.exitCode = (await soak(operands)) ? 0 : 1;
-} catch (error) {
-  const isUsage =
-    error instanceof RangeError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true;
-  if (!isUsage) throw error;
-  process.stderr.write(`${(error as Error).message}\n`);
-  process.exitCode = 2;
-}
+const [name = 'histories'] = positionals;
+const soak = soaks[name] ?? (() => fail(`"${name}" is not a soak; choose from ${Object.keys(soaks).join(', ')}`));
+process.exitCode = (await soak()) ? 0 : 1;

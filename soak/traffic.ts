@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import type { Database } from '../src/database/client.ts';
+import { webhookDeliveries } from '../src/database/schema.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
-import type { GithubStandIn } from '../test/support/github/server.ts';
-import { type Delivery, deliver } from '../test/support/github/webhooks.ts';
-import { login, webhookSecret } from './installation.ts';
+import { deliver } from '../test/support/github/webhooks.ts';
+import { webhookSecret } from '../test/support/service.ts';
+import { type Installation, login, print } from './installation.ts';
 import { count, startSteadily } from './reads.ts';
+import { findBrokenChains } from './score-changes.ts';
 
-const firstPullRequests = 1_000;
 /** More would only wait for connections. */
-const maxUnderWay = 500;
+const maxUnderWay = 1_000;
+
+/** Max time to finish all work after the last kill. */
+const maxDoneMs = 120_000;
 
 /**
  * Each change of a pull request raises its version, which is in its title and is its number of added lines: so the
@@ -22,120 +28,137 @@ interface Subject {
   acknowledged: number;
 }
 
-export type Traffic = ReturnType<typeof startTraffic>;
-
-interface TrafficOptions {
-  github: GithubStandIn;
-  urls: readonly string[];
-  /** Webhooks a second, redeliveries not counted. */
-  rate: number;
-  random: () => number;
-}
-
-/** Changes pull requests on GitHub, and delivers each change once, to any of the replicas. */
-export function startTraffic({ github, urls, rate, random }: TrafficOptions) {
-  const organisation = github.organisation(login);
-  const repositories = ['web', 'api', 'docs', 'infrastructure'].map(name => organisation.repository(name));
-  const author = organisation.member('ada');
-  const reviewer = organisation.member('grace');
+/**
+ * Changes pull requests on GitHub, and delivers each change once, to any of the replicas.
+ *
+ * @param urls of the replicas; they may change
+ * @param rate webhooks a second, redeliveries not counted
+ */
+export function startTraffic(installation: Installation, urls: readonly string[], rate: number, random: () => number) {
+  const { github, database, replicas } = installation;
+  const acme = github.organisation(login);
+  const [author, repository] = [acme.member('ada'), acme.repository('web')];
   const subjects: Subject[] = [];
   /** By GUID. */
   const acknowledged = new Map<string, Subject>();
   /** Deliveries that were not acknowledged, counted by status or reason. */
   const refused = new Map<string, number>();
-  let [sent, redelivered, heldBack, waiting] = [0, 0, 0, 0];
+  let sent = 0;
   let stopped = false;
 
-  const pick = <Item>(items: readonly Item[], place = random()): Item => {
-    const item = items[Math.min(Math.floor(place * items.length), items.length - 1)];
-    if (item === undefined) throw new Error('there is nothing to pick from');
-    return item;
-  };
-  const addPullRequest = (): Subject => {
-    const pullRequest = pick(repositories).addPullRequest({ author });
-    const subject = { pullRequest, version: 0, acknowledged: 0 };
-    subjects.push(subject);
-    return subject;
-  };
-  const pullRequests = Array.from({ length: firstPullRequests }, addPullRequest);
+  const add = () => subjects.push({ pullRequest: repository.addPullRequest({ author }), version: 0, acknowledged: 0 });
+  for (let index = 0; index < 1_000; index += 1) add();
 
   /** What one webhook announces, and the version on GitHub at that moment. */
   function makeChange() {
-    if (random() < 0.02) pullRequests.push(addPullRequest());
+    if (random() < 0.02) add();
     // The latest ones change most often, so that many updates fold into one request.
-    const subject = pick(pullRequests, 1 - random() ** 3);
-    const { pullRequest } = subject;
+    const subject = subjects[Math.floor((1 - random() ** 3) * subjects.length)] ?? subjects[0];
+    if (subject === undefined) throw new Error('there is no pull request');
     subject.version += 1;
-    pullRequest.title = `Change ${subject.version}`;
-    pullRequest.additions = subject.version;
-    return { event: announce(pullRequest), subject, version: subject.version };
+    subject.pullRequest.title = `Change ${subject.version}`;
+    subject.pullRequest.additions = subject.version;
+    return { event: announce(subject.pullRequest), subject, version: subject.version };
   }
 
   function announce(pullRequest: PullRequest): WebhookEvent {
     if (pullRequest.opened === undefined) return pullRequest.open();
     if (pullRequest.state === 'CLOSED') return pullRequest.reopen();
-    const review = pullRequest.reviews.length < 5 ? pullRequest.review(reviewer) : undefined;
-    const others = [
-      () => pullRequest.push({ additions: 0 }),
-      () => pullRequest.edit({ body: `Because of ${pullRequest.title}.` }),
-      () => pullRequest.label('bug'),
-      () => pullRequest.unlabel('bug'),
-      () => pullRequest.close(),
-    ];
-    return review ?? pick(others)();
+    const chance = random();
+    if (chance < 0.2) return pullRequest.close();
+    return chance < 0.6 ? pullRequest.push({ additions: 0 }) : pullRequest.edit({ body: pullRequest.title });
   }
 
-  async function send(change: ReturnType<typeof makeChange>, guid: string, isAgain: boolean): Promise<void> {
+  async function send(change: ReturnType<typeof makeChange>, guid: string, isAgain = false): Promise<void> {
     const { event, subject, version } = change;
-    const delivery = await deliver(`${pick(urls)}/webhooks/github`, webhookSecret, event, { guid });
-    if (isAcknowledged(delivery)) {
+    const url = `${urls[Math.floor(random() * urls.length)]}/webhooks/github`;
+    const { status, answer } = await deliver(url, webhookSecret, event, { guid });
+    const isAcknowledged = status === 202 || (status === 200 && answer.includes('already been applied'));
+    if (isAcknowledged) {
       acknowledged.set(guid, subject);
       subject.acknowledged = Math.max(subject.acknowledged, version);
-    } else {
-      const reason = delivery.status === 0 ? 'no answer' : `${delivery.status} ${delivery.answer}`;
-      count(refused, reason);
-    }
+    } else count(refused, status === 0 ? 'no answer' : `${status} ${answer}`);
     // GitHub never redelivers on its own: people do, some of what failed, and at times what did not.
-    const again = isAcknowledged(delivery) ? 0.02 : 0.25;
-    if (isAgain || random() > again || stopped) return;
-    waiting += 1;
+    if (isAgain || random() > (isAcknowledged ? 0.02 : 0.25)) return;
     await delay(500 + random() * 4_000);
-    waiting -= 1;
-    if (stopped) return;
-    redelivered += 1;
-    await send(change, guid, true);
+    if (!stopped) await send(change, guid, true);
   }
 
-  const stopSending = startSteadily(rate, async underWay => {
-    if (underWay - waiting >= maxUnderWay) {
-      heldBack += 1;
-      return;
-    }
+  const stop = startSteadily(rate, async underWay => {
+    if (underWay >= maxUnderWay) return;
     sent += 1;
-    await send(makeChange(), randomUUID(), false);
+    await send(makeChange(), randomUUID());
   });
 
   return {
-    subjects,
     acknowledged,
     refused,
-    get sent() {
-      return sent;
-    },
-    get redelivered() {
-      return redelivered;
-    },
-    /** Not sent, because too many were under way. */
-    get heldBack() {
-      return heldBack;
-    },
-    /** Stops sending, and resolves when all deliveries are answered. */
-    stop(): Promise<void> {
+    /**
+     * Stops sending, waits until all work is done, and prints what became of it.
+     *
+     * @returns whether webhooks were acknowledged, the loops finished, and nothing was lost
+     */
+    async end(): Promise<boolean> {
       stopped = true;
-      return stopSending();
+      await stop();
+      await Promise.all(replicas.map(replica => replica.ready()));
+      const doneMs = await timeUntilDone(database);
+      const losses = await findLosses(installation, acknowledged, subjects);
+      print(`webhooks sent: ${sent}, acknowledged: ${acknowledged.size}, not acknowledged:`);
+      printCounted(refused);
+      print(
+        doneMs === undefined ? 'The loops did not finish their work.' : `all work done after ${Math.round(doneMs)} ms`,
+      );
+      print(`lost: ${losses.length}`);
+      for (const loss of losses.slice(0, 50)) print(`  ${loss}`);
+      return acknowledged.size > 0 && doneMs !== undefined && losses.length === 0;
     },
   };
 }
 
-const isAcknowledged = ({ status, answer }: Delivery): boolean =>
-  status === 202 || (status === 200 && answer.includes('already been applied'));
+/** Counted reasons, the commonest first. */
+export function printCounted(counted: ReadonlyMap<string, number>): void {
+  for (const [what, times] of [...counted].sort(([, a], [, b]) => b - a)) print(`  ${times} × ${what}`);
+}
+
+/** Milliseconds until no work is left; undefined if that takes too long. */
+async function timeUntilDone({ executor }: Database): Promise<number | undefined> {
+  for (const begin = performance.now(); performance.now() - begin < maxDoneMs; await delay(200)) {
+    const { rows } = await executor.execute<{ waiting: number }>(sql`
+      select (select count(*) from sync_requests)::int
+        + (select count(*) from webhook_deliveries where state = 'pending')::int as waiting`);
+    if (rows[0]?.waiting === 0) return performance.now() - begin;
+  }
+  return undefined;
+}
+
+/** How what is stored differs from the acknowledged deliveries, one line each. */
+async function findLosses(
+  { database: { executor }, organisation }: Installation,
+  acknowledged: ReadonlyMap<string, Subject>,
+  subjects: readonly Subject[],
+): Promise<string[]> {
+  const losses: string[] = [];
+  const { guid: ofGuid, state: ofState } = webhookDeliveries;
+  const deliveries = await executor.select({ guid: ofGuid, state: ofState }).from(webhookDeliveries);
+  const states = new Map(deliveries.map(({ guid, state }) => [guid, state]));
+  for (const [guid, { pullRequest }] of acknowledged) {
+    const state = states.get(guid);
+    if (state !== 'applied') losses.push(`delivery ${guid} of ${pullRequest.url} is ${state ?? 'not there'}`);
+  }
+
+  const { rows } = await executor.execute<{ github_id: string; title: string; additions: number; right: boolean }>(sql`
+    select github_id, title, additions,
+      score = additions / 3 - case when state = 'closed' then 5 else 0 end as right from pull_requests`);
+  const stored = new Map(rows.map(row => [Number(row.github_id), row]));
+  for (const { pullRequest, version, acknowledged: oldest } of subjects) {
+    if (oldest === 0) continue;
+    const row = stored.get(pullRequest.id);
+    const own = row?.additions ?? 0;
+    if (own >= oldest && own <= version && row?.title === `Change ${own}` && row.right) continue;
+    losses.push(
+      `${pullRequest.url} is stored as ${JSON.stringify(row)}; ${oldest} was acknowledged, GitHub is at ${version}`,
+    );
+  }
+  return [...losses, ...(await findBrokenChains(executor, organisation.id))];
+}
