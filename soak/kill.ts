@@ -42,6 +42,7 @@ export async function soakKills(kills: number, rate: number, seed: number): Prom
     for (let done = 1; done <= kills; done += 1) {
       // Sometimes the next kill hits the recovery from the last.
       await delay(300 + random() * 4_500);
+      while (processesOf(installation.server).length === 0) await delay(50);
       const [name, killOne] = Object.entries(victims)[Math.floor(random() * Object.keys(victims).length)] ?? [];
       killOne?.(installation, random);
       count(killed, name ?? '');

@@ -57,6 +57,9 @@ export const stress = ({ name, environment, attacks, seconds, only, fill }: Stre
     await measure(target, 3);
     const rest = await measure(target, seconds);
     print(`at rest: ${describe(rest)}`);
+    print(
+      `limits: ${maxSlowdown} times the p99; if a neighbour attacks: ${JSON.stringify(limits)}, megabytes above rest`,
+    );
     let isClean = true;
     for (const [attackName, attack] of Object.entries(attacks)) {
       if (only !== undefined && only !== attackName) continue;
