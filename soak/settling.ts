@@ -21,6 +21,7 @@ const minComparisonSeconds = 7_200;
 
 /** Brings everything to rest, without waiting for real time. What does not come to rest is added to `differences`. */
 export function createSettling(arena: Arena, id: string, differences: string[]) {
+  // Deadlocks with the service's own statements make a transaction try again.
   const { executor, transaction } = arena.database;
 
   /** @param look says what is left; undefined: nothing. What is left after too long is a difference */
@@ -102,18 +103,22 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
   const settling = {
     async makeDue(): Promise<void> {
       await beginHour();
-      await executor.execute(sql`
-        update organisations set comparison_due_at = now(),
-          comparison_again_at = ${earlier('comparison_again_at', sql`greatest(interval '0', comparison_due_at - now())`)}
-        where id = ${id}`);
+      await transaction(each =>
+        each.execute(sql`
+          update organisations set comparison_due_at = now(),
+            comparison_again_at = ${earlier('comparison_again_at', sql`greatest(interval '0', comparison_due_at - now())`)}
+          where id = ${id}`),
+      );
     },
 
     /** Lets days go by, with comparisons that list the members and fetch all that is stored again. */
     async compareWhole(): Promise<void> {
-      await executor.execute(sql`update organisations set members_due_at = now() where id = ${id}`);
-      await executor.execute(
-        sql`update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`,
-      );
+      await transaction(async each => {
+        await each.execute(sql`update organisations set members_due_at = now() where id = ${id}`);
+        await each.execute(
+          sql`update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`,
+        );
+      });
       await unswept();
       await until(async () => {
         await settling.makeDue();
