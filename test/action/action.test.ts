@@ -118,7 +118,7 @@ const hashOf = (content: string) => createHash('sha256').update(content).digest(
 const planned = (content: string, version: number): Comment => ({
   id: 9,
   user: { login: 'github-actions[bot]' },
-  body: `<!-- pullscore rules, version ${version}, sha256 ${hashOf(content)} -->`,
+  body: `<!-- pullscore rules ${hashOf(`rules.yaml\n${server}`).slice(0, 16)}, version ${version}, sha256 ${hashOf(content)} -->`,
 });
 const inForce = async () =>
   (await getOrganisation(world.service.database.executor, world.organisation.id)).rulesetVersion;

@@ -100,7 +100,7 @@ test.each(['endless', 'greedy'])(
 );
 
 test('a job is not blamed for memory that another one in its process takes', async () => {
-  const scorer = newScorer({ maxPullRequestMs: undefined });
+  const scorer = newScorer();
   const begin = (organisationId: string, title: string) =>
     new Promise<void>(resolve => {
       const input = { organisationId, version: 1, facts: [{ title } as Facts] };
@@ -113,7 +113,7 @@ test('a job is not blamed for memory that another one in its process takes', asy
 });
 
 test('a rules file that takes too long is refused as such', async () => {
-  const scorer = newScorer({ maxPullRequestMs: undefined });
+  const scorer = newScorer();
   await score(scorer, 'a', 'x');
   await expect(scorer.run('check', { organisationId: 'a', file: 'endless' })).rejects.toMatchObject({
     code: 'bad_request',
