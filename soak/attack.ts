@@ -1,15 +1,37 @@
-import { addParty, inProcesses, stress } from './stress.ts';
+import { entry, rule } from '../test/scoring/support.ts';
+import { applyRules, insertMembers } from '../test/support/tenants.ts';
+import { type Attack, addParty, inProcesses, stress } from './stress.ts';
 
-const single = ['bad tokens', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
+const members = 20_000;
 
-const attacks = {
+/** Some of these take most of what a ruleset may cost. */
+const expensiveRules = Array.from({ length: 20 }, (_, index) =>
+  rule(
+    `Expensive ${index}`,
+    ...Array.from({ length: 10 }, (_, place) => entry(`matches(body, 'a.{${index + 1}}b.{${place + 1}}$')`, '1')),
+  ),
+);
+
+const applyExpensiveRules: Attack = async ({ database, attacker: { organisation } }) => {
+  await applyRules({ database }, organisation.id, { rules: expensiveRules });
+  return async () => undefined;
+};
+
+/** Those of one process each. */
+const single = ['bad tokens', 'long ids', 'lists of all members', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
+
+const attacks: Record<string, Attack> = {
   ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
-  'all at once': inProcesses(...single),
+  'expensive rules': applyExpensiveRules,
+  'all at once': async (target, signal) => {
+    await applyExpensiveRules(target, signal);
+    return inProcesses(...single)(target, signal);
+  },
 };
 export const attackNames = Object.keys(attacks);
 
 /**
- * Strangers attack one replica in many ways, one after another, while a well-behaved client reads.
+ * Attacks one replica in many ways, one after another, while a well-behaved client of the same organisation reads.
  *
  * @returns whether no read failed, and the p99 of reads stayed within three times that at rest
  */
@@ -20,6 +42,7 @@ export const soakAttacks = (seconds: number, only: string | undefined): Promise<
     ...{ attacks, seconds, only },
     async fill(installation) {
       const party = await addParty(installation, 'client', 1_000);
+      await insertMembers(installation, party, members);
       return { attacker: party, victim: party };
     },
   });

@@ -120,8 +120,12 @@ const plan = (signal: AbortSignal | null = null) =>
     signal,
   });
 
+const read = (path: string) => send(`/2025-04/${path}`, { headers: authorization });
+
 const attacks: Record<string, () => void> = {
   'bad tokens': floodTokens,
+  'long ids': () => repeat(4, 20, () => read(`members/${'a'.repeat(10_000)}`)),
+  'lists of all members': () => repeat(4, 0, () => read('members')),
   'bodies of 5 MB': () => repeat(2, 0, () => send('/webhooks/github', largeBody)),
   'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
   'slow uploads': () => trickle(50, announced),
@@ -134,10 +138,7 @@ const attacks: Record<string, () => void> = {
       1_000,
       socket => void socket.read(100),
     ),
-  'large pages': () =>
-    repeat(7, 1_000, () =>
-      send(`/2025-04/pull-requests?per_page=100&unseen=${Math.random()}`, { headers: authorization }),
-    ),
+  'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
   'unfinished files': () => trickle(590, unfinished, 20),
   plans: () => repeat(1, 0, () => plan()),
   'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
