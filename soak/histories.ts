@@ -9,10 +9,10 @@ import { describeHistory, type History, history } from './steps.ts';
 type Say = (text: string) => void;
 
 /** Histories at once: more would only wait for each other. */
-const lanes = 16;
+const lanes = 24;
 
 /** Histories per database and stand-in for GitHub, which keep everything, and grow. */
-const lotSize = 160;
+const lotSize = 240;
 
 /** Concurrent steps differ from try to try: a shorter history must succeed this often to count as harmless. */
 const shrinkingTries = 4;

@@ -8,7 +8,7 @@ import { earlier } from '../test/support/citus.ts';
 import type { Arena } from './arena.ts';
 
 /** After this time without progress, leases of replicas that may be dead run out. */
-const stuckAfterMs = 100;
+const stuckAfterMs = 300;
 
 /** A lease with less time left belongs to a dead replica: a living one would have renewed it. */
 const staleLeaseSeconds = 4;
@@ -86,7 +86,7 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
       const isStuck = now - progressed > stuckAfterMs;
       if (left.waiting > 0 || isStuck) await passTime(isStuck);
       if (isStuck) progressed = now;
-      await delay(30);
+      await delay(50);
       return `nothing settles: ${state}`;
     });
   }
@@ -145,7 +145,7 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
         if (seconds > minComparisonSeconds) return undefined;
         // Longer than a lease: it waits. Otherwise another replica is at work, or was killed.
         if (seconds > 11 || (seconds > 0 && seconds < staleLeaseSeconds)) await settling.makeDue();
-        else if (seconds > 0) await delay(30);
+        else if (seconds > 0) await delay(50);
         return `it is not compared with GitHub: due in ${seconds} s`;
       }),
 
