@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { PageSize } from '../database/pull-request-pages.ts';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
 import { closedObject, namedObject } from './validation.ts';
@@ -45,6 +46,9 @@ const PageLinks = namedObject('PageLinks', {
 });
 
 export const pageSchemas = [PageMeta, PageLinks];
+
+/** Of descriptions, breakdowns and reviews. With all else, a page stays below a megabyte. */
+export const maxPageBytes = 900_000;
 
 /** A reply whose only property is `data`. */
 export const dataOf = <Data extends TSchema>(data: Data, description: string) =>
@@ -112,10 +116,10 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   /** Before all rows. */
   readonly start: Position;
   /**
-   * Up to `limit` rows after the position, or before it with the nearest first. If there are fewer although the list goes
-   * on, the last one is not for this page.
+   * Rows after the position, or before it with the nearest first. If there are fewer than may be although the list goes on,
+   * the last one is not for this page.
    */
-  read(direction: 'next' | 'previous', from: Position, limit: number): Promise<Row[]>;
+  read(direction: 'next' | 'previous', from: Position, max: PageSize): Promise<Row[]>;
   /** False for a row that only shows that the list goes on. */
   isForPage?(row: Row): boolean;
   /** The item as JSON, its texts as byte strings. */
@@ -139,7 +143,8 @@ export async function paginate<Row, Columns extends TObject, Position>(
   const backwards = cursor?.direction === 'previous';
 
   // One extra row shows whether there is another page.
-  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, perPage + 1);
+  const max = { rows: perPage + 1, bytes: maxPageBytes };
+  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, max);
   const page = rows.slice(0, perPage).filter(row => list.isForPage?.(row) ?? true);
   const more = page.length < rows.length;
   if (backwards) page.reverse();

@@ -66,7 +66,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<{ hasTag: boolean }> = async 
           return id === undefined ? undefined : { name, id };
         },
         start: beforeAllUsers,
-        read: (direction, from, limit) => readUserPage(database, organisationId, direction, from, limit),
+        read: (direction, from, { rows }) => readUserPage(database, organisationId, direction, from, rows),
         cursorValues: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
         format: row => JSON.stringify(representUser(row)),
       });

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database } from './client.ts';
-import { createPage, isWhole, maxPageBytes, type PullRequestRow, readPage, rowBytes } from './pull-request-pages.ts';
+import { createPage, isWhole, type PageSize, type PullRequestRow, readPage, rowBytes } from './pull-request-pages.ts';
 import { findPullRequestRows, followedFields } from './pull-requests.ts';
 import { changes, pullRequests } from './schema.ts';
 import { createSelection, createStatement, limited, oneRow, placeholder, query } from './statement.ts';
@@ -181,11 +181,12 @@ async function readListed(
   database: Database,
   organisationId: string,
   { listedId, ...entry }: FeedPosition,
-  limit: number,
+  size: PageSize,
 ): Promise<Step> {
   // One more than the page has: it may be the one that does not fit.
-  const rows = await readPage(database, listedPage, { organisationId, listedId }, limit + 1);
-  const page = rows.slice(0, limit).filter(isWhole);
+  const withNext = { ...size, rows: size.rows + 1 };
+  const rows = await readPage(database, listedPage, { organisationId, listedId }, withNext);
+  const page = rows.slice(0, size.rows).filter(isWhole);
   const last = page.at(-1);
   return {
     changes: page.map(row => ({ id: row.id, row })),
@@ -199,7 +200,7 @@ async function readLogged(
   database: Database,
   organisationId: string,
   from: FeedPosition,
-  limit: number,
+  { rows: limit, bytes: maxBytes }: PageSize,
   isFirst: boolean,
 ): Promise<Step> {
   const step = steps.get(limit) ?? createStep(limit);
@@ -208,7 +209,7 @@ async function readLogged(
   let bytes = 0;
   const keys = all.slice(0, limit).filter((key, index) => {
     bytes += Number(key.bytes ?? 0);
-    return index === 0 || bytes <= maxPageBytes;
+    return index === 0 || bytes <= maxBytes;
   });
   const ids = keys.flatMap(({ id }) => id ?? []);
   const rows = ids.length === 0 ? new Map() : await findPullRequestRows(database, organisationId, ids);
@@ -236,7 +237,7 @@ export async function readChanges(
   database: Database,
   organisationId: string,
   known: { position: FeedPosition; database: string } | undefined,
-  limit: number,
+  size: PageSize,
 ): Promise<{ changes: Change[]; position: FeedPosition; database: string } | undefined> {
   const findEntry = (of: FeedPosition) => database.read(entryAt, { organisationId, ...of });
   let position = known?.position ?? (await startReading(database, organisationId));
@@ -246,7 +247,7 @@ export async function readChanges(
   let step: Step | undefined;
   do {
     const read = position.listedId === undefined ? readLogged : readListed;
-    step = await read(database, organisationId, position, limit, step === undefined);
+    step = await read(database, organisationId, position, size, step === undefined);
     position = step.position;
   } while (step.changes.length === 0 && !step.isEnd);
   const identity = await readIdentity(database);

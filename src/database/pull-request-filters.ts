@@ -5,6 +5,7 @@ import {
   createPage,
   type Direction,
   type Page,
+  type PageSize,
   type PullRequestPosition,
   type PullRequestRow,
   readPage,
@@ -111,13 +112,13 @@ export function readFilteredPage(
   filter: PullRequestFilter,
   direction: Direction,
   from: PullRequestPosition,
-  limit: number,
+  size: PageSize,
 ): Promise<PullRequestRow[]> {
   const { states, repositoryIds, memberId = null, number, sort, since, until } = filter;
-  const maxRows = limits.find(each => each >= limit) ?? limit;
+  const maxRows = limits.find(each => each >= size.rows) ?? size.rows;
   const bound = direction === 'next' ? since : until;
   const values = { organisationId, states, repositoryIds, memberId, number, bound, ...from };
-  return readPage(database, pageOf(shapeOf(filter), sort, direction, maxRows), values, limit, maxRows);
+  return readPage(database, pageOf(shapeOf(filter), sort, direction, maxRows), values, size, maxRows);
 }
 
 const repositoriesOfNames = createSelection(

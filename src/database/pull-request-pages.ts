@@ -7,10 +7,13 @@ import { createSelection, limited, placeholder, query, type RowOf } from './stat
 
 export type Direction = 'next' | 'previous';
 
-/** Bytes of descriptions, breakdowns and reviews on a page. With all else, the page stays below a megabyte. */
-export const maxPageBytes = 900_000;
+/** The most that a page has. Bytes are those of descriptions, breakdowns and reviews. */
+export interface PageSize {
+  rows: number;
+  bytes: number;
+}
 
-/** A page without longer ones is within {@link maxPageBytes}, whatever its size. */
+/** A hundred rows without longer texts have 890,000 bytes at most. */
 const maxShortBytes = { body: 5_600, scores: 3_300 };
 
 /** Up to this, a page of short texts is small enough for a short read. */
@@ -81,9 +84,9 @@ export function createPage(name: string, rows: SQL, order: readonly SQL[], shown
   // A first row over the maximum counts as the maximum: it is always on the page. PostgreSQL stops reading at the second
   // row beyond, because a count can't fall.
   const withRowsBeyond = sql`
-    select *, count(*) filter (where bytes > ${maxPageBytes}) over ${upToHere} as rows_beyond
+    select *, count(*) filter (where bytes > ${placeholder('maxBytes')}::int) over ${upToHere} as rows_beyond
     from (
-      select *, sum(least(${bytes}, ${maxPageBytes})) over ${upToHere} as bytes
+      select *, sum(least(${bytes}, ${placeholder('maxBytes')}::int)) over ${upToHere} as bytes
       from (${rows}) as pull_requests
     ) as pull_requests`;
   return {
@@ -138,10 +141,11 @@ export const beforeAllPullRequests: PullRequestPosition = {
 export async function readPage(
   database: Database,
   { short, long }: Page,
-  values: Readonly<Record<string, unknown>>,
-  limit: number,
+  keys: Readonly<Record<string, unknown>>,
+  { rows: limit, bytes: maxBytes }: PageSize,
   statementLimit = limit,
 ): Promise<PullRequestRow[]> {
+  const values = { ...keys, maxBytes };
   const isShort = statementLimit <= maxShortRows;
   let rows = await database[isShort ? 'read' : 'readStep'](limited(short, statementLimit), values);
   if (!rows.slice(0, limit - 1).every(isWhole)) rows = await database.readStep(limited(long, statementLimit), values);
@@ -169,8 +173,8 @@ export function readPullRequestPage(
   { organisationId, memberId }: { organisationId: string; memberId?: string },
   direction: Direction,
   from: PullRequestPosition,
-  limit: number,
+  size: PageSize,
 ): Promise<SharedRow[]> {
   const page = wholeLists[memberId === undefined ? 'organisation' : 'member'][direction];
-  return readPage(database, page, { organisationId, memberId, ...from }, limit);
+  return readPage(database, page, { organisationId, memberId, ...from }, size);
 }

@@ -22,9 +22,9 @@ function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'sta
     locate: place => (place.name === 'nobody' ? undefined : place),
     cursorValues: ({ rank, name }) => ({ rank, name }),
     start: 'start',
-    read: async (direction, from, limit) => {
+    read: async (direction, from, max) => {
       const after = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);
-      return (direction === 'next' ? after : after.toReversed()).slice(0, limit);
+      return (direction === 'next' ? after : after.toReversed()).slice(0, max.rows);
     },
     format: ({ name }) => JSON.stringify({ name }),
   };

@@ -24,7 +24,8 @@ let ids: string[];
 
 type Place = Awaited<ReturnType<typeof readChanges>>;
 
-const read = (place?: Place, limit = 100, from: Database = database) => readChanges(from, organisationId, place, limit);
+const read = (place?: Place, rows = 100, from: Database = database) =>
+  readChanges(from, organisationId, place, { rows, bytes: 900_000 });
 
 /** To the end. @returns what came, and where the reader then stands */
 async function readToEnd(place?: Place, limit = 100) {

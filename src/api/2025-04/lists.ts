@@ -39,7 +39,7 @@ function paginatePullRequests(
       return id === undefined || memberId !== member ? undefined : { time: createdAt, id };
     },
     start: beforeAllPullRequests,
-    read: (direction, from, limit) => readPullRequestPage(database, list, direction, from, limit),
+    read: (direction, from, max) => readPullRequestPage(database, list, direction, from, max),
     isForPage: isWhole,
     cursorValues: (row: SharedRow) => ({
       ...(member !== undefined && { member_id: member }),

@@ -8,7 +8,7 @@ import { cursorExpired } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
-import { bytesOf, formatCursor, itemsOf, PageQuery, pageOf, parseCursor } from '../pagination.ts';
+import { bytesOf, formatCursor, itemsOf, maxPageBytes, PageQuery, pageOf, parseCursor } from '../pagination.ts';
 import { closedObject } from '../validation.ts';
 import { versionUrl } from '../version.ts';
 import { representPullRequest } from './pull-request.ts';
@@ -126,7 +126,7 @@ async function buildPage(
   const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
   const known = cursor === undefined ? undefined : locate(cursor, list);
   const limit = perPage ?? 15;
-  const found = await readChanges(database, organisationId, known, limit);
+  const found = await readChanges(database, organisationId, known, { rows: limit, bytes: maxPageBytes });
   if (found === undefined) {
     throw cursorExpired(
       'Changes after this cursor may be missing here.',

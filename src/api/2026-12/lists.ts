@@ -57,8 +57,8 @@ async function paginatePullRequests(
       return id === undefined || place.list !== list || time < since || time > until ? undefined : { time, id };
     },
     start: { ...beforeAllPullRequests, time: until },
-    read: (direction, from, limit) =>
-      readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, limit),
+    read: (direction, from, max) =>
+      readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, max),
     isForPage: (row: PullRequestRow) => isWhole(row),
     cursorValues: (row: PullRequestRow) => ({ [`${sort}_at`]: timeOf(row), id: formatId('pr', row.id), list }),
     format: row => representPullRequest(row, base),
@@ -109,7 +109,7 @@ export const memberListRoutes: FastifyPluginAsyncTypebox = async app => {
           return id === undefined || of !== login ? undefined : { microseconds, id };
         },
         start: beforeAllMembers,
-        read: (direction, from, limit) => readMemberPage(database, { organisationId, login }, direction, from, limit),
+        read: (direction, from, { rows }) => readMemberPage(database, { organisationId, login }, direction, from, rows),
         cursorValues: (row: MemberPageRow) => ({
           created_at: Number(row.microseconds),
           id: formatId('mem', row.id),
