@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { databaseUnavailable } from '../errors.ts';
 import { connectToServer } from './connection.ts';
 
-/** Rows in a statement. */
-const batchSize = 500;
+/** Rows in a statement, of which each may have a megabyte. */
+const batchSize = 50;
 
 /** Tables and sequences of ours, and which other tables have the rows that theirs refer to. */
 const findTables = `select relname as name, relkind = 'S' as "isSequence", array(
