@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
-import { createPlaces } from '../places.ts';
+import { createFairQueue } from '../fair-queue.ts';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
@@ -93,13 +93,13 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
   const guardedFetch = createGuardedFetch(maxReplyBytes, config.proxy);
   const credentials = createCredentials(config, guardedFetch, timeoutMs, options.maxInstallations);
   const listeners = new Set<RequestListener>();
-  const places = new LRUCache<string, ReturnType<typeof createPlaces>>({
+  const queues = new LRUCache<string, ReturnType<typeof createFairQueue>>({
     max: 10_000,
-    memoMethod: () => createPlaces(maxUnderWay),
+    memoMethod: () => createFairQueue(maxUnderWay),
   });
-  /** Does it when its turn comes. An App has a token, and so places, for each organisation. */
+  /** Does it when its turn comes. An App has a token, and so a queue, for each organisation. */
   const inTurn = <Result>({ login }: OrganisationReference, work: () => Promise<Result>, signal?: AbortSignal) =>
-    places.memo(config.app === undefined ? '' : login.toLowerCase())(Symbol(), signal, work);
+    queues.memo(config.app === undefined ? '' : login.toLowerCase())(Symbol(), signal, work);
   let client: ReturnType<typeof createOctokit> | undefined;
 
   async function send(

@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { listScoreChanges } from '../../database/explanations.ts';
 import { badRequest } from '../../errors.ts';
+import { createFairQueue } from '../../fair-queue.ts';
 import { formatId } from '../../ids.ts';
-import { createPlaces } from '../../places.ts';
 import { parseTarget, readExplanation, representChange } from '../../reports/explanation.ts';
 import { parsePeriod } from '../../reports/period.ts';
 import { readStandings, readWeeks } from '../../reports/standings.ts';
@@ -172,7 +172,7 @@ export const reportSchemas = [Standings, Week, ExplainedPart, Explanation, Score
 
 export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  const inPlace = createPlaces(maxSnapshots);
+  const inPlace = createFairQueue(maxSnapshots);
   const Day = (description: string) => Type.Optional(Type.String({ description }));
   const Period = {
     since: Day('The first day that counts, UTC, such as 2026-10-01'),

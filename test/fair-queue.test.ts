@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createPlaces } from '../src/places.ts';
+import { createFairQueue } from '../src/fair-queue.ts';
 
 const never = new AbortController().signal;
 
 /** Work that ends when it is told to. */
-function startWork(inTurns: ReturnType<typeof createPlaces>, organisationId: string, signal = never) {
+function startWork(inTurns: ReturnType<typeof createFairQueue>, organisationId: string, signal = never) {
   let hasBegun = false;
   let end: () => void = () => undefined;
   const done = inTurns(organisationId, signal, () => {
@@ -19,7 +19,7 @@ function startWork(inTurns: ReturnType<typeof createPlaces>, organisationId: str
 const settled = () => new Promise(setImmediate);
 
 test('an organisation has one place at a time, and others do not wait for its queue', async () => {
-  const inTurns = createPlaces(2);
+  const inTurns = createFairQueue(2);
   const [first, second, other, last] = ['busy', 'busy', 'other', 'last'].map(id => startWork(inTurns, id));
   await settled();
   expect([first, second, other, last].map(work => work?.hasBegun())).toEqual([true, false, true, false]);
@@ -34,7 +34,7 @@ test('an organisation has one place at a time, and others do not wait for its qu
 });
 
 test('a read whose client has left while it waited is not begun, and its place is free', async () => {
-  const inTurns = createPlaces(1);
+  const inTurns = createFairQueue(1);
   const gone = new AbortController();
   const first = startWork(inTurns, 'one');
   const left = startWork(inTurns, 'two', gone.signal);
@@ -47,7 +47,7 @@ test('a read whose client has left while it waited is not begun, and its place i
 });
 
 test('a read that fails frees its place', async () => {
-  const inTurns = createPlaces(1);
+  const inTurns = createFairQueue(1);
   await expect(inTurns('one', never, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await inTurns('two', never, async () => 'done')).toBe('done');
 });

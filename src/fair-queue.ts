@@ -4,7 +4,7 @@
  *
  * @returns a function that does the work when its turn comes, unless its signal is aborted by then
  */
-export function createPlaces(places: number) {
+export function createFairQueue(places: number) {
   const waiting: { owner: string | symbol; start: () => void }[] = [];
   const served = new Set<string | symbol>();
 
