@@ -1,4 +1,4 @@
-import { requestListed, sweepPullRequests } from '../database/background-requests.ts';
+import { requestListed } from '../database/background-requests.ts';
 import {
   areMembersDue,
   claimComparison,
@@ -27,7 +27,8 @@ import { identifyOrganisation, reasonOfRepository } from './identify-organisatio
 import { separateIgnored } from './ignore-repositories.ts';
 import { listPage, pageRepositories } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
-import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
+import { askGithub } from './share-github-points.ts';
+import { sweep } from './sweep.ts';
 import { syncMembers } from './sync-members.ts';
 
 /** How long until the next try after a failure of GitHub or the database. */
@@ -35,15 +36,6 @@ const retrySeconds = 60;
 
 /** How long until the next try of what GitHub refuses or does not show, while RECONCILE_INTERVAL is 0. */
 const defaultIntervalSeconds = 900;
-
-/** The pace of the sweep: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
-export const maxRefetchesPerHour = 4_000;
-
-/** The sweep leaves out what was fetched since then. */
-const minAgeSeconds = 86_400;
-
-/** Sweeps are no closer together: most would find nothing. */
-const minPauseSeconds = 60;
 
 /** How far GitHub's clock may be behind the database's. */
 const maxClockDifferenceSeconds = 86_400;
@@ -78,9 +70,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       const run: Run = { deps, organisation: identified, signal, note };
       await compareRepositories(run);
       await tryOrLog(run, 'the members were not compared', () => compareMembers(run));
-      const perHour = maxRefetchesPerHour / (await countOrganisationsOnCredential(deps));
-      const pace = { perHour, minAgeSeconds, minPauseSeconds };
-      await deps.database.transaction(transaction => sweepPullRequests(transaction, identified.id, pace));
+      await sweep(deps, identified.id);
       isFinished = true;
     });
   } catch (error) {
