@@ -4,7 +4,8 @@ import { rulesSuspended } from '../errors.ts';
 import type { Facts } from '../scoring/facts.ts';
 import { compileScore, type Score } from '../scoring/language/compile.ts';
 import { type CompiledRuleset, compileRuleset, type Ruleset } from '../scoring/ruleset.ts';
-import { BoundBroken, maxPullRequestMs, type RuleEntry, type Work } from './work.ts';
+import { BoundBroken, maxPullRequestMs, type RuleEntry } from './bounds.ts';
+import type { Work } from './work.ts';
 
 /** Organisations whose rulesets a process keeps compiled, as long as its heap has room for more. */
 const maxKept = 1_000;

@@ -2,17 +2,11 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { maxPullRequestMs as defaultMaxMs, maxHeapMb, maxSilenceMs } from './bounds.ts';
 import type { Order, Report } from './serve-jobs.ts';
-import { maxPullRequestMs as defaultMaxMs } from './work.ts';
-
-/** Of the JavaScript heap: the rules of an organisation at the limits, and the facts of some large pull requests. */
-const maxHeapMb = 256;
 
 /** A quarter of Node's default. A process keeps three times this much, and with 8 it is no faster. */
 const maxSemiSpaceMb = 4;
-
-/** Processor time is what counts, because a busy machine slows a process down. This is for a process that does not run at all. */
-const maxSilenceMs = 20_000;
 
 const bundled = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../dist/scorer.js' : 'scorer.js', import.meta.url),

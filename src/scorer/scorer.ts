@@ -7,10 +7,11 @@ import type { Logger } from 'pino';
 import type { Database } from '../database/client.ts';
 import { suspendRules } from '../database/rules.ts';
 import { badRequest, overloaded, rateLimited, rulesSuspended, ServiceError } from '../errors.ts';
+import type { RuleEntry } from './bounds.ts';
 import { type InputOf, type JobKind, type JobOptions, priorities, type ResultOf, type Scorer } from './jobs.ts';
 import { type ScorerProcess, type ScorerProcessOptions, startScorerProcess } from './scorer-process.ts';
 import type { JobError, Report } from './serve-jobs.ts';
-import { maxServed, type RuleEntry } from './work.ts';
+import { maxServed } from './turns.ts';
 
 const maxProcesses = 2;
 

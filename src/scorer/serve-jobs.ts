@@ -5,9 +5,10 @@ import { connectDatabase } from '../database/client.ts';
 import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { createLog } from '../log.ts';
+import { BoundBroken, type RuleEntry } from './bounds.ts';
 import type { JobKind } from './jobs.ts';
 import { createTurns } from './turns.ts';
-import { BoundBroken, type RuleEntry, type Work } from './work.ts';
+import type { Work } from './work.ts';
 
 /** What the service sends. `input` is JSON: its length is known, and it is written once. */
 export type Order = JobOrder | { cancel: number };

@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { maxServed } from './work.ts';
+
+/** Organisations whose last turn is remembered; the others were served longer ago than any job waits. */
+export const maxServed = 1_000;
 
 /** A long job gives way to others after this. */
 const stretchMs = 100;

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from '../database/client.ts';
+import type { RuleEntry } from './bounds.ts';
 
 /** What a job is given besides its input. */
 export interface Work {
@@ -19,29 +20,4 @@ export interface Work {
   progress(done: number): void;
   /** A process has ended in this job: entries are evaluated one by one, so that the one behind it is known. */
   readonly isCareful: boolean;
-}
-
-/** Organisations whose last turn is remembered; the others were served longer ago than any job waits. */
-export const maxServed = 1_000;
-
-/** Processor time that the rules may take for a pull request. */
-export const maxPullRequestMs = 2_000;
-
-/** An entry of stored rules. */
-export interface RuleEntry {
-  version: number;
-  rule: string;
-  /** From 1. */
-  entry: number;
-}
-
-/** Rules in force break a bound. */
-export class BoundBroken extends Error {
-  readonly entry: RuleEntry;
-
-  /** @param entry the one that took most, or in which the process ended */
-  constructor(entry: RuleEntry) {
-    super('the rules take too much time or memory for one pull request');
-    this.entry = entry;
-  }
 }
