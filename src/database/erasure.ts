@@ -191,24 +191,30 @@ async function inSteps(
   condition: SQL,
   change: (executor: Executor, ids: readonly string[]) => Promise<void>,
 ): Promise<number> {
-  const { id } = pullRequests;
-  const isWanted = and(eq(pullRequests.organisationId, organisationId), condition);
+  const { id, organisationId: organisation } = pullRequests;
   let total = 0;
   let last: string | undefined;
   do {
-    // Each step goes on from the one before, because no index finds who reviewed a pull request.
-    const isNext = and(isWanted, last === undefined ? undefined : gt(id, last));
-    const ids = await database.transaction(async executor => {
+    // No index finds who reviewed a pull request: a step looks at the next ones, wanted or not.
+    const isNext = and(eq(organisation, organisationId), last === undefined ? undefined : gt(id, last));
+    const isWanted = sql<boolean>`(${condition}) is true`;
+    const [changed, end] = await database.transaction(async executor => {
       await lockOrganisation(executor, organisationId, 'exclusive');
-      const step = await executor.select({ id }).from(pullRequests).where(isNext).orderBy(asc(id)).limit(stepSize);
-      const ids = step.map(row => row.id);
-      if (ids.length === 0) return ids;
-      await change(executor, ids);
-      await renewContentVersion(executor, organisationId);
-      return ids;
+      const step = await executor
+        .select({ id, isWanted })
+        .from(pullRequests)
+        .where(isNext)
+        .orderBy(asc(id))
+        .limit(stepSize);
+      const ids = step.flatMap(row => (row.isWanted ? row.id : []));
+      if (ids.length > 0) {
+        await change(executor, ids);
+        await renewContentVersion(executor, organisationId);
+      }
+      return [ids.length, step.at(-1)?.id] as const;
     });
-    total += ids.length;
-    last = ids.at(-1);
+    total += changed;
+    last = end;
   } while (last !== undefined);
   return total;
 }

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Executor } from '../../src/database/client.ts';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
@@ -20,6 +21,7 @@ import {
   fetchedSync,
   memberLogins,
   memberRows,
+  newStored,
   rule,
   stored,
   storedPullRequests,
@@ -201,6 +203,31 @@ test('an erasure covers the login that a fetch shows while the operator is asked
   expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
   await eraseMembers(service.database, home.organisation.id, asked);
   expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [] });
+});
+
+test('an erasure reads a few thousand pull requests in a transaction, however many there are', async () => {
+  const bert = home.acme.member(`bert-${home.acme.login}`);
+  await readList(home);
+  await newStored(service, home, 5_000);
+  const { database } = service;
+  const countRead = async (executor: Executor) => {
+    const { rows } = await executor.execute<{ count: number }>(sql`select
+      (seq_tup_read + idx_tup_fetch)::int as count from pg_stat_xact_user_tables where relname = 'pull_requests'`);
+    return rows[0]?.count ?? 0;
+  };
+  const reads: number[] = [];
+  const transaction: typeof database.transaction = work =>
+    database.transaction(async executor => {
+      // As PostgreSQL plans for many.
+      await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
+      const before = await countRead(executor);
+      const result = await work(executor);
+      reads.push((await countRead(executor)) - before);
+      return result;
+    });
+  const people = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
+  await eraseMembers({ ...database, transaction }, home.organisation.id, people);
+  expect(Math.max(...reads)).toBeLessThan(3_000);
 });
 
 test('an erasure asks GitHub again about a login that somebody else had before', async () => {
