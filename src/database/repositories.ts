@@ -124,7 +124,7 @@ export async function confirmNames(
 }
 
 /**
- * Repositories missing from GitHub's list, those listed longest ago first.
+ * Repositories missing from GitHub's list, chosen at random: some may be missing for ever.
  *
  * @param ticket of the list
  */
@@ -134,13 +134,13 @@ export function findUnlistedRepositories(
   ticket: number,
   limit: number,
 ): Promise<StoredRepository[]> {
-  const { fetchTicket, id, leftAt, ignoredBecause } = repositories;
+  const { fetchTicket, leftAt, ignoredBecause } = repositories;
   const isExpected = or(isNull(leftAt), isNotNull(ignoredBecause));
   return executor
     .select()
     .from(repositories)
     .where(and(eq(repositories.organisationId, organisationId), isExpected, lt(fetchTicket, ticket)))
-    .orderBy(fetchTicket, id)
+    .orderBy(sql`random()`)
     .limit(limit);
 }
 

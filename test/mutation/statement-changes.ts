@@ -124,7 +124,7 @@ export const changes: readonly Change[] = [
     ['.set({ leftAt: sql`now()`, ignoredBecause: null, fetchTicket: ticket })', '.set({ leftAt: sql`now()` })'],
     [', lt(repositories.fetchTicket, ticket)))', '))'],
     [', isExpected, lt(fetchTicket, ticket)', ', lt(fetchTicket, ticket)'],
-    ['.orderBy(fetchTicket, id)', '.orderBy(sql`${fetchTicket} desc`)'],
+    ['.orderBy(sql`random()`)', '.orderBy(fetchTicket)'],
   ]),
   ...of('Repositories', 'database/repositories.ts', sync('ignore-repositories'), [
     ['row !== undefined && (isRenamed(row, ticket, value) || hasReturned(row, ticket))', 'false'],

@@ -19,6 +19,7 @@ import {
   storedPullRequests,
   sync,
   waitingSyncs,
+  waitUntil,
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
@@ -172,15 +173,20 @@ describe('a repository that a list does not have', () => {
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('is not marked if GitHub does not let the credentials read it', async () => {
+  test('is not marked if GitHub does not let the credentials read it; a hundred of these hide no other one', async () => {
     const { home, web } = await twoRepositories();
-    const error = { type: 'FORBIDDEN', path: ['nodes', 0], message: 'Resource protected by SAML enforcement.' };
-    world.github.fault(
-      { kind: 'reply', status: 200, body: { data: { nodes: [null] }, errors: [error] } },
-      { when: 'RepositoryOwners' },
-    );
-    expect(await compareWithout(web, home)).toBe(2);
-    expect(await leftRepositories(home)).toEqual([]);
+    await executor.execute(sql`
+      insert into repositories (organisation_id, id, github_id, node_id, name)
+      select ${home.organisation.id}::uuid, gen_random_uuid(), 900000000000 + place, 'R_refused_' || place, 'acme/' || place
+      from generate_series(1, 100) as place`);
+    const refuse = (reply: object) => JSON.parse(JSON.stringify(reply).replaceAll('NOT_FOUND', 'FORBIDDEN'));
+    world.github.fault({ kind: 'alter', change: refuse }, { times: 20, when: 'RepositoryOwners' });
+    elsewhere(web);
+    await waitUntil(async () => {
+      await compare(world, home);
+      return (await leftRepositories(home)).length > 0;
+    }, 5_000);
+    expect(await leftRepositories(home)).toEqual(['web']);
   });
 
   test('is not marked if GitHub fails: the comparison goes on, and the next one asks again', async () => {
