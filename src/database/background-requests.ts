@@ -9,8 +9,8 @@ import { asTable, hasGithubId, isOneOf, secondsFromNow, sortedForLocking } from 
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of the stored pull requests that were
- * fetched longest ago, as many as its pace allows since the last sweep, at most an hour's. Runs in a transaction; the
- * caller holds the organisation's comparison.
+ * fetched longest ago, as many as its pace allows since the last sweep, at most an hour's, or one. Runs in a transaction;
+ * the caller holds the organisation's comparison.
  *
  * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before; `minPauseSeconds`: between
  * two sweeps
@@ -26,7 +26,8 @@ export async function sweepPullRequests(
     .select({ seconds: sql<number>`extract(epoch from now() - ${sweptAt})::float8` })
     .from(organisations)
     .where(and(eq(id, organisationId), lt(sweptAt, secondsFromNow(-minPauseSeconds))));
-  const limit = last === undefined ? 0 : Math.floor((perHour * Math.min(last.seconds, 3_600)) / 3_600);
+  const due = (perHour * (last?.seconds ?? 0)) / 3_600;
+  const limit = Math.floor(Math.min(due, Math.max(perHour, 1)));
   // Leave `swept_at` alone until enough time has passed for one pull request.
   if (limit === 0) return 0;
   const { fetchedAt } = pullRequests;

@@ -444,16 +444,17 @@ describe('the sweep at the end of a comparison', () => {
     const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(service, home, pullRequest);
-    await executor.update(pullRequests).set({ fetchedAt: sql`now() - interval '2 days'` });
-    await dueForSweep(home, 0.25);
-    for (const [perHour, count] of [
-      [3, 0],
-      [5, 1],
+    for (const [hours, perHour, count] of [
+      [0.25, 3, 0],
+      [0.25, 5, 1],
+      [3, 0.25, 0],
+      [5, 0.25, 1],
     ] as const) {
-      await service.database.transaction(each =>
-        sweepPullRequests(each, home.organisation.id, { perHour, minAgeSeconds: 86_400, minPauseSeconds: 60 }),
-      );
-      expect(await waitingSyncs(service, home)).toHaveLength(count);
+      await executor.update(pullRequests).set({ fetchedAt: sql`now() - interval '2 days'` });
+      await dueForSweep(home, hours);
+      const pace = { perHour, minAgeSeconds: 86_400, minPauseSeconds: 60 };
+      const sweep = service.database.transaction(each => sweepPullRequests(each, home.organisation.id, pace));
+      expect(await sweep).toBe(count);
     }
   });
 
