@@ -317,17 +317,6 @@ describe('a comparison with GitHub', () => {
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
   });
 
-  test('takes smaller pages of repositories if GitHub fails on large ones', async () => {
-    const home = await world.newTenant();
-    const opened = Array.from({ length: 30 }, (_, index) => home.acme.repository(`r${index}`).openPullRequest());
-    world.github.fault(queryTimeout(), {
-      times: Number.POSITIVE_INFINITY,
-      when: ({ operation, variables }) => operation === 'Repositories' && Number(variables.first) > 25,
-    });
-    await compare(world, home);
-    expect(await storedPullRequests(service, home)).toHaveLength(opened.length);
-  });
-
   test('skips a repository that alone is too much for GitHub', async () => {
     const home = await world.newTenant();
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());

@@ -147,8 +147,6 @@ describe('the history of a score', () => {
   const chain = (start: number | null, ...days: string[]): Change[] =>
     days.map((at, index) => ({ from: index === 0 ? start : (start ?? 0) + index, to: (start ?? 0) + index + 1, at }));
 
-  const single = (changes: readonly Change[]) => changes.map(change => ({ ...change, changes: 1 }));
-
   test('keeps the last twenty changes, and one row a month for those before', async () => {
     const [id = ''] = await insertPullRequests(service, tenant, [1]);
     const latest = Array<string>(20).fill('2026-05-02');
@@ -190,14 +188,6 @@ describe('the history of a score', () => {
       { from: 1, to: 4, at: '2026-02-02', changes: 3 },
       { from: 4, to: 5, at: '2026-05-02', changes: 1 },
     ]);
-  });
-
-  test('stays as it is if it has no more than twenty changes', async () => {
-    const [id = ''] = await insertPullRequests(service, tenant, [1]);
-    const changes = chain(null, ...Array<string>(20).fill('2026-01-05'));
-    await add(id, changes);
-    await pruneOrganisation(service);
-    expect(await read(id)).toEqual(single(changes));
   });
 
   test('stays complete while two replicas fold it and changes come in', async () => {
