@@ -160,7 +160,8 @@ test('a database from before the first release is refused, with what to do', asy
   });
 });
 
-test('a migration lets go of a table in use after a moment, and tries again', async () => {
+/** A table that is being read, and a migration that changes it. */
+async function startReading() {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const folder = await createMigrationsFolder({ added: ['alter table sync_requests add column later int'] });
@@ -168,6 +169,11 @@ test('a migration lets go of a table in use after a moment, and tries again', as
   await reader.connect();
   onTestFinished(() => reader.end());
   await reader.query('begin; lock table sync_requests in access share mode');
+  return { url, folder, reader };
+}
+
+test('a migration lets go of a table in use after a moment, and tries again', async () => {
+  const { url, folder, reader } = await startReading();
   const migrating = migrateDatabase(url, { folder });
   const isWaiting = `select exists (
     select 1 from pg_locks where relation = 'sync_requests'::regclass and not granted) as waits`;
@@ -179,13 +185,7 @@ test('a migration lets go of a table in use after a moment, and tries again', as
 });
 
 test('a migration that never gets its lock gives up, and says why', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
-  const folder = await createMigrationsFolder({ added: ['alter table sync_requests add column later int'] });
-  const reader = new pg.Client({ connectionString: url });
-  await reader.connect();
-  onTestFinished(() => reader.end());
-  await reader.query('begin; lock table sync_requests in access share mode');
+  const { url, folder } = await startReading();
   await expect(migrateDatabase(url, { folder, wait: { maxWaitMs: 0 } })).rejects.toMatchObject({
     text: "The database schema can't be brought up to date: canceling statement due to lock timeout. Other sessions hold locks on its tables: end them, then try again.",
   });

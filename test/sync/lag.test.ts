@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requestListed } from '../../src/database/background-requests.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
-import { formatId } from '../../src/ids.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { earlier } from '../support/citus.ts';
 import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
@@ -11,7 +10,7 @@ import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { deliver as deliverTo, dueRequests, refetch, stored, sync, waitingSyncs } from './support.ts';
+import { deliver as deliverTo, dueRequests, refetch, remove, stored, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
@@ -304,11 +303,7 @@ describe('the wait while GitHub lags', () => {
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     await sync(service, home, source);
-    await service.app.inject({
-      method: 'DELETE',
-      url: `/2025-04/pull-requests/${await publicId(source)}`,
-      headers: { authorization: `Bearer ${home.token}` },
-    });
+    await remove(service, home, (await stored(service, home, source))?.id);
     source.lag();
     world.github.clock.advance(1);
     await deliver(source.edit({ title: 'After' }));
@@ -319,12 +314,6 @@ describe('the wait while GitHub lags', () => {
     await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
   });
-
-  async function publicId(source: Parameters<typeof stored>[2]): Promise<string> {
-    const row = await stored(service, home, source);
-    if (row === undefined) throw new Error('not stored');
-    return formatId('pr', row.id);
-  }
 });
 
 test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {

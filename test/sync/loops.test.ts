@@ -13,7 +13,17 @@ import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import type { Service } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { apply, makeDue, memberLogins, rule, stored, storedPullRequests, sync, waitUntil } from './support.ts';
+import {
+  apply,
+  makeDue,
+  memberLogins,
+  rule,
+  stored,
+  storedPullRequests,
+  sync,
+  waitingSyncs,
+  waitUntil,
+} from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
@@ -34,12 +44,7 @@ const deliver = async (...delivery: Parameters<typeof post>) => (await post(...d
 
 const now = ({ organisation }: TenantOnGithub) => getOrganisation(executor, organisation.id);
 
-async function countRequests({ organisation }: TenantOnGithub): Promise<number> {
-  const { rows } = await executor.execute<{ count: number }>(
-    sql`select count(*)::int as count from sync_requests where organisation_id = ${organisation.id}`,
-  );
-  return rows[0]?.count ?? -1;
-}
+const countRequests = async (home: TenantOnGithub) => (await waitingSyncs(service, home)).length;
 
 async function request({ organisation }: TenantOnGithub, { id, nodeId }: PullRequest): Promise<void> {
   await executor.execute(sql`
@@ -258,9 +263,9 @@ describe('stopping', () => {
 });
 
 describe('a database that goes away and comes back', () => {
-  async function through(work: (replica: Service, proxy: TcpProxy) => Promise<void>): Promise<void> {
+  async function through(work: (replica: Service, proxy: TcpProxy) => Promise<void>, options: Partial<Service> = {}) {
     const proxy = await startProxy(service.database.url);
-    const replica = await world.replica(proxy.through(service.database.url));
+    const replica = { ...(await world.replica(proxy.through(service.database.url))), ...options };
     const loops = start(replica);
     try {
       await waitUntil(async () => (await listeners()).length === 1);
@@ -286,34 +291,30 @@ describe('a database that goes away and comes back', () => {
   });
 
   test('is logged once for each loop that works again, with the seconds that it failed', async () => {
-    const proxy = await startProxy(service.database.url);
-    const replica = await world.replica(proxy.through(service.database.url));
     const lines: { level: number; msg: string; loop: string; seconds?: number }[] = [];
     const log = pino({ level: 'info' }, { write: line => lines.push(JSON.parse(line)) });
-    const loops = startLoops({ ...replica, log });
     const loopsOf = (msg: string) => lines.filter(line => line.msg === msg).map(({ loop }) => loop);
-    try {
-      await waitUntil(async () => (await listeners()).length === 1);
-      proxy.refuse();
-      proxy.cut();
-      await waitUntil(async () => loopsOf('a loop failed and tries again').length >= 4);
-      expect(loopsOf('a loop that failed works again')).toEqual([]);
-      const begin = performance.now();
-      proxy.accept();
-      await waitUntil(async () => loopsOf('a loop that failed works again').length >= 4);
-      const failed = loopsOf('a loop failed and tries again').toSorted();
-      expect(loopsOf('a loop that failed works again').toSorted()).toEqual(failed);
-      const recovered = lines.filter(({ msg }) => msg === 'a loop that failed works again');
-      const maxSeconds = Math.ceil((performance.now() - begin) / 1000) + 20;
-      for (const { level, seconds = -1 } of recovered) {
-        expect(level).toBe(30);
-        expect(seconds).toBeGreaterThanOrEqual(0);
-        expect(seconds).toBeLessThanOrEqual(maxSeconds);
-      }
-    } finally {
-      await loops.stop();
-      await proxy.close();
-    }
+    await through(
+      async (_, proxy) => {
+        proxy.refuse();
+        proxy.cut();
+        await waitUntil(async () => loopsOf('a loop failed and tries again').length >= 4);
+        expect(loopsOf('a loop that failed works again')).toEqual([]);
+        const begin = performance.now();
+        proxy.accept();
+        await waitUntil(async () => loopsOf('a loop that failed works again').length >= 4);
+        const failed = loopsOf('a loop failed and tries again').toSorted();
+        expect(loopsOf('a loop that failed works again').toSorted()).toEqual(failed);
+        const recovered = lines.filter(({ msg }) => msg === 'a loop that failed works again');
+        const maxSeconds = Math.ceil((performance.now() - begin) / 1000) + 20;
+        for (const { level, seconds = -1 } of recovered) {
+          expect(level).toBe(30);
+          expect(seconds).toBeGreaterThanOrEqual(0);
+          expect(seconds).toBeLessThanOrEqual(maxSeconds);
+        }
+      },
+      { log },
+    );
   });
 
   test('does not fill the log, even if it does so again and again', async () => {

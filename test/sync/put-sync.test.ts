@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
 import type { Client, PullRequestBody } from '../support/client.ts';
-import { createLatch, type GithubStandInRequest, htmlError, secondaryLimit } from '../support/github/faults.ts';
+import { createLatch, type GithubStandInRequest, htmlError, naming, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { storedPullRequests, sync } from './support.ts';
@@ -42,10 +42,6 @@ async function newSources(count: number): Promise<Sources> {
 }
 
 const idsOf = ({ variables }: GithubStandInRequest) => variables.ids as string[];
-const naming =
-  (...pullRequests: PullRequest[]) =>
-  (request: GithubStandInRequest) =>
-    pullRequests.some(({ nodeId }) => idsOf(request).includes(nodeId));
 /** How many requests so far named one of these. */
 const requestsFor = (...pullRequests: PullRequest[]) =>
   world.github.requests.filter(request => request.operation === 'PullRequests' && naming(...pullRequests)(request));

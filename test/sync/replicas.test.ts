@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
+import { naming } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { deliver } from '../support/github/webhooks.ts';
 import { webhookSecret } from '../support/service.ts';
@@ -90,19 +91,15 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
   const [fetching, saving, saved] = [await open(homes.fetching), await open(homes.saving), await open(homes.saved)];
   const lock = new pg.Client({ connectionString: world.service.database.url });
   await lock.connect();
-  const isOf = (pullRequest: PullRequest) => ({
-    when: ({ variables }: { variables: Record<string, unknown> }) =>
-      Array.isArray(variables.ids) && variables.ids.includes(pullRequest.nodeId),
-  });
   const title = async (home: TenantOnGithub, pullRequest: PullRequest) =>
     (await stored(world.service, home, pullRequest))?.title;
 
   try {
     await lock.query('begin');
     await lock.query('select from pull_requests where github_id = $1 for update', [saving.id]);
-    world.github.fault({ kind: 'hang' }, isOf(fetching));
+    world.github.fault({ kind: 'hang' }, { when: naming(fetching) });
     // Long enough to lock its request meanwhile.
-    world.github.fault({ kind: 'delay', milliseconds: 2_000 }, isOf(saved));
+    world.github.fault({ kind: 'delay', milliseconds: 2_000 }, { when: naming(saved) });
     world.github.requests.length = 0;
     await deliverAccepted(saved.edit({ title: 'after' }));
     await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased));

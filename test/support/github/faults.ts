@@ -58,11 +58,11 @@ export function createLatch(): { released: Promise<void>; release(): void } {
 
 type Condition = (request: GithubStandInRequest) => boolean;
 
-/** Requests that name the pull request by its node id. */
+/** Requests that name one of the pull requests by its node id. */
 export const naming =
-  ({ nodeId }: PullRequest): Condition =>
+  (...pullRequests: PullRequest[]): Condition =>
   ({ variables: { ids } }) =>
-    Array.isArray(ids) && ids.includes(nodeId);
+    Array.isArray(ids) && pullRequests.some(({ nodeId }) => ids.includes(nodeId));
 
 export interface FaultOptions {
   /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
