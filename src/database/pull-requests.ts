@@ -119,10 +119,7 @@ export const countPullRequests = (executor: Executor, organisationId: string): P
   executor.$count(pullRequests, eq(pullRequests.organisationId, organisationId));
 
 /** `repository` is `owner/name`; `ignoredBecause` says why it is ignored, and is null if it is not. */
-export type PullRequestReference = Pick<
-  StoredPullRequest,
-  'id' | 'githubId' | 'nodeId' | 'number' | 'title' | 'url'
-> & {
+export type PullRequestReference = Pick<StoredPullRequest, 'id' | 'nodeId' | 'number' | 'title' | 'url'> & {
   repository: string;
   ignoredBecause: string | null;
 };
@@ -134,10 +131,10 @@ export async function findPullRequestReferences(
   ids: readonly string[],
 ): Promise<Map<string, PullRequestReference>> {
   if (ids.length === 0) return new Map();
-  const { id, githubId, nodeId, number, title, url } = pullRequests;
+  const { id, nodeId, number, title, url } = pullRequests;
   const { name: repository, ignoredBecause } = repositories;
   const rows = await executor
-    .select({ id, githubId, nodeId, number, title, url, repository, ignoredBecause })
+    .select({ id, nodeId, number, title, url, repository, ignoredBecause })
     .from(pullRequests)
     .innerJoin(repositories, isInRepository)
     .where(and(eq(pullRequests.organisationId, organisationId), isOneOf(id, ids)));
