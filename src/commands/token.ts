@@ -4,6 +4,7 @@ import {
   type AccessToken,
   addAccessToken,
   listAccessTokens,
+  maxExpiry,
   revokeAccessToken,
   rotateAccessToken,
 } from '../database/access-tokens.ts';
@@ -17,9 +18,6 @@ import { CommandError, type Context, operator, requireOrganisation, showTime, Us
 import { requireUser } from './user.ts';
 
 const unitHours: Record<string, number> = { h: 1, d: 24, w: 168, y: 8_760 };
-
-/** The end of the year 9999 in Unix seconds: PostgreSQL does not parse longer years. */
-const maxExpiry = 253_402_300_799;
 
 /** @param text such as `12h`; anything else is NaN */
 function hoursOf(text: string): number {
@@ -179,7 +177,9 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .examples('token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h')
     .answerWith<{ grace: string }>(({ grace }, text) => {
       const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
-      if (Number.isNaN(graceSeconds)) throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
+      if (!(Date.now() / 1000 + graceSeconds <= maxExpiry)) {
+        throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
+      }
       return async ({ database }) => {
         const id = parseId('tok', text);
         const token = generateAccessToken();

@@ -20,6 +20,9 @@ export interface Caller {
 
 const isNotRevoked = or(isNull(accessTokens.revokedAt), gt(accessTokens.revokedAt, sql`now()`));
 
+/** The end of the year 9999 in Unix seconds: PostgreSQL does not parse longer years. */
+export const maxExpiry = 253_402_300_799;
+
 /** Neither revoked nor expired. A rotated token's `revokedAt` is the end of its grace period. */
 export const isValidToken = and(
   isNotRevoked,
@@ -121,7 +124,8 @@ export async function rotateAccessToken(executor: Executor, id: string, tokenHas
     name,
     tokenHash,
     scopes,
-    expiresAt: expiresAt && new Date(Date.now() + expiresAt.getTime() - createdAt.getTime()),
+    expiresAt:
+      expiresAt && new Date(Math.min(Date.now() + expiresAt.getTime() - createdAt.getTime(), maxExpiry * 1_000)),
   });
   return { added, formerEndsAt };
 }

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import { eq, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connect, createMirror, follow } from '../../demo/client.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
@@ -577,16 +577,17 @@ describe('token rotate', () => {
     expect(Math.abs((rotated.expires_at ?? 0) - (old.expires_at ?? 0))).toBeLessThan(60);
   });
 
-  test('gives the whole lifetime again when most of it has passed', async () => {
+  test('gives the whole lifetime again when most of it has passed, but not beyond the year 9999', async () => {
     const old = await newToken('--expires', '90d');
     const isIt = eq(accessTokens.id, parseId('tok', old.id) ?? '');
     const days = (count: number) => sql`now() + ${`${count} days`}::interval`;
-    await world.service.database.executor
-      .update(accessTokens)
-      .set({ createdAt: days(-60), expiresAt: days(30) })
-      .where(isIt);
-    const { expires_at: end } = await rotate(old.id);
-    expect(Math.abs((end ?? 0) - (Date.now() / 1000 + 90 * 86_400))).toBeLessThan(600);
+    const rotatedIfItExpires = async (expiresAt: SQL) => {
+      const dates = { createdAt: days(-60), expiresAt, revokedAt: null };
+      await world.service.database.executor.update(accessTokens).set(dates).where(isIt);
+      return (await rotate(old.id)).expires_at ?? 0;
+    };
+    expect(Math.abs((await rotatedIfItExpires(days(30))) - (Date.now() / 1000 + 90 * 86_400))).toBeLessThan(600);
+    expect(await rotatedIfItExpires(sql`'9999-12-31'`)).toBe(Date.parse('9999-12-31T23:59:59Z') / 1000);
   });
 
   test('a second token rotate gives the same lifetime again, and ends the old token no later', async () => {
@@ -634,7 +635,7 @@ describe('token rotate', () => {
     expect(list.find(each => each.id === given)?.state).toBe(kind === 'unknown' ? undefined : kind);
   });
 
-  test.each(['1', '1x', 'never', '-1d', ''])('refuses the grace %j', async grace => {
+  test.each(['1', '1x', 'never', '-1d', '', '9000y'])('refuses the grace %j', async grace => {
     expect((await runHere(environment, 'token', 'rotate', 'tok_1', '--grace', grace)).code).toBe(2);
   });
 });
