@@ -102,10 +102,10 @@ describe('the database server', () => {
     ]);
   });
 
-  test('has too few connections for another replica if eleven are left', () => {
-    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 85 }, scope))).toHaveLength(2);
-    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 86 }, scope))).toContainEqual(
-      expect.stringMatching(/^warning: 86 of the server's 97 connections are in use/),
+  test('has too few connections for another replica if nineteen are left', () => {
+    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 77 }, scope))).toHaveLength(2);
+    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 78 }, scope))).toContainEqual(
+      expect.stringMatching(/^warning: 78 of the server's 97 connections are in use; a replica needs up to 20\./),
     );
   });
 });

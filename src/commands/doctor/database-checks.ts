@@ -48,8 +48,8 @@ async function inspectServer(url: string) {
   }
 }
 
-/** How many connections one replica can open. */
-const maxReplicaConnections = 12;
+/** How many connections one replica can open: 12 of its own, and four in each process that runs rules. */
+const maxReplicaConnections = 20;
 
 const serverRemedy = ({ config }: Scope) =>
   config.databaseUrl === undefined
