@@ -11,6 +11,7 @@ import {
   saveGithubIdentity,
 } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
+import { webAddress } from '../github/app-manifest.ts';
 import { formatId, newId } from '../ids.ts';
 import { leaseSeconds, whileRenewing } from '../sync/renew-lease.ts';
 import { askGithub } from '../sync/share-github-points.ts';
@@ -56,7 +57,7 @@ interface AddOptions {
 
 /** Without credentials for GitHub, the login is all that is known. */
 async function addFromGithub(context: Context, deps: Deps, login: string, options: AddOptions): Promise<Answer> {
-  const { database, github } = deps;
+  const { config, database, github } = deps;
   const id = newId();
   const ask = async (asked: Deps['github']) => (github.configured ? asked.findOrganisation({ login }) : undefined);
   const { reply: profile, ticket } = await askGithub(deps, { id, login }, ask);
@@ -80,7 +81,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       githubId: profile?.githubId ?? null,
       nodeId: profile?.nodeId ?? null,
       name: options.name ?? profile?.name ?? '',
-      photoUrl: options.photoUrl || profile?.photoUrl || `https://github.com/${login}.png`,
+      photoUrl: options.photoUrl || profile?.photoUrl || `${webAddress(config.github.apiUrl)}/${login}.png`,
       fetchTicket: ticket,
     });
     // Rolls back the released login, too.

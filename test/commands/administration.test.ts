@@ -752,10 +752,16 @@ test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https:/
   },
 );
 
-test("an organisation that is added with an empty photo has GitHub's", async () => {
+test("an organisation that is added with an empty photo has GitHub's, also without credentials", async () => {
   const { avatarUrl } = world.github.organisation('bare');
-  const added = await runJson(environment, 'organisation', 'add', 'bare', '--photo-url', '');
-  expect(added).toMatchObject({ photo_url: avatarUrl });
+  const photoOf = async (login: string, changes: Environment) => {
+    const added = ['organisation', 'add', login, '--photo-url', ''];
+    return (await runJson({ ...environment, ...changes }, ...added)).photo_url;
+  };
+  expect(await photoOf('bare', {})).toBe(avatarUrl);
+  expect(await photoOf('barest', { GITHUB_TOKEN: '', GITHUB_API_URL: 'https://github.example/api/v3' })).toBe(
+    'https://github.example/barest.png',
+  );
 });
 
 test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {
