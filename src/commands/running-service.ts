@@ -16,6 +16,9 @@ export type RunningService = ReturnType<typeof runningService>;
 /** How long a command waits for its turn. */
 const maxWaitMs = 10 * 60_000;
 
+/** A service works on a plan for ten minutes at most. Node's own `fetch` waits for five. */
+const maxReplyMs = 15 * 60_000;
+
 const busyAction = `A command waits for ${maxWaitMs / 60_000} minutes at most. Run it again later.`;
 
 /** What proxies and services in trouble answer, too. */
@@ -49,8 +52,11 @@ async function send(context: Context, server: string, request: ServiceRequest) {
   if (token === undefined) throw new UsageError('PULLSCORE_TOKEN is not set.', setToken(context.program));
   const url = addressOf(server, request.path);
   const giveUpAt = performance.now() + maxWaitMs;
+  const { Agent, fetch } = await import('undici');
+  const dispatcher = new Agent({ headersTimeout: maxReplyMs, bodyTimeout: maxReplyMs });
   for (;;) {
     const { reply, text } = await fetch(url, {
+      dispatcher,
       method: request.method,
       headers: {
         authorization: `Bearer ${token}`,

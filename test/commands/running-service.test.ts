@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, requireBuild, runHere, startHere } from './support.ts';
+import { createFolder, requireBuild, runHere, startForTest, startHere } from './support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -157,6 +157,23 @@ describe('--server', () => {
     const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
     const { code, stderr } = await command.ended;
     expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
+  });
+
+  test('a command with --server waits longer for a reply than a service works on a plan', async () => {
+    const slow = createServer((_request, response) => {
+      setTimeout(() => response.setHeader('etag', '"1"').end('# Late\n'), 1_500);
+    });
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void slow.close());
+    const { port } = slow.address() as AddressInfo;
+    // Its HTTP client counts time in such ticks: up to ten minutes pass for it meanwhile.
+    const hurry = `const { setTimeout: wait } = globalThis;
+      globalThis.setTimeout = (work, ms, ...given) =>
+        ms === 499 ? wait(() => Array(40).fill().forEach(work), 50) : wait(work, ms, ...given);`;
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hurry)}`;
+    const words = ['rules', 'export', '--server', `http://127.0.0.1:${port}`];
+    const { ended } = startForTest({ PULLSCORE_TOKEN: token, NODE_OPTIONS }, ...words);
+    expect(await ended).toMatchObject({ code: 0, stdout: '# Late\n' });
   });
 
   test('standings --by-rule --server says if the service left out rules of the last rows', async () => {
