@@ -55,6 +55,16 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     throw new UsageError('This is not a valid code.', 'Copy what follows "code=" in the address, up to the next "&".');
   }
   const before = readEnvFile(output);
+  const others = config.variables.filter(
+    name =>
+      /^GITHUB_(TOKEN|APP_|WEBHOOK_)/.test(name) && (name.endsWith('_FILE') || valueIn(before, name) === undefined),
+  );
+  if (others.length > 0) {
+    throw new CommandError(
+      `A service would not use what this command writes to ${output} beside ${others.join(', ')}.`,
+      'Unset these, and run the command again.',
+    );
+  }
   const replaced = ['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_TOKEN'].filter(
     name => valueIn(before, name) !== undefined,
   );

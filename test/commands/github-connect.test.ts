@@ -304,9 +304,13 @@ describe('github connect', () => {
   test.each([
     [{ PUBLIC_URL: '' }, 'PUBLIC_URL is not set. Set it to the address'],
     [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
+    [
+      { GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY_FILE: 'test/support/certificate/key.pem' },
+      '.env beside GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY_FILE. Unset',
+    ],
   ])('refuses the configuration %o, and says why', async (changes, message) => {
     const { environment, output } = await prepare();
-    const refused = await runHere({ ...environment, ...changes }, ...operands({ output }));
+    const refused = await runHere({ ...environment, ...changes }, ...operands({ output }, '--code', 'abc'));
     expect(refused.code).toBe(1);
     expect(complaintOf(refused)).toContain(message);
   });
