@@ -1,4 +1,5 @@
 import type { InjectOptions } from 'fastify';
+import type { components } from '../../openapi/client.d.ts';
 import type { App } from '../../src/app.ts';
 import { bodyOf, createReplyCheck } from './openapi.ts';
 
@@ -65,35 +66,11 @@ export function createClient(app: App) {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** Bodies as in the interface specification. */
-export interface PullRequestBody {
-  id: string;
-  external_id: string;
-  number: number;
-  url: string;
-  state: string;
-  title: string;
-  body: string;
-  additions: number;
-  deletions: number;
-  commits: number;
-  changed_files: number;
-  score: number;
-  score_breakdown: { name: string; action: string; effect: number; expression: string }[];
-  created_at: number;
-  links: { member: string };
-}
-
-export interface MemberBody {
-  id: string;
-  name: string;
-  profile_photo_url: string;
-  created_at: number;
-  links: { pull_requests: string };
-}
+export type PullRequestBody = components['schemas']['PullRequest'];
+export type MemberBody = components['schemas']['Member'];
 
 export interface PageBody<Item> {
   data: Item[];
-  meta: { path: string | null; per_page: number; next_cursor: string | null; prev_cursor: string | null };
-  links: { first: string | null; last: string | null; prev: string | null; next: string | null };
+  meta: components['schemas']['PageMeta'];
+  links: components['schemas']['PageLinks'];
 }
