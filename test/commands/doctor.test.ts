@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
@@ -16,6 +15,7 @@ import { credentialOf } from '../../src/sync/share-github-points.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
+import { newAppKeys } from '../support/app-keys.ts';
 import { query } from '../support/database-server.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
@@ -29,12 +29,7 @@ import { complaintOf, type Environment, runHere, runJson } from './support.ts';
  * A healthy service with its loops and its webhook. Each test breaks one thing and checks what the doctor reports.
  */
 
-const { publicKey, privateKey } = generateKeyPairSync('rsa', {
-  // Short: it is found sooner.
-  modulusLength: 1024,
-  publicKeyEncoding: { type: 'spki', format: 'pem' },
-  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-});
+const { publicKey, privateKey } = newAppKeys('pkcs1');
 const events = [...subscribedEvents.keys()];
 
 let github: GithubStandIn;

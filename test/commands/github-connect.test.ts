@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -16,6 +15,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { readPermissions } from '../../src/github/permissions.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
+import { newAppKeys } from '../support/app-keys.ts';
 import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
@@ -81,12 +81,7 @@ async function createApp(github: GithubStandIn, address: string) {
 
 const isConversion = ({ path }: { path: string }) => path.includes('/app-manifests/');
 
-const { privateKey } = generateKeyPairSync('rsa', {
-  // Short: it is found sooner.
-  modulusLength: 1024,
-  publicKeyEncoding: { type: 'spki', format: 'pem' },
-  privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-});
+const { privateKey } = newAppKeys('pkcs1');
 
 /** What GitHub answers to a code. */
 const appReply = ({ apiUrl }: GithubStandIn) => ({
