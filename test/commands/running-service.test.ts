@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findOrganisation } from '../../src/database/organisations.ts';
@@ -35,6 +35,13 @@ beforeAll(async () => {
 const here = (...words: string[]) =>
   runHere({ DATABASE_URL: world.service.database.url }, ...words, '--organisation', 'acme');
 const there = (...words: string[]) => runHere({ PULLSCORE_TOKEN: token }, ...words, '--server', address);
+/** A service that answers like this. @returns its address */
+async function answering(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 const inForce = async () => (await findOrganisation(world.service.database.executor, 'acme'))?.rulesetVersion;
 const typedFor = (word: string) => ({ FILE: rules, PAGE: page, ID: id })[word] ?? word;
 /** Keys of JSON have no order: PostgreSQL sorts them. */
@@ -145,33 +152,27 @@ describe('--server', () => {
     ['the connection ends', /^pullscore: http:\S+ can't be asked \(UND_ERR_SOCKET\)\. Check --server/],
     ['it is interrupted', /^pullscore: Interrupted\. Nothing was changed\.\n$/],
   ])('a command with --server fails as usual if %s in the middle of a reply', async (what, complaint) => {
-    const broken = createServer((_request, response) => {
+    const broken = await answering((_request, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"data":');
       if (what === 'it is interrupted') setTimeout(() => command.interrupt(), 100);
       else setTimeout(() => response.destroy(), 100);
     });
-    await once(broken.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void broken.close());
-    const { port } = broken.address() as AddressInfo;
-    const words = ['rules', 'plan', rules, '--server', `http://127.0.0.1:${port}`];
+    const words = ['rules', 'plan', rules, '--server', broken];
     const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
     const { code, stderr } = await command.ended;
     expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
   });
 
   test('a command with --server waits longer for a reply than a service works on a plan', async () => {
-    const slow = createServer((_request, response) => {
+    const slow = await answering((_request, response) => {
       setTimeout(() => response.setHeader('etag', '"1"').end('# Late\n'), 1_500);
     });
-    await once(slow.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void slow.close());
-    const { port } = slow.address() as AddressInfo;
     // Its HTTP client counts time in such ticks: up to ten minutes pass for it meanwhile.
     const hurry = `const { setTimeout: wait } = globalThis;
       globalThis.setTimeout = (work, ms, ...given) =>
         ms === 499 ? wait(() => Array(40).fill().forEach(work), 50) : wait(work, ms, ...given);`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hurry)}`;
-    const words = ['rules', 'export', '--server', `http://127.0.0.1:${port}`];
+    const words = ['rules', 'export', '--server', slow];
     const { ended } = startForTest({ PULLSCORE_TOKEN: token, NODE_OPTIONS }, ...words);
     expect(await ended).toMatchObject({ code: 0, stdout: '# Late\n' });
   });
@@ -180,15 +181,12 @@ describe('--server', () => {
     const { stdout } = await there('standings', '--json');
     const document = { ...JSON.parse(stdout), ruleset_version: 1, outdated: 0 };
     delete document.standings.at(-1).rules;
-    const busy = createServer((_request, response) => response.end(JSON.stringify({ data: document })));
-    await once(busy.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void busy.close());
-    const { port } = busy.address() as AddressInfo;
+    const busy = await answering((_request, response) => response.end(JSON.stringify({ data: document })));
     for (const [options, note] of [
       [['--by-rule', '--csv'], 'The rules of the last row are left out: there are too many for one reply.\n'],
       [['--csv'], ''],
     ] as const) {
-      const words = ['standings', ...options, '--server', `http://127.0.0.1:${port}`];
+      const words = ['standings', ...options, '--server', busy];
       expect((await runHere({ PULLSCORE_TOKEN: token }, ...words)).stderr).toBe(note);
     }
   });
@@ -207,11 +205,8 @@ describe('--server', () => {
   });
 
   test('an interrupted rules apply --server does not say that nothing was changed', async () => {
-    const slow = createServer(() => void command.interrupt());
-    await once(slow.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void slow.close());
-    const { port } = slow.address() as AddressInfo;
-    const words = ['rules', 'apply', rules, '--server', `http://127.0.0.1:${port}`];
+    const slow = await answering(() => void command.interrupt());
+    const words = ['rules', 'apply', rules, '--server', slow];
     const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
     const { code, stderr } = await command.ended;
     const complaint =
@@ -225,19 +220,16 @@ describe('--server', () => {
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + lateBy);
     onTestFinished(() => void vi.restoreAllMocks());
-    const busy = createServer((_request, response) => {
+    const busy = await answering((_request, response) => {
       asked += 1;
       if (asked > 1) lateBy = 11 * 60_000;
       response
         .writeHead(429, { 'retry-after': '1' })
         .end('{"message": "Other files come first.", "code": "rate_limited"}');
     });
-    await once(busy.listen(0, '127.0.0.1'), 'listening');
-    onTestFinished(() => void busy.close());
-    const { port } = busy.address() as AddressInfo;
     const { code, stdout, stderr } = await runHere(
       { PULLSCORE_TOKEN: token },
-      ...['rules', 'plan', rules, '--json', '--server', `http://127.0.0.1:${port}`],
+      ...['rules', 'plan', rules, '--json', '--server', busy],
     );
     expect([code, asked]).toEqual([1, 2]);
     const action = 'A command waits for 10 minutes at most. Run it again later.';
