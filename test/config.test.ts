@@ -149,10 +149,16 @@ test('a token is enough to configure GitHub', () => {
 });
 
 test('the message about a wrong configuration lists each problem once, with its variable', () => {
-  expect(problemsOf({ PORT: 'x', PUBLIC_URL: '//x', RATE_LIMIT: 'true', LOG_LEVEL: 'true' })).toBe(
-    'The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
-      'PUBLIC_URL must be an http:// or https:// address; RATE_LIMIT must be a whole number from 0 to 1000000; ' +
-      'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.',
+  const numbers = { PORT: '70000', RATE_LIMIT: 'true', RECONCILE_INTERVAL: '1.5' };
+  const addresses = { DATABASE_URL: 'mysql://db', PUBLIC_URL: '//x', TRUST_PROXY: 'loopback, my-proxy' };
+  expect(problemsOf({ ...numbers, ...addresses, WORKER: 'yes', GITHUB_TOKEN: 'a b', LOG_LEVEL: 'true' })).toBe(
+    'The configuration is not valid: DATABASE_URL must be a postgres:// address; ' +
+      'PORT must be a whole number from 0 to 65535; PUBLIC_URL must be an http:// or https:// address; ' +
+      'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false; ' +
+      'RATE_LIMIT must be a whole number from 0 to 1000000; ' +
+      'RECONCILE_INTERVAL must be a whole number from 0 to 31536000; ' +
+      'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent; TRUST_PROXY names "my-proxy", ' +
+      'which is not an IP address, network (10.0.0.0/8), loopback, linklocal or uniquelocal.',
   );
   expect(problemsOf({ GITHUB_APP_ID: '1' })).toBe(
     'The configuration is not valid: GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together: set both or neither.',
@@ -165,39 +171,6 @@ test('the configuration cannot be changed', () => {
   for (const part of [config, config.github, config.webhookSecrets, config.webhookSecrets[0], config.trustProxy]) {
     expect(Object.isFrozen(part)).toBe(true);
   }
-});
-
-test('one message reports every problem of the configuration, with its variable', () => {
-  const message = problemsOf({
-    DATABASE_URL: 'mysql://db',
-    PORT: '70000',
-    PUBLIC_URL: 'scores.example',
-    TRUST_PROXY: 'loopback, my-proxy, 10.0.0.0/33',
-    GITHUB_API_URL: 'ftp://github',
-    GITHUB_TOKEN: 'a token with blanks',
-    GITHUB_APP_ID: '1',
-    WORKER: 'yes',
-    RATE_LIMIT: '-1',
-    RECONCILE_INTERVAL: '1.5',
-    LOG_LEVEL: 'loud',
-  });
-  for (const expected of [
-    'DATABASE_URL must be a postgres:// address',
-    'PORT must be a whole number from 0 to 65535',
-    'PUBLIC_URL must be an http:// or https:// address',
-    'TRUST_PROXY names "my-proxy"',
-    'TRUST_PROXY names "10.0.0.0/33"',
-    'GITHUB_API_URL must be an http:// or https:// address',
-    'GITHUB_TOKEN must be a token without spaces',
-    'WORKER must be true or false',
-    'RATE_LIMIT must be a whole number from 0 to 1000000',
-    'RECONCILE_INTERVAL must be a whole number from 0 to 31536000',
-    'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent',
-    'GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY go together',
-  ]) {
-    expect(message).toContain(expected);
-  }
-  expect(message).not.toContain('\n');
 });
 
 test.each(['10.0.0.1/1', '10.0.0.1/32', '::1/1', '::1/128', '10.0.0.1', '::1', 'linklocal', 'uniquelocal'])(

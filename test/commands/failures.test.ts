@@ -134,13 +134,6 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     return complaintOf(ended);
   }
 
-  test('names all variables that are not valid in one line', async () => {
-    expect(await complaint({ PORT: 'x', WORKER: 'maybe', GITHUB_TOKEN: 'hush hush' }, 'organisation', 'list')).toBe(
-      'pullscore: The configuration is not valid: PORT must be a whole number from 0 to 65535; ' +
-        'GITHUB_TOKEN must be a token without spaces; WORKER must be true or false.',
-    );
-  });
-
   test('names the database server and the cause, but never the password', async () => {
     const elsewhere = (change: (url: URL) => void) => {
       const url = new URL(databaseUrl);
