@@ -2,7 +2,7 @@ import { recordAuditEvent } from '../database/audit-log.ts';
 import { addUser, listUsers, removeUser, type User } from '../database/users.ts';
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
-import { shellWord, shrinking, table } from '../text/terminal.ts';
+import { plain, shellWord, shrinking, table } from '../text/terminal.ts';
 import { unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import {
@@ -77,7 +77,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
         if (user === undefined) throw new CommandError(`${login} already has a user ${email}.`);
         return {
           json: represent({ ...user, photoUrl: user.photoUrl || photoOfOrganisation }, login),
-          text: `Added ${name}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --scopes read,sync --organisation ${login}`,
+          text: `Added ${plain(name)}. Next, create a token: ${context.program} token create --user ${shellWord(email)} --scopes read,sync --organisation ${login}`,
         };
       };
     });
@@ -117,7 +117,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
       });
       return {
         json: { id: formatId('usr', user.id), removed: true },
-        text: `Removed ${user.name}. Their tokens are no longer valid.`,
+        text: `Removed ${plain(user.name)}. Their tokens are no longer valid.`,
       };
     });
 }

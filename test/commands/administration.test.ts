@@ -507,6 +507,13 @@ test('in a narrow terminal lists fit, with what other commands take whole', asyn
   }
 });
 
+test('the name of a user reaches the terminal in one line, without control characters', async () => {
+  const options = ['--organisation', world.organisation.login, '--name', 'Eve\n::error::\u001b[2J'];
+  const added = await runHere(environment, 'user', 'add', ...options, '--email', 'eve@acme.example');
+  const removed = await runHere(environment, 'user', 'remove', 'eve@acme.example', '--yes');
+  for (const { stdout } of [added, removed]) expect(stdout).toMatch(/^\w+ Eve ::error:: \[2J\. .*\n$/);
+});
+
 test('organization is understood for the commands of organisations, too', async () => {
   const listed = await runHere(environment, 'organization', 'list');
   expect(listed).toEqual(await runHere(environment, 'organisation', 'list'));
