@@ -28,7 +28,7 @@ RUN ln -s /app/dist/main.js /usr/local/bin/pullscore
 COPY --from=build /release ./
 USER node
 EXPOSE 3000
-# Whether the process answers, not whether the database does: a restart mends only the former.
+# Whether the process answers, not whether the database does: a restart fixes only the former.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then(reply => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["pullscore"]

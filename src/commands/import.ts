@@ -4,7 +4,7 @@ import { parseDay } from '../reports/period.ts';
 import { type ImportProgress, type ImportResult, importPullRequests } from '../sync/import.ts';
 import { estimateEffort, type ImportPreview, isContinuable, previewImport } from '../sync/scope-import.ts';
 import { counted, duration, formatInteger } from '../text/number-formats.ts';
-import { grid, right } from '../text/terminal.ts';
+import { grid, plain, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, checkUsage, operator, showTime } from './context.ts';
 import { withProgress } from './progress.ts';
@@ -87,7 +87,7 @@ function describeResult({ failedRepositories, ignored, ...result }: ImportResult
     `${formatInteger(saved)} saved, ${formatInteger(untracked)} skipped because the author is not a member` +
     `${deleted === 0 ? '' : `, ${formatInteger(deleted)} ${deleted === 1 ? 'stays' : 'stay'} deleted (--restore-deleted brings them back)`}` +
     `${failed === 0 ? '' : `, ${formatInteger(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
-  const failures = failedRepositories.map(({ repository, reason }) => `${repository}: ${reason}`);
+  const failures = failedRepositories.map(({ repository, reason }) => plain(`${repository}: ${reason}`));
   return {
     json: { ...result, failed_repositories: failedRepositories, ignored_repositories: representIgnored(ignored) },
     text: [text, ...describeIgnored(ignored), ...failures].join('\n'),
@@ -118,7 +118,7 @@ function describePreview({ finished, ...preview }: ImportPreview, day: string | 
   };
   const notes = [
     ...describeIgnored(ignored),
-    ...failedRepositories.map(({ repository, reason }) => `Not counted: ${repository}. ${reason}`),
+    ...failedRepositories.map(({ repository, reason }) => plain(`Not counted: ${repository}. ${reason}`)),
     finished > 0 &&
       `This continues an interrupted import, which has finished ${counted(finished, 'repository', 'repositories')}.`,
     day !== undefined && `GitHub does not say how many of them changed since ${day}; only those are imported.`,

@@ -23,7 +23,7 @@ export function startProgress({ stderr }: Context, unit: string) {
     shown = line;
     // The cursor stays at the start of the line: what others write, such as the log, begins there and covers the bar,
     // or the beginning of it.
-    stderr.write(isTerminal ? `${clearLine}${truncate(plain(line), lineWidth(stderr) - 1)}\r` : `${line}\n`);
+    stderr.write(isTerminal ? `${clearLine}${truncate(line, lineWidth(stderr) - 1)}\r` : `${line}\n`);
   };
   const timer = setInterval(show, isTerminal ? intervalMs.terminal : intervalMs.file).unref();
   return {
@@ -37,7 +37,7 @@ export function startProgress({ stderr }: Context, unit: string) {
         ...speedOf(worked, total - done),
       ].join(', ');
       const drawn = isTerminal && total > 0 ? `${bar(Math.min(done, total), total, barWidth).padEnd(barWidth)} ` : '';
-      line = `${drawn}${parts}${note && ` (${note})`}`;
+      line = plain(`${drawn}${parts}${note && ` (${note})`}`);
     },
     stop(): void {
       clearInterval(timer);

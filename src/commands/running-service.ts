@@ -1,6 +1,7 @@
 /** Asks a running service instead of the database: `--server`. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
+import { plain } from '../text/terminal.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 
 interface ServiceRequest {
@@ -78,7 +79,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
     const failure = failureOf(context, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
     if (!mayRetry) throw failure;
-    context.stderr.write(`Waiting ${seconds} s: ${failure.message}\n`);
+    context.stderr.write(`${plain(`Waiting ${seconds} s: ${failure.message}`)}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
   }
 }

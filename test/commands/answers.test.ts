@@ -278,12 +278,13 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   await addAcme();
   await runJson(environment, 'members', 'sync', ...acme);
   const { nodeId } = github.organisation(login).repository('api');
-  const body = { data: { node: null }, errors: [{ type: 'FORBIDDEN', path: ['node'], message: 'SAML.' }] };
+  const error = { type: 'FORBIDDEN', path: ['node'], message: 'SAML.\u001b[2J\n::error::' };
+  const body = { data: { node: null }, errors: [error] };
   github.fault(
     { kind: 'reply', status: 200, body },
     { times: 2, when: ({ variables }) => variables.repository === nodeId },
   );
-  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\."$/);
+  const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\./);
   const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
@@ -299,7 +300,7 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   const again = await runHere(environment, 'import', ...acme, ...api);
   expect(again.stdout.split('\n')).toEqual([
     expect.stringMatching(/^Checked 0 pull requests in 0 repositories /),
-    expect.stringContaining(`${login}/api: GitHub does not let GITHUB_TOKEN read `),
+    expect.stringMatching(`${login}/api: GitHub does not let GITHUB_TOKEN read .* "SAML. .2J ::error::"$`),
     '',
   ]);
   expect(await runJson(environment, 'import', ...acme, ...api)).toMatchObject({ repositories: 1, seen: 1 });
@@ -307,11 +308,11 @@ test('an import in which a repository fails names it, ends with 1, and can be co
 
 test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {
   await addAcme();
-  const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
+  const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SA\nML.' };
   github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) }, { times: 2, when: 'Repositories' });
-  const reason = `GitHub does not let GITHUB_TOKEN read a repository of ${login}: "SAML."`;
+  const reason = `GitHub does not let GITHUB_TOKEN read a repository of ${login}: "SA\nML."`;
   const estimated = await runHere(environment, 'import', ...acme, '--dry-run');
-  expect(estimated.stdout).toContain(`\nNot counted: a repository of ${login}. ${reason}\n`);
+  expect(estimated.stdout).toContain(`\nNot counted: a repository of ${login}. ${reason.replace('\n', ' ')}\n`);
   const { code, stdout } = await runHere(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,

@@ -66,11 +66,11 @@ describe('progress without a terminal', () => {
     ]);
   });
 
-  test('does not repeat a line that has not changed', () => {
+  test('does not repeat a line that has not changed, and has no lines of others', () => {
     const { progress, lines } = start();
-    progress.update(0, 0, 'acme/web: waiting until 14:05 UTC');
+    progress.update(0, 0, 'acme/web: waiting until 14:05 UTC: GitHub says\u001b[2J\n::error::');
     wait(60);
-    expect(lines()).toHaveLength(1);
+    expect(lines()).toEqual(['0 pull requests (acme/web: waiting until 14:05 UTC: GitHub says [2J ::error::)']);
   });
 });
 

@@ -225,7 +225,7 @@ describe('--server', () => {
       if (asked > 1) lateBy = 11 * 60_000;
       response
         .writeHead(429, { 'retry-after': '1' })
-        .end('{"message": "Other files come first.", "code": "rate_limited"}');
+        .end('{"message": "Other files\\ncome first.", "code": "rate_limited"}');
     });
     const { code, stdout, stderr } = await runHere(
       { PULLSCORE_TOKEN: token },
@@ -236,7 +236,7 @@ describe('--server', () => {
     expect(stderr).toBe(`Waiting 1 s: Other files come first.\npullscore: Other files come first. ${action}\n`);
     expect(JSON.parse(stdout).error).toEqual({
       code: 'rate_limited',
-      message: 'Other files come first.',
+      message: 'Other files\ncome first.',
       action,
     });
   });
