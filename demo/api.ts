@@ -1,21 +1,10 @@
+import type { components } from '../openapi/client.d.ts';
 import { DemoError } from './pullscore.ts';
 
-/** The fields that the demo reads. */
-export interface PullRequest {
-  id: string;
-  url: string;
-  state: string;
-  score: number;
-  score_breakdown: { name: string; action: 'ADD' | 'SUBTRACT'; effect: number }[];
-  links: { member: string };
-}
+export type PullRequest = components['schemas']['PullRequest'];
 /** With the `ETag` of the page that it was on: it changes with each save, even if the page stays the same. */
 export type ShownPullRequest = PullRequest & { tag: string | null };
-export interface Member {
-  id: string;
-  name: string;
-  links: { pull_requests: string };
-}
+export type Member = components['schemas']['Member'];
 interface Page<Item> {
   data: Item[];
   links: { next: string | null };

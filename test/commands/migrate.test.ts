@@ -109,9 +109,7 @@ describe('a database without our schema', () => {
     const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
     for (const operands of [
       ['organisation', 'list'],
-      ['organisation', 'remove', 'acme', '--yes'],
       ['user', 'add', '--organisation', 'acme', '--name', 'Ada', '--email', 'ada@acme.example'],
-      ['audit-log'],
       ['standings', '--organisation', 'acme'],
       ['explain', 'acme/web#1'],
     ]) {
