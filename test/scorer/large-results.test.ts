@@ -17,7 +17,7 @@ const { service } = world;
 
 /** Six groups of eight comparisons: as many parts as an expression may have. */
 const group = Array.from({ length: 8 }, (_, index) => `size > ${index}`).join(' && ');
-const define = { d: Array.from({ length: 6 }, () => `(${group})`).join(' || ') };
+const longDefinition = { d: Array.from({ length: 6 }, () => `(${group})`).join(' || ') };
 
 /** Entries whose text is short and whose explanation is long. */
 const longRules = (entries: number) =>
@@ -26,7 +26,11 @@ const longRules = (entries: number) =>
     logic: Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: '1' } })),
   }));
 
-async function applyLong({ organisation }: TenantOnGithub, given: { rules?: number; reviews?: number }): Promise<void> {
+async function applyLong(
+  { organisation }: TenantOnGithub,
+  given: { rules?: number; reviews?: number },
+  define = longDefinition,
+): Promise<void> {
   const file = { define, rules: longRules(given.rules ?? 0), reviews: longRules(given.reviews ?? 0) };
   const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
   expect(checked.problems).toEqual([]);
@@ -64,6 +68,16 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
   const explanation = await processesOfRules().run('explain', input);
   expect(explanation.reviews.length).toBeGreaterThan(0);
   expect(explanation.reviews.length).toBeLessThan(50);
+  expect(await suspendedVersionOf(home)).toBeNull();
+});
+
+test('a pull request with many files is explained by a thousand entries that read them again and again', async () => {
+  const home = await world.newTenant();
+  const lengths = Array.from({ length: 20 }, () => 'length(files) > 3000').join(' || ');
+  await applyLong(home, { rules: 1_000 }, { d: lengths });
+  const facts = factsWith({ files: Array.from({ length: 3_000 }, (_, index) => `${index}/`.padEnd(87, 'x')) });
+  const input = { organisationId: home.organisation.id, version: 1, facts };
+  await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
   expect(await suspendedVersionOf(home)).toBeNull();
 });
 

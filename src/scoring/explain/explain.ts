@@ -8,7 +8,7 @@ import { allParts, factsRead, type TypedExpression } from '../language/tree.ts';
 import type { RuleAction } from '../rule.ts';
 import { type CheckedRule, checkRuleset, evaluatedLogic, isEnabled, type OnStep, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
-import { type ExplainedPart, explainExpression, missingParts, representPart } from './parts.ts';
+import { type ExplainedPart, explainExpression, missingParts, type Room, representPart } from './parts.ts';
 
 export type EntryOutcome =
   | 'counted'
@@ -118,16 +118,17 @@ const isOff = (tree: TypedExpression): boolean =>
 function explainEntry(
   { condition, value, logic, skipsBots }: CheckedEntry,
   facts: Facts,
+  room: Room,
   addWaiting: (found: Pick<WaitingEntry, 'potential' | 'missing'>) => void,
 ) {
   const explained = explainExpression(logic.expression, condition, facts);
   const { action } = logic.effect;
   const amount = explainExpression(logic.effect.value, value, facts);
   const judgement = judge(amount, action);
-  const shown = representPart(explained);
+  const shown = representPart(explained, room);
   const isForBots = !skipsBots || facts.reviewer_is_bot !== true;
   if (explained.value === true && isForBots) {
-    return { ...judgement, condition: shown, amount: representPart(amount) };
+    return { ...judgement, condition: shown, amount: representPart(amount, room) };
   }
   // What would make the condition true may change other values, too.
   const isFixed = factsRead([value]).size === 0;
@@ -143,6 +144,7 @@ function explainEntry(
 function* explainRule(
   { rule, entries: checked, problems }: CheckedRule,
   facts: Facts,
+  room: Room,
   waiting: WaitingEntry[],
   onStep?: OnStep,
 ): Steps<ExplainedRule> {
@@ -162,7 +164,7 @@ function* explainRule(
       value: logic.effect.value,
       ...(entry === undefined
         ? { ...skipped, condition: null, amount: null }
-        : explainEntry(entry, facts, found => waiting.push({ ...place, ...found }))),
+        : explainEntry(entry, facts, room, found => waiting.push({ ...place, ...found }))),
     });
   }
   return {
@@ -174,17 +176,19 @@ function* explainRule(
 }
 
 /**
- * Gives the same scores as the compiled rules, rule by rule. Never throws. Yields before each entry.
+ * Gives the same scores as the compiled rules, rule by rule. Never throws. Yields before each entry. All of its explanations
+ * together have room for the parts of expressions.
  *
  * @param onStep also called before each entry is explained
  */
 export function createExplainer(ruleset: Ruleset, onStep?: OnStep) {
   const { rules, reviews: rulesOfReviews } = checkRuleset(ruleset, onStep, isEnabled);
   const reviewEntries = rulesOfReviews.flatMap(({ entries }) => entries);
+  const room = { characters: maxExplainedCharacters };
   const maxReviews = Math.min(maxExplainedReviews, countFitting(reviewEntries, maxExplainedParts));
   function* explain(checked: readonly CheckedRule[], facts: Facts, waiting: WaitingEntry[] = []) {
     const explained: ExplainedRule[] = [];
-    for (const rule of checked) explained.push(yield* explainRule(rule, facts, waiting, onStep));
+    for (const rule of checked) explained.push(yield* explainRule(rule, facts, room, waiting, onStep));
     return total(explained);
   }
   return function* (facts: Facts): Steps<Explanation> {
@@ -204,6 +208,9 @@ const maxExplainedReviews = 50;
 
 /** Of all reviews together. */
 const maxExplainedParts = 100_000;
+
+/** Of all parts together: a scorer writes them as JSON, in its heap. */
+const maxExplainedCharacters = 30_000_000;
 
 /** How many explanations by the entries have so many parts together, each of about 100 bytes; at least one. */
 export const countFitting = (entries: readonly CheckedEntry[], maxParts: number): number =>

@@ -5,6 +5,7 @@ import { compileParts } from '../language/compile.ts';
 import type { FunctionDefinition, Value } from '../language/functions.ts';
 import type { Pattern } from '../language/pattern.ts';
 import type { LogicalOperator } from '../language/syntax.ts';
+import { characterCount } from '../language/text-operations.ts';
 import { allParts, type TypedExpression } from '../language/tree.ts';
 
 /** A part of an expression and its value for one pull request. */
@@ -169,14 +170,22 @@ export function missingParts({ value, operator, kind, parts, source }: Explained
   return inner.length === 0 ? [shorten(source, maxSourceLength)] : [...new Set(inner)];
 }
 
-/** The part as JSON can hold it. */
-export function representPart({ operator: _, ...part }: ExplainedPart): ExplainedPart {
-  const { value, note } = part;
-  const source = shorten(part.source, maxSourceLength);
-  const represented = { ...part, source, parts: part.parts.map(representPart) };
+/** How many characters of JSON an explanation's parts may still have. */
+export interface Room {
+  characters: number;
+}
+
+/** The part as JSON can hold it, without its own parts if there is no room for them. */
+export function representPart({ operator: _, parts, ...part }: ExplainedPart, room: Room): ExplainedPart {
+  const represented = { ...part, source: shorten(part.source, maxSourceLength), ...representValue(part) };
+  room.characters -= JSON.stringify(represented).length;
+  return { ...represented, parts: room.characters > 0 ? parts.map(inner => representPart(inner, room)) : [] };
+}
+
+function representValue({ value, note }: Pick<ExplainedPart, 'value' | 'note'>): Partial<ExplainedPart> {
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { ...represented, value: null, infinite: true, note: note || 'infinite' };
+    return { value: null, infinite: true, note: note || 'infinite' };
   }
-  if (typeof value !== 'string' || value.length <= maxTextLength) return represented;
-  return { ...represented, value: shorten(value, maxTextLength), note: 'shortened', characters: [...value].length };
+  if (typeof value !== 'string' || value.length <= maxTextLength) return {};
+  return { value: shorten(value, maxTextLength), note: 'shortened', characters: characterCount(value) };
 }

@@ -81,6 +81,8 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
 export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): Steps<RuleTestResult[]> {
   const { score, entries } = compileRuleset(ruleset, onStep);
   const maxShown = Math.min(maxExplained, countFitting(entries, maxExplainedParts));
+  // One for all: its explanations have room together.
+  let explainer: Explainer | undefined;
   let failed = 0;
   const run = ({ test, of, facts }: Case): RuleTestResult => {
     const scored = score(facts);
@@ -89,7 +91,8 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
     if (actual === test.score) return { test, actual, passed: true };
     failed += 1;
     if (failed > maxShown) return { test, actual, passed: false };
-    const explanation = explain(ruleset, of, facts, onStep);
+    explainer ??= createExplainer(ruleset, onStep);
+    const explanation = explain(explainer, of, facts);
     // Rules of reviews need not have any for this one.
     if (explanation === undefined) return { test, actual, passed: false };
     return {
@@ -112,8 +115,10 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
 /** Like {@link testRules}, at once. */
 export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => runToEnd(testRules(...given));
 
-function explain(ruleset: Ruleset, of: RuleKind, facts: Facts, onStep?: () => void): ExplainedRules | undefined {
-  const { reviews, ...explanation } = runToEnd(createExplainer(ruleset, onStep)(facts));
+type Explainer = ReturnType<typeof createExplainer>;
+
+function explain(explainer: Explainer, of: RuleKind, facts: Facts): ExplainedRules | undefined {
+  const { reviews, ...explanation } = runToEnd(explainer(facts));
   return of === 'rules' ? explanation : reviews[0];
 }
 
@@ -134,7 +139,7 @@ function findRelevant(
     is_enabled: true,
     logic: logic.map(({ effect }) => ({ expression: always, effect })),
   }));
-  const asIfTrue = explain({ ...ruleset, [of]: unconditional }, of, facts, onStep)?.rules ?? [];
+  const asIfTrue = explain(createExplainer({ ...ruleset, [of]: unconditional }, onStep), of, facts)?.rules ?? [];
   const missing = test.score - explanation.score;
   const entries = explanation.rules.flatMap((rule, place) =>
     rule.entries.map((entry, index) => {
