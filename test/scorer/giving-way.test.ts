@@ -93,3 +93,17 @@ test('a job says that it goes on while it reads slow definitions', async () => {
   const ruleset = { definitions, rules: [rule('1')], reviews: [] };
   await expectReports({ work, counts }, () => jobs.audit(work, { organisationId, ruleset }));
 });
+
+test('a job says that it goes on while it looks for mistakes in valid rules', async () => {
+  const { work, counts } = startWork();
+  const constant = (number: number) => `${'abs('.repeat(22)}${number}${')'.repeat(22)}`;
+  const rules = Array.from({ length: 50 }, (_, index) => {
+    const values = Array.from({ length: 8 }, (_, place) => constant(8 * index + place));
+    return {
+      name: `Rule ${index}`,
+      logic: [{ expression: 'merged', effect: { action: 'ADD', value: values.join(' + ') } }],
+    };
+  });
+  const input = { organisationId: world.organisation.id, file: JSON.stringify({ rules }) };
+  await expectReports({ work, counts }, () => jobs.check(work, input));
+});

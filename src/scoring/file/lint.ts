@@ -48,9 +48,10 @@ function describeConstancy(shown: string, { isTrue, because }: Constancy): strin
   return isTrue ? `${shown} is always true${whatever}` : `${shown} can never be true${whatever}`;
 }
 
-function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
+function* lintRule({ rule, entries }: ValidRule, onStep: (() => void) | undefined): Generator<RuleProblem> {
   let isDead = true;
   for (const { entry, logic, condition, value } of entries) {
+    onStep?.();
     const about = (part: 'expression' | 'value', reason: string) => describeProblem(rule.name, entry, part, reason);
     const { expression: source, effect } = logic;
     const constant = constantParts(condition);
@@ -82,15 +83,24 @@ function* lintRule({ rule, entries }: ValidRule): Generator<RuleProblem> {
     yield describeProblem(rule.name, null, 'logic', 'none of its entries can ever count; correct or remove the rule');
 }
 
-/** Call it for rules and definitions without problems. A disabled rule is read like any other. */
-export function* lintRules(definitions: CheckedDefinitions, rules: readonly ValidRule[]): Generator<Warning> {
+/**
+ * Call it for rules and definitions without problems. A disabled rule is read like any other.
+ *
+ * @param onStep called before each definition and each entry
+ */
+export function* lintRules(
+  definitions: CheckedDefinitions,
+  rules: readonly ValidRule[],
+  onStep?: () => void,
+): Generator<Warning> {
   const used = definitionsUsed(rules.flatMap(({ entries }) => treesOf(entries)));
   for (const [name, definition] of definitions) {
+    onStep?.();
     const about = (reason: string) => ({ definition: name, message: `Definition ${JSON.stringify(name)}: ${reason}` });
     if (!used.has(name)) yield about('no rule uses it; remove it');
     if (definition === undefined || definition instanceof DefinitionError) continue;
     const { tree, expression } = definition;
     for (const reason of lintExpression(tree, expression, constantParts(tree))) yield about(reason);
   }
-  for (const rule of rules) yield* lintRule(rule);
+  for (const rule of rules) yield* lintRule(rule, onStep);
 }

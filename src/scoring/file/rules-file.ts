@@ -255,7 +255,7 @@ export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
     if (judgement !== undefined) reportRule(judgement.isRefused ? report : warn, judgement);
   }
   if (problems.length > 0) return { ...emptyFile, problems: problems.sort(byLine) };
-  for (const warning of lintRules(checked, rules)) {
+  for (const warning of lintRules(checked, rules, onStep)) {
     if ('rule' in warning) reportRule(warn, warning);
     else warn(defined.get(warning.definition)?.line ?? 1, warning.message, { part: 'define' });
   }
