@@ -8,7 +8,8 @@ import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../databas
 import { type Audit, createAudit } from '../scoring/plan/audit.ts';
 import { createPlan } from '../scoring/plan/plan.ts';
 import { compareRules } from '../scoring/plan/rule-changes.ts';
-import { type CheckedRuleset, checkRuleset, type RuleKind, type Ruleset } from '../scoring/ruleset.ts';
+import type { RuleDefinition } from '../scoring/rule.ts';
+import { type CheckedRuleset, checkRuleset, describeProblem, type RuleKind, type Ruleset } from '../scoring/ruleset.ts';
 import type { Work } from './work.ts';
 
 /** An audit of more pull requests reads a sample: its shares are off by about one percentage point at most. */
@@ -67,6 +68,14 @@ export function audit(work: Work, { organisationId, ruleset }: { organisationId:
   );
 }
 
+/** Suspended rules count for nothing. To run them would end the process of a plan, too. */
+function withoutEntries({ rules, reviews }: Ruleset): CheckedRuleset {
+  const check = (rule: RuleDefinition) => {
+    return { rule, entries: [], problems: [describeProblem(rule.name, null, 'logic', 'it is suspended')] };
+  };
+  return { rules: rules.map(check), reviews: reviews.map(check) };
+}
+
 /** Both sides of a comparison, once they have seen the pull requests. */
 function compareAudited<Result>(stored: number, [before, after]: readonly { result(): Result }[]) {
   return before === undefined || after === undefined
@@ -93,7 +102,8 @@ export function plan(
       const outdated = await countOutdated(executor, organisationId);
       await work.turn();
       // Patterns take most of the time, so plans and audits share what is checked.
-      const sides = [checkRuleset(inForce, alive), checkRuleset(ruleset, alive)] as const;
+      const before = inForce.suspension === null ? checkRuleset(inForce, alive) : withoutEntries(inForce);
+      const sides = [before, checkRuleset(ruleset, alive)] as const;
       const plan = createPlan(...sides, 'rules');
       const reviewPlan = sides.some(hasReviews) ? createPlan(...sides, 'reviews') : null;
       const reader = createFactsReader(new Set([...plan.facts, ...(reviewPlan?.facts ?? [])]));

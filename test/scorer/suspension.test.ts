@@ -97,6 +97,16 @@ test('suspended rules score nothing and stored scores stay, until new rules scor
   expect((await sync()).status).toBe(200);
 });
 
+test('a plan runs no suspended rules, which would end its process, too', async () => {
+  const { organisation, service } = await startSuspended();
+  const ruleset = { definitions: [], reviews: [], rules: [rule('2', 'true', 'Slow')] };
+  const input = { organisationId: organisation.id, ruleset, withAudit: true };
+  const { changes, result } = await service.scorer.run('plan', input);
+  expect(changes.changed).toMatchObject([{ name: 'Slow', parts: ['logic'] }]);
+  expect(result.scores).toMatchObject({ before: { sum: 0 }, after: { sum: 2 } });
+  expect(result.rules).toMatchObject([{ before: { valid: false, points: 0 }, after: { valid: true, points: 2 } }]);
+});
+
 test('points for reviews stay in standings while rules without them are suspended', async () => {
   const { acme, client, organisation, token, web } = shared;
   const [ada, bob] = [acme.member('ada'), acme.member('bob')];
