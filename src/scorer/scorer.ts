@@ -144,7 +144,9 @@ export function createScorer(
     const isLongAlone = (each: Job) => each.isCareful && isLong(each);
     if (isLongAlone(job) && findPlace(isLongAlone) !== undefined) return undefined;
     // An organisation has one process at a time: the other one is for others, and its compiled rules are in memory once.
-    const own = findPlace(each => each.organisationId === job.organisationId && !isLongAlone(each));
+    const isOwn = (each: Job) => each.organisationId === job.organisationId && !isLongAlone(each);
+    // A job that needs one for itself would wait until those that came later leave it one.
+    const own = job.isCareful ? undefined : findPlace(isOwn);
     if (own !== undefined) return hasRoom(own) ? own : undefined;
     const [least] = [...places].filter(hasRoom).sort((a, b) => a.jobs.size - b.jobs.size);
     const canStart = places.size < maxProcesses && performance.now() >= mayStartAt;

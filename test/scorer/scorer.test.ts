@@ -99,17 +99,39 @@ test.each(['endless', 'greedy'])(
   },
 );
 
+/** @returns `begun`: once so many processes have been at work on it */
+function begin(scorer: Scorer, organisationId: string, title: string, processes = 1) {
+  const { release, released } = createLatch();
+  const input = { organisationId, version: 1, facts: [{ title } as Facts] };
+  let begun = 0;
+  const ended = scorer.run('score', input, { onProgress: () => ++begun === processes && release() });
+  ended.catch(() => undefined);
+  return { begun: released, ended };
+}
+
 test('a job is not blamed for memory that another one in its process takes', async () => {
   const scorer = newScorer();
-  const begin = (organisationId: string, title: string) =>
-    new Promise<void>(resolve => {
-      const input = { organisationId, version: 1, facts: [{ title } as Facts] };
-      scorer.run('score', input, { onProgress: () => resolve() }).catch(() => undefined);
-    });
-  const hoarding = begin('hoarder', 'hoard');
   // The other process has more to do, so that the next job comes to the hoarder, and the hoarder to it.
-  await Promise.all([hoarding, begin('busy', 'wait'), begin('busy', 'wait')]);
+  await Promise.all(hoarding(scorer).map(({ begun }) => begun));
   await expect(score(scorer, 'small', 'large of entry 1')).resolves.toMatchObject([{ score: 1 }]);
+});
+
+const hoarding = (scorer: Scorer) => [
+  begin(scorer, 'hoarder', 'hoard'),
+  begin(scorer, 'busy', 'wait'),
+  begin(scorer, 'busy', 'wait'),
+];
+
+test('a job that is done again does not wait for later ones of its organisation', async () => {
+  const scorer = newScorer();
+  const [again, ...others] = hoarding(scorer);
+  await Promise.all([again, ...others].map(job => job?.begun));
+  // The hoarder's process ends in it, and another one runs it alone.
+  const endless = begin(scorer, 'endless', 'endless', 2);
+  await endless.begun;
+  await begin(scorer, 'hoarder', 'wait').begun;
+  await expect(endless.ended).rejects.toMatchObject({ code: 'overloaded' });
+  await expect(again?.ended).resolves.toMatchObject([{ score: 1 }]);
 });
 
 test('a rules file that takes too long is refused as such', async () => {
