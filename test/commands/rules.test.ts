@@ -85,7 +85,7 @@ test('rules are applied, exported, and applied again without a change', async ()
   });
 });
 
-test.each(['rules: []', '\ufeffrules: []\r\n', 'rules: []\n\n'])(
+test.each(['rules: []', '\ufeffrules: []\r\n', '# Ünïcode, and\ttabs\r\n#\nrules: []\n\n'])(
   'a file is exported byte for byte: %j',
   async source => {
     await addAcme();

@@ -140,14 +140,6 @@ describe('the text of a rules file', () => {
   const apply = (text: string) => runHere(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
   const exported = () => runHere(environment, 'rules', 'export', ...acme);
 
-  test('is exported as it was applied, with comments and tests', async () => {
-    const text = withTests('Ünïcode, and\ttabs\r\n#', 7).replace('\n', '\r\n');
-    expect((await apply(text)).stdout).toMatch(/^Version 3 is in force: 2 rules\./);
-    expect(await exported()).toMatchObject({ code: 0, stdout: text, stderr: '' });
-    expect((await apply(`${text}\n`)).code).toBe(0);
-    expect((await exported()).stdout).toBe(`${text}\n`);
-  });
-
   test('makes a version without changes if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe('Version 3 is in force, with the same rules: only comments and tests have changed.\n');

@@ -17,17 +17,6 @@ const anyScore = fc.oneof(
 );
 const anyScores = fc.array(anyScore, { minLength: 1, maxLength: 60 });
 
-test('a distribution has the count, the sum, and each score with its occurrences', () => {
-  const distribution = distributionOf([5, -7, 0, 5, maxScore]);
-  expect([distribution.count, distribution.sum]).toEqual([5, maxScore + 3]);
-  expect([...distribution.entries()]).toEqual([
-    [5, 2],
-    [-7, 1],
-    [0, 1],
-    [maxScore, 1],
-  ]);
-});
-
 test('the lowest, the median and the highest score are those that sorting gives', () => {
   fc.assert(
     fc.property(anyScores, scores => {
@@ -140,8 +129,4 @@ test('buckets stay narrow if one score is far out, which an open bucket counts',
   expect(buckets[0]).toEqual({ from: null, to: 0, before: 0, after: 1 });
   expect(buckets.at(-1)).toEqual({ from: 30, to: null, before: 1, after: 0 });
   expect(buckets).toHaveLength(17);
-});
-
-test('there is a single bucket if all scores are the same', () => {
-  expect(bucketsOf(distributionOf([7, 7]), distributionOf([7]))).toEqual([{ from: 7, to: 8, before: 2, after: 1 }]);
 });

@@ -180,24 +180,6 @@ describe('a plan', () => {
     expect(plan.result().scores.after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
   });
 
-  test('shows which entries are kept, added and removed', () => {
-    const plan = newPlan(
-      rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 100', '2', 'SUBTRACT'))]),
-      rulesetOf([rule('Size', entry('size > 10', '5'), entry('size > 200', '2', 'SUBTRACT'))]),
-    );
-    for (const size of [5, 50, 150, 250]) plan.add(`of ${size}`, 'ada', factsWith({ size }));
-    const [size] = plan.result().rules;
-    expect(size).toMatchObject({
-      before: { pull_requests: 3, points: 11 },
-      after: { pull_requests: 3, points: 13 },
-    });
-    expect(size?.entries.map(({ expression, before, after }) => [expression, before, after])).toEqual([
-      ['size > 10', { pull_requests: 3, points: 15 }, { pull_requests: 3, points: 15 }],
-      ['size > 200', null, { pull_requests: 1, points: -2 }],
-      ['size > 100', { pull_requests: 2, points: -4 }, null],
-    ]);
-  });
-
   test('counts pull requests that keep their score from other entries', () => {
     const same = rule('Same', entry('true', 'size'));
     const plan = newPlan(

