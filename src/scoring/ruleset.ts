@@ -34,7 +34,7 @@ export const ruleLimits = {
   entries: 50,
   /** Of all rules together. */
   allEntries: 1_000,
-  /** Of the breakdown of a pull request for which every entry counts, disabled rules included. */
+  /** Of the breakdown of a pull request for which every entry of the enabled rules counts. */
   breakdownBytes: 262_144,
   /** Of one review: a pull request may have 500. */
   reviewBreakdownBytes: 8_192,
