@@ -64,7 +64,6 @@ export async function buildApp(
     // No endpoint of the interface takes a body; webhooks and rules files have limits of their own.
     bodyLimit: 16 * 1024,
     requestTimeout: 30_000,
-    connectionTimeout: 60_000,
     keepAliveTimeout: 72_000,
     http: {
       headersTimeout: 10_000,

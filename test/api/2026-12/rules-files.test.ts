@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../../../src/app.ts';
@@ -131,6 +132,21 @@ test('a client that leaves ends its audit, and the next one has its place', asyn
   }
   expect((await post('rules/plan', token)).status).toBe(200);
 }, 240_000);
+
+test('a plan may take minutes', async () => {
+  const { service } = world;
+  const run = (async (...job) => {
+    await delay(500);
+    return service.scorer.run(...job);
+  }) as typeof service.scorer.run;
+  const app = closing(await buildApp({ ...service, scorer: { ...service.scorer, run } }));
+  // As if it took 500 seconds.
+  app.server.timeout /= 1_000;
+  const there = await app.listen({ port: 0, host: '127.0.0.1' });
+  const headers = { ...yaml, authorization: `Bearer ${token}` };
+  const reply = await fetch(`${there}/2026-12/rules/plan`, { method: 'POST', body: file('1'), headers });
+  expect(reply.status).toBe(200);
+});
 
 test.each([
   ['POST', 'rules/plan', 'check'],
