@@ -76,8 +76,10 @@ const maxFinishingMs = 2_000;
  * Stops listening, and waits until what was sent has arrived. Node's own `close` treats a connection as idle as soon as
  * its reply is handed over, and would cut off the rest.
  */
-async function finishConnections(server: Server): Promise<void> {
+async function finishConnections(server: FastifyInstance['server']): Promise<void> {
   Server.prototype.close.call(server);
+  // Node's own `close` would wait for connections on which no request came, or half of one, and ends its time limits.
+  server.headersTimeout = maxFinishingMs / 2;
   const countConnections = promisify(server.getConnections.bind(server));
   for (const begin = performance.now(); performance.now() - begin < maxFinishingMs; await delay(20)) {
     if ((await countConnections()) === 0) return;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -87,6 +88,20 @@ test('a service that stops answers what still arrives on an open connection', as
   expect((await buffer(socket)).toString()).toMatch(/^HTTP\/1\.1 200 /);
   await closed;
 });
+
+test('a service that stops ends connections that are silent or in the middle of a head', async () => {
+  const stopping = closing(await startReplica(nowhere));
+  const port = await listen(stopping.app);
+  const ended = ['', 'GET /heal', 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /heal'].map(async bytes => {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(bytes);
+    await once(socket, 'connect');
+    return buffer(socket);
+  });
+  await expect.poll(promisify(stopping.app.server.getConnections.bind(stopping.app.server))).toBe(3);
+  stopping.app.drain();
+  await Promise.all([stopping.app.close(), ...ended]);
+}, 9_000);
 
 test.each([
   ['at once', 0],
