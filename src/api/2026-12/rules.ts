@@ -78,8 +78,8 @@ export const ruleRoutes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { organisationId } = request.caller;
       const { version, rules } = await app.readRuleList(organisationId);
-      // Another release may show the same rules in another way.
-      if (isUnchanged(request, reply, `"${release}.${version}"`)) return undefined as never;
+      // Versions are counted by organisation, and another release may show the same rules in another way.
+      if (isUnchanged(request, reply, `"${release}.${organisationId}.${version}"`)) return undefined as never;
       const applied = await findApplication(database.executor, organisationId, version);
       const meta: Static<typeof RulesMeta> = {
         version,

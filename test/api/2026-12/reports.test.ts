@@ -288,6 +288,16 @@ test('every list has an ETag, which stands for it until something changes', asyn
   expect(await statuses()).toEqual(lists.map(list => [list, 200]));
 });
 
+test('the rules of another organisation have another ETag, also if their version is the same', async () => {
+  const tags = new Set();
+  for (const effect of ['5', '6']) {
+    const { organisation, token: other } = await world.newTenant();
+    await applyRules(service, organisation.id, { rules: [rule(effect)] });
+    tags.add((await client.get('/2026-12/rules', other)).headers.etag);
+  }
+  expect(tags.size).toBe(2);
+});
+
 test('the account says what its token allows and when it ends, also one that is rotated', async () => {
   const endsAt = async (given: string) => (await client.get('/2026-12/account', given)).body;
   expect(await endsAt(token)).toMatchObject({
