@@ -155,7 +155,7 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
 
   const refusalOf = (request: FastifyRequest, reply: FastifyReply): ServiceError => {
     const methods = methodsOf(request.url);
-    if (methods === undefined) return unknownPath(request);
+    if (methods === undefined || methods.has(request.method)) return unknownPath(request);
     const allowed = [...methods].join(', ');
     reply.header('allow', allowed);
     return methodNotAllowed(`${request.method} is not allowed here, only ${allowed}.`);

@@ -71,6 +71,10 @@ describe('paths and methods', () => {
     }
   });
 
+  test('a file that /docs lacks gets 404', async () => {
+    expect((await client.get('/docs/static/nothing.js')).status).toBe(404);
+  });
+
   test('HEAD is answered like GET, without the body', async () => {
     for (const url of ['/2025-04/account', '/2025-04/users', '/2025-04/members/x', '/2025-04/users?per_page=0']) {
       const headers = { authorization: `Bearer ${world.token}` };
