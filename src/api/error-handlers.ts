@@ -141,7 +141,7 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
   };
   const unknownPath = ({ url }: FastifyRequest) => {
     const path = pathOf(url);
-    const shorter = path.replace(/\/+$/, '');
+    const shorter = path.replace(/(?<!\/)\/+$/, '');
     const exists = shorter !== path && methodsOf(shorter) !== undefined;
     return notFound(
       'No such path.',

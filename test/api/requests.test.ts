@@ -45,6 +45,12 @@ describe('paths and methods', () => {
     }
   });
 
+  test('a path of slashes is refused at once', async () => {
+    const begin = process.cpuUsage();
+    expect((await client.get(`${'/'.repeat(15_000)}x`)).status).toBe(404);
+    expect(process.cpuUsage(begin).user).toBeLessThan(200_000);
+  });
+
   test.each([
     ['/2025-04/account', 'GET, HEAD'],
     ['/2025-04/members', 'GET, HEAD'],
