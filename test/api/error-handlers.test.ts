@@ -177,71 +177,6 @@ describe('an error from a library', () => {
   });
 });
 
-describe('a path without a handler', () => {
-  function routes() {
-    const { app } = failing();
-    const handler = async () => 'here';
-    app.get('/things/:thing', handler);
-    app.delete('/things/:thing', handler);
-    app.route({ method: ['PUT', 'POST'], url: '/a.b', handler });
-    return app;
-  }
-
-  test.each(['/', '/things', '/things/', '/things/?x', '/things/1/2', '/more/things/1', '/aXb', '/a.b/c'])(
-    'a path that does not exist gets 404: %s',
-    async url => {
-      for (const method of ['GET', 'POST'] as const) {
-        const reply = await routes().inject({ url, method });
-        expect(reply.statusCode).toBe(404);
-        expect(reply.json()).toEqual({ message: 'No such path. See /docs for the paths.' });
-        expect(reply.headers.allow).toBeUndefined();
-      }
-    },
-  );
-
-  test.each([
-    ['/things/1/', '/things/1'],
-    ['/a.b//?x=/', '/a.b'],
-    ['/works/', '/works'],
-  ])('a path with a slash at the end gets 404, which names the one without: %s', async (url, path) => {
-    const reply = await routes().inject(url);
-    expect([reply.statusCode, reply.json()]).toEqual([
-      404,
-      { message: `No such path. Ask for ${path}, without a slash at the end.` },
-    ]);
-  });
-
-  test.each([
-    ['/things/1', 'GET, HEAD, DELETE'],
-    ['/things/1?at=/a.b', 'GET, HEAD, DELETE'],
-    ['/things/%20%2F?', 'GET, HEAD, DELETE'],
-    ['/a.b', 'PUT, POST'],
-    ['/a.b?at=/things/1', 'PUT, POST'],
-    ['/a.b?#/things/1', 'PUT, POST'],
-  ])('a path that has other methods gets 405, which names them: %s', async (url, allowed) => {
-    const reply = await routes().inject({ url, method: 'PATCH' });
-    expect(reply.statusCode).toBe(405);
-    expect(reply.headers.allow).toBe(allowed);
-    expect(reply.json()).toEqual({ message: `PATCH is not allowed here, only ${allowed}.` });
-  });
-
-  test('QUERY, too, gets 405, or 404 on an unknown path', async () => {
-    // Its types lack it.
-    const method = 'QUERY' as 'PATCH';
-    const answers = await Promise.all(
-      ['/things/1', '/unknown'].flatMap(url =>
-        [{}, { 'content-type': 'text/plain' }].map(headers => routes().inject({ method, url, headers })),
-      ),
-    );
-    expect(answers.map(({ statusCode, headers }) => [statusCode, headers.allow])).toEqual([
-      [405, 'GET, HEAD, DELETE'],
-      [405, 'GET, HEAD, DELETE'],
-      [404, undefined],
-      [404, undefined],
-    ]);
-  });
-});
-
 test.each(['http://elsewhere.example', 'https://a'])('a path may be an absolute URL, at %s', async origin => {
   const { app } = failing();
   const answer = await answerTo(`PATCH ${origin}/fails?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`, {
@@ -251,12 +186,6 @@ test.each(['http://elsewhere.example', 'https://a'])('a path may be an absolute 
   expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\nallow: GET, HEAD\r\n/);
   const other = await failing().app.inject({ url: '/http://a/fails', method: 'PATCH' });
   expect(other.statusCode).toBe(404);
-});
-
-test('a path that cannot be decoded gets the Error body', async () => {
-  const reply = await failing().app.inject('/things/%E0%A4%A');
-  expect([reply.statusCode, Object.keys(reply.json())]).toEqual([400, ['message']]);
-  expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
 });
 
 describe('what is not an HTTP request', () => {

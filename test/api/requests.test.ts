@@ -36,6 +36,7 @@ describe('paths and methods', () => {
   test.each([
     ['/2025-04/pull-requests/?per_page=3', '/2025-04/pull-requests'],
     ['/2025-04/members/x/pull-requests/', '/2025-04/members/x/pull-requests'],
+    ['/2025-04/users//?x=/', '/2025-04/users'],
     ['/webhooks/github/', '/webhooks/github'],
   ])('%s gets 404, which names %s, with every method', async (url, path) => {
     const message = `No such path. Ask for ${path}, without a slash at the end.`;
@@ -54,18 +55,19 @@ describe('paths and methods', () => {
   test.each([
     ['/2025-04/account', 'GET, HEAD'],
     ['/2025-04/members', 'GET, HEAD'],
-    ['/2025-04/members/x', 'GET, HEAD'],
+    ['/2025-04/members/%20%2F?', 'GET, HEAD'],
     ['/2025-04/members/x/pull-requests', 'GET, HEAD'],
-    ['/2025-04/pull-requests?per_page=3', 'GET, HEAD'],
+    ['/2025-04/pull-requests?x=/webhooks/github', 'GET, HEAD'],
     [`/2025-04/pull-requests/${absent}`, 'DELETE'],
     [`/2025-04/pull-requests/${absent}/sync`, 'PUT'],
     ['/2025-04/rules', 'GET, HEAD'],
     ['/2025-04/users', 'GET, HEAD'],
-    ['/webhooks/github', 'POST'],
+    ['/2026-12/rules/file', 'GET, HEAD, PUT'],
+    ['/webhooks/github?#/2025-04/users', 'POST'],
     ['/healthz', 'GET, HEAD'],
     ['/docs/', 'GET, HEAD'],
   ])('%s answers other methods than %s with 405', async (url, allow) => {
-    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const) {
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY'] as const) {
       if (allow.split(', ').includes(method)) continue;
       const { status, headers, body } = await client.send(method as 'GET', url, world.token);
       expect([method, status, headers.allow, body.message]).toEqual([
@@ -98,7 +100,8 @@ describe('paths and methods', () => {
 
   test('a path that cannot be decoded gets 400 with the Error body, before authentication', async () => {
     for (const url of ['/%', '/2025-04/%ff', '/2025-04/members/%E0%A4%A/pull-requests']) {
-      expect((await client.get(url)).status).toBe(400);
+      const { status, body } = await client.get(url);
+      expect([status, Object.keys(body)]).toEqual([400, ['message']]);
     }
   });
 
@@ -135,7 +138,9 @@ describe('bodies', () => {
         ['DELETE', `/2025-04/pull-requests/${absent}`, 404],
         ['GET', `/2025-04/members/${absent}`, 404],
         ['POST', '/2025-04/users', 405],
+        ['QUERY' as 'POST', '/2025-04/users', 405],
         ['POST', '/nothing', 404],
+        ['QUERY' as 'POST', '/nothing', 404],
       ] as const) {
         const headers = type === undefined ? {} : { 'content-type': type };
         const { status } = await client.send(method, url, world.token, { payload, headers });

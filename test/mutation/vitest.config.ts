@@ -7,7 +7,7 @@ export default defineConfig({
       'test/scoring/**/*.test.ts',
       'test/github/{decode,further-pages,github-error,pull-request,reply-entries}.test.ts',
       'test/sync/decide-turn.test.ts',
-      'test/api/{error-handlers,paginate}.test.ts',
+      'test/api/{error-handlers,paginate,requests}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',
       'test/webhooks/{deliveries,payloads,signature}.test.ts',
