@@ -57,10 +57,9 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
     app.post(
       path,
       { bodyLimit: maxPayloadBytes, schema: { hide: true } },
-      async (request: FastifyRequest<{ Body: Buffer | undefined; Params: { login?: string } }>, reply) => {
+      async (request: FastifyRequest<{ Body: Buffer; Params: { login?: string } }>, reply) => {
         const { body } = request;
         const { login } = request.params;
-        if (body === undefined) throw badRequest('The payload is missing.');
         const tried = secretsTried(deps.config, login);
         const signedFor = signers(tried, body, request.headers['x-hub-signature-256']);
         if (signedFor.length === 0) throw mismatch(login, tried.length < deps.config.webhookSecrets.length);
