@@ -78,7 +78,7 @@ const maxFinishingMs = 2_000;
  */
 async function finishConnections(server: FastifyInstance['server']): Promise<void> {
   Server.prototype.close.call(server);
-  // Node's own `close` would wait for connections on which no request came, or half of one, and ends its time limits.
+  // Once Node's own `close` is called, no time limit ends a connection that has sent no request, or half of one.
   server.headersTimeout = maxFinishingMs / 2;
   const countConnections = promisify(server.getConnections.bind(server));
   for (const begin = performance.now(); performance.now() - begin < maxFinishingMs; await delay(20)) {

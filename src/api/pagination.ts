@@ -116,10 +116,10 @@ export interface PagedList<Row, Columns extends TObject, Position> {
   /** Before all rows. */
   readonly start: Position;
   /**
-   * Rows after the position, or before it with the nearest first. If there are fewer than may be although the list goes on,
-   * the last one is not for this page.
+   * Rows after the position, or before it with the nearest first. If there are fewer than fit although the list goes on, the
+   * last one is not for this page.
    */
-  read(direction: 'next' | 'previous', from: Position, max: PageSize): Promise<Row[]>;
+  read(direction: 'next' | 'previous', from: Position, size: PageSize): Promise<Row[]>;
   /** False for a row that only shows that the list goes on. */
   isForPage?(row: Row): boolean;
   /** The item as JSON, its texts as byte strings. */
@@ -143,8 +143,8 @@ export async function paginate<Row, Columns extends TObject, Position>(
   const backwards = cursor?.direction === 'previous';
 
   // One extra row shows whether there is another page.
-  const max = { rows: perPage + 1, bytes: maxPageBytes };
-  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, max);
+  const size = { rows: perPage + 1, bytes: maxPageBytes };
+  const rows = await list.read(cursor?.direction ?? 'next', cursor?.position ?? list.start, size);
   const page = rows.slice(0, perPage).filter(row => list.isForPage?.(row) ?? true);
   const more = page.length < rows.length;
   if (backwards) page.reverse();

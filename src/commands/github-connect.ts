@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, isLoopback } from '../config.ts';
 import { ServiceError } from '../errors.ts';
-import { exchangeCode, isManifestCode, type RegisteredApp, webAddress } from '../github/app-manifest.ts';
+import { exchangeCode, githubWebsite, isManifestCode, type RegisteredApp } from '../github/app-manifest.ts';
 import { createInspection } from '../github/rest.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, confirm, parseNumber, UsageError } from './context.ts';
@@ -55,13 +55,13 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     throw new UsageError('This is not a valid code.', 'Copy what follows "code=" in the address, up to the next "&".');
   }
   const before = readEnvFile(output);
-  const others = config.variables.filter(
+  const overriding = config.variables.filter(
     name =>
       /^GITHUB_(TOKEN|APP_|WEBHOOK_)/.test(name) && (name.endsWith('_FILE') || valueIn(before, name) === undefined),
   );
-  if (others.length > 0) {
+  if (overriding.length > 0) {
     throw new CommandError(
-      `A service would not use what this command writes to ${output} beside ${others.join(', ')}.`,
+      `A service would not use what this command writes to ${output} beside ${overriding.join(', ')}.`,
       'Unset these, and run the command again.',
     );
   }
@@ -72,7 +72,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     await confirm(context, `Replace ${replaced.join(', ')} in ${output}?`, 'yes', yes);
   }
   const app = await (code === undefined ? registerInBrowser(context, options) : exchangeCode(config.github, code));
-  const settings = `${webAddress(config.github.apiUrl)}/organizations/${login}/settings/apps`;
+  const settings = `${githubWebsite(config.github.apiUrl)}/organizations/${login}/settings/apps`;
   if (app.ownerLogin.toLowerCase() !== login.toLowerCase()) {
     throw new CommandError(
       `The App belongs to ${app.ownerLogin}, not to ${login}. Nothing was written.`,

@@ -8,9 +8,9 @@ import { webhookUrl } from '../config.ts';
 import {
   createManifest,
   exchangeCode,
+  githubWebsite,
   isManifestCode,
   type RegisteredApp,
-  webAddress,
 } from '../github/app-manifest.ts';
 import { type Html, html } from '../text/html.ts';
 import { subscribedEvents } from '../webhooks/events.ts';
@@ -28,7 +28,7 @@ export async function registerInBrowser(
   { organisation: login, port }: { organisation: string; port: number },
 ): Promise<RegisteredApp> {
   const [key, state, cookie] = [randomToken(), randomToken(), randomToken()];
-  const web = webAddress(config.github.apiUrl);
+  const web = githubWebsite(config.github.apiUrl);
   const server = createServer({ requestTimeout: 10_000 });
   await once(server.listen(port, '127.0.0.1'), 'listening').catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(`Port ${port} can't be used: ${error.code}.`, 'Name another one with --port.');

@@ -11,7 +11,7 @@ import {
   saveGithubIdentity,
 } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
-import { webAddress } from '../github/app-manifest.ts';
+import { githubWebsite } from '../github/app-manifest.ts';
 import { formatId, newId } from '../ids.ts';
 import { leaseSeconds, whileRenewing } from '../sync/renew-lease.ts';
 import { askGithub } from '../sync/share-github-points.ts';
@@ -81,7 +81,7 @@ async function addFromGithub(context: Context, deps: Deps, login: string, option
       githubId: profile?.githubId ?? null,
       nodeId: profile?.nodeId ?? null,
       name: options.name ?? profile?.name ?? '',
-      photoUrl: options.photoUrl || profile?.photoUrl || `${webAddress(config.github.apiUrl)}/${login}.png`,
+      photoUrl: options.photoUrl || profile?.photoUrl || `${githubWebsite(config.github.apiUrl)}/${login}.png`,
       fetchTicket: ticket,
     });
     // Rolls back the released login, too.

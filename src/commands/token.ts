@@ -4,7 +4,6 @@ import {
   type AccessToken,
   addAccessToken,
   listAccessTokens,
-  maxExpiry,
   revokeAccessToken,
   rotateAccessToken,
 } from '../database/access-tokens.ts';
@@ -12,7 +11,7 @@ import { type AuditAction, recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { formatId, parseId } from '../ids.ts';
 import { type Column, shrinking, table } from '../text/terminal.ts';
-import { startOfDay, unixSeconds } from '../text/times.ts';
+import { maxUnixSeconds, startOfDay, unixSeconds } from '../text/times.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context, operator, requireOrganisation, showTime, UsageError } from './context.ts';
 import { requireUser } from './user.ts';
@@ -36,7 +35,8 @@ function parseExpiry(text: string): Date {
     throw new UsageError(`"${text}" is not a valid expiry.`, 'Give 12h, 90d, 4w, 1y or a day such as 2027-01-31.');
   }
   if (moment <= now) throw new UsageError(`${text} is in the past.`, 'Give a later time.');
-  if (moment > maxExpiry) throw new UsageError(`${text} is too late.`, 'Without --expires the token never expires.');
+  if (moment > maxUnixSeconds)
+    throw new UsageError(`${text} is too late.`, 'Without --expires the token never expires.');
   return new Date(moment * 1000);
 }
 
@@ -177,7 +177,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
     .examples('token rotate tok_01jz8k3v5xe2ksn5q0w4g7h9ab --grace 12h')
     .answerWith<{ grace: string }>(({ grace }, text) => {
       const graceSeconds = grace === '0' ? 0 : hoursOf(grace) * 3_600;
-      if (!(Date.now() / 1000 + graceSeconds <= maxExpiry)) {
+      if (!(Date.now() / 1000 + graceSeconds <= maxUnixSeconds)) {
         throw new UsageError(`"${grace}" is not a valid time.`, 'Give 0, 12h, 1d or 1w.');
       }
       return async ({ database }) => {

@@ -1,5 +1,6 @@
 import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
+import { maxUnixSeconds } from '../text/times.ts';
 import type { Database, Executor } from './client.ts';
 import { accessTokens, contentVersions, organisations, users } from './schema.ts';
 import { createSelection, placeholder, query, secondsFromNow } from './statement.ts';
@@ -19,9 +20,6 @@ export interface Caller {
 }
 
 const isNotRevoked = or(isNull(accessTokens.revokedAt), gt(accessTokens.revokedAt, sql`now()`));
-
-/** The end of the year 9999 in Unix seconds: PostgreSQL does not parse longer years. */
-export const maxExpiry = 253_402_300_799;
 
 /** Neither revoked nor expired. A rotated token's `revokedAt` is the end of its grace period. */
 export const isValidToken = and(
@@ -125,7 +123,7 @@ export async function rotateAccessToken(executor: Executor, id: string, tokenHas
     tokenHash,
     scopes,
     expiresAt:
-      expiresAt && new Date(Math.min(Date.now() + expiresAt.getTime() - createdAt.getTime(), maxExpiry * 1_000)),
+      expiresAt && new Date(Math.min(Date.now() + expiresAt.getTime() - createdAt.getTime(), maxUnixSeconds * 1_000)),
   });
   return { added, formerEndsAt };
 }

@@ -9,7 +9,7 @@ import { asTable, hasGithubId, isOneOf, secondsFromNow, sortedForLocking } from 
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of the stored pull requests that were
- * fetched longest ago, as many as its pace allows since the last sweep, at most an hour's, or one. Runs in a transaction;
+ * fetched longest ago, as many as its pace allows since the last sweep, at most as many as in an hour, or one. Runs in a transaction;
  * the caller holds the organisation's comparison.
  *
  * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before; `minPauseSeconds`: between

@@ -16,7 +16,7 @@ const maxReplyBytes = 1024 * 1024;
 const maxNameLength = 34;
 
 /** Where people open GitHub, without a slash at the end: the API of a GitHub Enterprise Server is on the same host. */
-export function webAddress(apiUrl: string): string {
+export function githubWebsite(apiUrl: string): string {
   const { protocol, host } = new URL(apiUrl);
   return `${protocol}//${host.replace(/^api\./, '')}`;
 }
@@ -77,7 +77,7 @@ export async function exchangeCode({ apiUrl, proxy }: GithubConfig, code: string
     );
     const { id, name, owner, html_url: url, pem, webhook_secret: webhookSecret } = decode(Conversion, data);
     if (toPkcs8(pem) === undefined) throw new UnexpectedReply('pem is not a key');
-    if (new URL(url).origin !== webAddress(apiUrl)) throw new UnexpectedReply('html_url is on another host');
+    if (new URL(url).origin !== githubWebsite(apiUrl)) throw new UnexpectedReply('html_url is on another host');
     return { id: String(id), name: plain(name), url, ownerLogin: owner.login, privateKey: pem, webhookSecret };
   } catch (error) {
     if (error instanceof UnexpectedReply) {

@@ -2,6 +2,7 @@ import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typeb
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { ValueError } from '@sinclair/typebox/errors';
 import { storable } from '../text/storable.ts';
+import { maxUnixSeconds } from '../text/times.ts';
 
 /*
  * Checks GitHub's JSON by schemas. These do not convert: readers convert ids and times, because TypeBox's own
@@ -11,8 +12,6 @@ import { storable } from '../text/storable.ts';
 /** A reply that GitHub does not document. The message says where, what it contains, and what was expected. */
 export class UnexpectedReply extends Error {}
 
-/** Of years with four digits, in every time zone. */
-const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
 const isId = (number: number) => number > 0 && Number.isSafeInteger(number);
 
 FormatRegistry.Set('github-id', digits => /^[0-9]{1,16}$/.test(digits) && isId(Number(digits)));

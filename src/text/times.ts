@@ -1,3 +1,6 @@
+/** The end of the year 9999, UTC: longer years need another form in ISO 8601, which PostgreSQL does not read. */
+export const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
+
 /** The first second, UTC, of a day written as 2026-01-31, as a Unix time; undefined if it is not a valid day. */
 export const startOfDay = (text: string): number | undefined =>
   /^\d{4}-\d{2}-\d{2}$/.test(text) ? readTime(`${text}T00:00:00Z`) : undefined;

@@ -10,14 +10,14 @@ import {
   type SharedRow,
 } from '../../database/pull-request-pages.ts';
 import { formatId, parseId } from '../../ids.ts';
+import { maxUnixSeconds } from '../../text/times.ts';
 import { getMember, MemberParams, type RepresentMember } from '../members.ts';
 import { PageQuery, paginate, sendList } from '../pagination.ts';
 import type { RepresentPullRequest } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
 
 const cursorColumns = Type.Object({
-  // Up to the end of the year 9999, which PostgreSQL and ISO 8601 can hold.
-  created_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799 }),
+  created_at: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }),
   id: Type.String(),
   /** In a member's list: a cursor is for its own list only. */
   member_id: Type.Optional(Type.String()),
@@ -39,7 +39,7 @@ function paginatePullRequests(
       return id === undefined || memberId !== member ? undefined : { time: createdAt, id };
     },
     start: beforeAllPullRequests,
-    read: (direction, from, max) => readPullRequestPage(database, list, direction, from, max),
+    read: (direction, from, size) => readPullRequestPage(database, list, direction, from, size),
     isForPage: isWhole,
     cursorValues: (row: SharedRow) => ({
       ...(member !== undefined && { member_id: member }),

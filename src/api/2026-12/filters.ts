@@ -3,13 +3,10 @@ import type { PullRequestFilter } from '../../database/pull-request-filters.ts';
 import type { Sort } from '../../database/pull-request-pages.ts';
 import { badRequest } from '../../errors.ts';
 import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
-import { startOfDay } from '../../text/times.ts';
+import { maxUnixSeconds, startOfDay } from '../../text/times.ts';
 import { PageQuery } from '../pagination.ts';
 
 const maxRepositories = 100;
-
-/** The end of the year 9999, which PostgreSQL and ISO 8601 can hold. */
-export const maxSeconds = 253_402_300_799;
 
 const sorts = ['created', 'updated', 'merged'] as const satisfies readonly Sort[];
 
@@ -142,6 +139,6 @@ function readBound(query: FilterQuery, name: RangeName): number | undefined {
   const start = startOfDay(text);
   if (start !== undefined && start >= 0) return name.endsWith('_until') ? start + 86_399 : start;
   const seconds = /^(0|[1-9]\d{0,11})$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY;
-  if (seconds <= maxSeconds) return seconds;
+  if (seconds <= maxUnixSeconds) return seconds;
   throw refused(name, `${name} must be Unix seconds or a day, such as 2026-01-31.`);
 }

@@ -7,19 +7,20 @@ import { beforeAllMembers, type MemberPageRow, readMemberPage } from '../../data
 import { findRepositoryIds, readFilteredPage } from '../../database/pull-request-filters.ts';
 import { beforeAllPullRequests, isWhole, type PullRequestRow, type Sort } from '../../database/pull-request-pages.ts';
 import { formatId, parseId } from '../../ids.ts';
+import { maxUnixSeconds } from '../../text/times.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
 import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from '../pagination.ts';
 import { getPullRequest, PullRequestParams } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
-import { type FilterQuery, MemberPullRequestsQuery, maxSeconds, PullRequestsQuery, readFilter } from './filters.ts';
+import { type FilterQuery, MemberPullRequestsQuery, PullRequestsQuery, readFilter } from './filters.ts';
 import { represent } from './member.ts';
 import { representPullRequest } from './pull-request.ts';
 
 const createCursorColumns = (sort: Sort) =>
   Type.Object({
-    [`${sort}_at`]: Type.Integer({ minimum: 0, maximum: maxSeconds }),
+    [`${sort}_at`]: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }),
     id: Type.String(),
     /** Which list it is, with which filters. */
     list: Type.String(),
@@ -57,8 +58,8 @@ async function paginatePullRequests(
       return id === undefined || place.list !== list || time < since || time > until ? undefined : { time, id };
     },
     start: { ...beforeAllPullRequests, time: until },
-    read: (direction, from, max) =>
-      readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, max),
+    read: (direction, from, size) =>
+      readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, size),
     isForPage: (row: PullRequestRow) => isWhole(row),
     cursorValues: (row: PullRequestRow) => ({ [`${sort}_at`]: timeOf(row), id: formatId('pr', row.id), list }),
     format: row => representPullRequest(row, base),
@@ -77,7 +78,7 @@ const MembersQuery = Type.Object({
 });
 
 const memberCursor = Type.Object({
-  created_at: Type.Integer({ minimum: 0, maximum: maxSeconds * 1e6, description: 'In microseconds' }),
+  created_at: Type.Integer({ minimum: 0, maximum: maxUnixSeconds * 1e6, description: 'In microseconds' }),
   id: Type.String(),
   login: Type.Optional(Type.String()),
 });

@@ -172,7 +172,7 @@ export const reportSchemas = [Standings, Week, ExplainedPart, Explanation, Score
 
 export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
-  const inPlace = createFairQueue(maxSnapshots);
+  const inTurn = createFairQueue(maxSnapshots);
   const Day = (description: string) => Type.Optional(Type.String({ description }));
   const Period = {
     since: Day('The first day that counts, UTC, such as 2026-10-01'),
@@ -219,7 +219,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
       }
       const row = member === undefined ? undefined : await getMember(database, organisationId, member, { parameter });
       const signal = whileConnected(reply);
-      const { file: _, ...data } = await inPlace(organisationId, signal, () =>
+      const { file: _, ...data } = await inTurn(organisationId, signal, () =>
         readStandings(
           database,
           organisationId,
@@ -255,7 +255,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
       const period = parsePeriod({ by, ...days });
       const { id } = await getMember(database, organisationId, request.params.member);
       const signal = whileConnected(reply);
-      const data = await inPlace(organisationId, signal, () => readWeeks(database, organisationId, id, period, signal));
+      const data = await inTurn(organisationId, signal, () => readWeeks(database, organisationId, id, period, signal));
       return sendTagged(request, reply, Buffer.from(JSON.stringify({ data }))) as never;
     },
   );
@@ -284,7 +284,7 @@ export const reportRoutes: FastifyPluginAsyncTypebox = async app => {
         file: _,
         history: __,
         ...explanation
-      } = await inPlace(organisationId, signal, () =>
+      } = await inTurn(organisationId, signal, () =>
         readExplanation(app.deps, parseTarget(formatId('pr', id)), { organisationId, signal }),
       );
       return { data: explanation };

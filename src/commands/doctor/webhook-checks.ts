@@ -2,7 +2,7 @@
 import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config.ts';
 import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
-import { webAddress } from '../../github/app-manifest.ts';
+import { githubWebsite } from '../../github/app-manifest.ts';
 import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
 import { counted, duration } from '../../text/number-formats.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
@@ -22,7 +22,7 @@ export async function readHook(
   const hook = own.find(({ active }) => active) ?? own[0];
   const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(organisation, hook));
   // For the organisation's owners.
-  const settings = `${webAddress(config.github.apiUrl)}/organizations/${organisation.login}/settings/hooks`;
+  const settings = `${githubWebsite(config.github.apiUrl)}/organizations/${organisation.login}/settings/hooks`;
   return { settings, hooks, hook, deliveries };
 }
 

@@ -175,7 +175,7 @@ export interface Room {
   characters: number;
 }
 
-/** The part as JSON can hold it, without its own parts if there is no room for them. */
+/** The part as JSON can hold it. Its own parts are left out once the room is used up. */
 export function representPart({ operator: _, parts, ...part }: ExplainedPart, room: Room): ExplainedPart {
   const represented = { ...part, source: shorten(part.source, maxSourceLength), ...representValue(part) };
   room.characters -= JSON.stringify(represented).length;

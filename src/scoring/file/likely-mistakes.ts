@@ -1,4 +1,6 @@
 /** Parts of expressions that are valid and can hardly be meant. */
+
+import { maxUnixSeconds } from '../../text/times.ts';
 import { factOf, type SourceName } from '../facts.ts';
 import { functionsOfItems } from '../language/hints.ts';
 import { excerpt } from '../language/text-operations.ts';
@@ -116,9 +118,6 @@ function textsIn(part: TypedExpression): string[] {
   return [...named, ...others].filter(text => typeof text === 'string');
 }
 
-/** In seconds, this is the year 10000, which `date` can't give. */
-const minMilliseconds = 253_402_300_800;
-
 function mistakeInComparison(part: TypedExpression, shown: string): string | undefined {
   if (part.kind !== 'comparison') return undefined;
   const [left, right] = part.parts;
@@ -130,7 +129,8 @@ function mistakeInComparison(part: TypedExpression, shown: string): string | und
   const isOfTime = [...factsRead(part.parts)].some(
     name => name.endsWith('_at') && part.parts.some(side => isFact(side, name)),
   );
-  const milliseconds = part.parts.map(constantOf).find(value => typeof value === 'number' && value >= minMilliseconds);
+  // As seconds, it would be a time that `date` can't give.
+  const milliseconds = part.parts.map(constantOf).find(value => typeof value === 'number' && value > maxUnixSeconds);
   if (isOfTime && typeof milliseconds === 'number') {
     const day = new Date(Math.min(milliseconds, 8e15)).toISOString().slice(0, 10);
     return `${shown}: times are in seconds, and \`${milliseconds}\` is in milliseconds; write \`date("${day}")\``;

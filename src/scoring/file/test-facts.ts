@@ -1,7 +1,7 @@
 /** The facts of a pull request in a test: checks that GitHub could have such a pull request, and fills in the rest. */
 
 import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
-import { readTime, startOfDay } from '../../text/times.ts';
+import { maxUnixSeconds, readTime, startOfDay } from '../../text/times.ts';
 import {
   emptyFacts,
   type FactName,
@@ -22,7 +22,6 @@ type Given = { [Name in FactName]?: Value | null } & { file_changes?: readonly n
 
 /** GitHub's counts have 32 bits. */
 const maxCount = 2 ** 31 - 1;
-const maxUnixSeconds = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
 
 const wholeNumber = (text: string, max: number) =>
   /^\+?\d{1,12}$/.test(text) && Number(text) <= max ? Number(text) : undefined;
