@@ -3,18 +3,19 @@ import { type Jobs, jobs } from '../../src/scorer/jobs.ts';
 import { serveJobs } from '../../src/scorer/serve-jobs.ts';
 import type { Work } from '../../src/scorer/work.ts';
 
-const eightMegabytes = () => new Array(1_000_000).fill(0);
+/** Arrays of eight megabytes. On a busy machine, all together take longer than a pull request may without a report. */
+function fill(arrays: number, report: () => void): unknown[] {
+  const filled = [];
+  for (; filled.length < arrays; report()) filled.push(new Array(1_000_000).fill(0));
+  return filled;
+}
 
-const acts: Readonly<Record<string, (alive: () => void) => void>> = {
+const acts: Readonly<Record<string, (report: () => void) => void>> = {
   endless() {
     for (;;);
   },
-  greedy(alive) {
-    for (const held = []; ; alive()) held.push(eightMegabytes());
-  },
-  large(alive) {
-    for (const held: unknown[] = []; held.length < 15; alive()) held.push(eightMegabytes());
-  },
+  greedy: report => void fill(Number.POSITIVE_INFINITY, report),
+  large: report => void fill(15, report),
   crash: () => process.kill(process.pid, 'SIGKILL'),
 };
 
@@ -25,19 +26,20 @@ const score: Jobs['score'] = async (work, input) => {
   for (const { title } of input.facts) {
     await work.turn();
     const [act = '', entry] = String(title).split(' of entry ');
-    const place = entry === undefined ? undefined : { version: input.version, rule: 'Hostile', entry: Number(entry) };
-    if (work.isCareful && place !== undefined) work.alive(place);
+    const ruleEntry =
+      entry === undefined ? undefined : { version: input.version, rule: 'Hostile', entry: Number(entry) };
+    const report = () => work.alive(ruleEntry);
+    if (work.isCareful && ruleEntry !== undefined) report();
     if (act === 'wait') await goOn(work);
     if (act === 'hoard' && !work.isCareful) {
-      // In steps: on a busy machine, all of it takes longer than one pull request may.
-      for (; hoard.length < 22; await giveWay(work)) hoard.push(eightMegabytes());
+      hoard.push(fill(22, report));
       await goOn(work);
     }
     // A job that came later gets its turn.
     for (let round = 0; act === 'large' && round < 100; round += 1) await new Promise(setImmediate);
     await work.turn();
     work.progress(scores.length);
-    acts[act]?.(() => work.alive(place));
+    acts[act]?.(report);
     scores.push({ score: 1, breakdown: JSON.stringify([title]), reviewScores: null });
   }
   return scores;
@@ -47,10 +49,8 @@ const score: Jobs['score'] = async (work, input) => {
 async function goOn(work: Work): Promise<never> {
   await work.turn();
   work.progress(0);
-  for (;;) await giveWay(work);
+  for (;;) await (work.turn() ?? new Promise(setImmediate));
 }
-
-const giveWay = (work: Work) => work.turn() ?? new Promise(setImmediate);
 
 const check: Jobs['check'] = async (work, input) => {
   if (input.file === 'endless') acts.endless?.(work.alive);
