@@ -2,8 +2,11 @@ import type { Logger } from 'pino';
 import type { Executor } from '../database/client.ts';
 import { type Lease, moveLease } from '../database/lease.ts';
 
-/** Seconds that the other replicas leave claimed work alone. A killed replica's work must resume within ten. */
-export const leaseSeconds = 8;
+/**
+ * Seconds that the other replicas leave claimed work alone. A killed replica's work must be done within ten: what is left
+ * is for a loop to notice, and for the work itself on a busy machine.
+ */
+export const leaseSeconds = 6;
 
 /**
  * Renews a lease every third of its time while the work goes on. A failed renewal is logged and does not
