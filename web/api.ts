@@ -72,30 +72,24 @@ export type ParametersOf<Path extends Resource> = paths[Path]['get']['parameters
 
 /**
  * What a path of the interface answers. While the service is away or overloaded, it is asked again after growing waits.
- *
- * @param steps parameters of requests that follow each other: what takes long can follow what is there at once
  */
-export function useData<Path extends Resource>(path: Path, ...steps: ParametersOf<Path>[]) {
+export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>) {
   type Data = MethodResponse<Client<paths>, 'get', Path>;
   const [{ key, ...state }, setState] = useState<Omit<Loading<Data>, 'isLoading'> & { key?: string }>({});
-  const present = JSON.stringify([path, steps, session.round]);
+  const present = JSON.stringify([path, params, session.round]);
   useEffect(() => {
     const stopping = new AbortController();
-    const load = async (step: number, tries: number) => {
-      const ask: Ask<Data> = api => (api.GET as (path: Path, options: object) => never)(path, { params: steps[step] });
+    const load = async (tries: number) => {
+      const ask: Ask<Data> = api => (api.GET as (path: Path, options: object) => never)(path, { params });
       const { data, problem } = await request(ask, stopping.signal);
       if (stopping.signal.aborted) return;
       if (transient.includes(problem?.status)) {
         const seconds = Math.max(Math.min(2 ** tries, maxWaitSeconds), problem?.retryAfterSeconds ?? 0);
         setState(({ data }) => ({ data, waiting: `${problem?.message} The next try is in ${seconds} s.` }));
-        setTimeout(load, seconds * 1000, step, tries + 1);
-      } else if (data === undefined || step + 1 === steps.length) setState({ key: present, data, problem });
-      else {
-        setState({ data });
-        void load(step + 1, 0);
-      }
+        setTimeout(load, seconds * 1000, tries + 1);
+      } else setState({ key: present, data, problem });
     };
-    void load(0, 0);
+    void load(0);
     return () => stopping.abort();
   }, [present]);
   return { ...state, isLoading: key !== present };

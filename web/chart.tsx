@@ -11,10 +11,10 @@ export const dark = matchMedia('(prefers-color-scheme: dark)');
 /** With one value for each label of its chart. */
 export type Series = { label: string; data: number[] };
 
-export type BarsProps = { label: string; labels: string[]; series: Series[]; vertical?: boolean };
+export type Plot = { labels: string[]; series: Series[]; vertical?: boolean };
 
 /** Upright side by side, or from left to right, stacked. To a screen reader, the table beside them says the same. */
-export function Bars({ label, labels, series, vertical = false }: BarsProps) {
+export function Bars({ title, labels, series, vertical = false }: Plot & { title: string }) {
   const draw = (canvas: HTMLCanvasElement | null) => {
     if (canvas === null) return;
     const { color, fontFamily: family } = getComputedStyle(canvas);
@@ -39,7 +39,7 @@ export function Bars({ label, labels, series, vertical = false }: BarsProps) {
   const look = JSON.stringify([labels, series, dark.matches]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
-      <canvas ref={useCallback(draw, [look])} role="img" aria-label={`${label}. The table says the same.`} />
+      <canvas ref={useCallback(draw, [look])} role="img" aria-label={`${title}. The table says the same.`} />
     </div>
   );
 }

@@ -1,5 +1,4 @@
 import type { ComponentChildren, ComponentProps } from 'preact';
-import { useLayoutEffect } from 'preact/hooks';
 import { webAddress } from '../src/text/web-address.ts';
 import { type Loading, type Problem, refresh, type Schemas } from './api.ts';
 import { formatNumber } from './format.ts';
@@ -14,9 +13,7 @@ export const Button = ({ text, ...attributes }: { text: string } & ComponentProp
 
 /** The heading of a view, also in the browser's list of tabs and places. */
 export function Title({ children, photo = '' }: { children: string; photo?: string }) {
-  useLayoutEffect(() => {
-    document.title = `${children} · pullscore`;
-  }, [children]);
+  document.title = `${children} · pullscore`;
   return (
     <h1>
       <Photo address={photo} size={40} /> {children}
@@ -30,12 +27,10 @@ export function WebLink({ address, children }: { address: string; children: Comp
   return href ? <a href={href}>{children}</a> : <span>{children}</span>;
 }
 
-/** Nothing, if the address is not one of the web or has no picture. */
+/** Nothing, if the address is not one of the web or has no picture: without a width, it takes no room then. */
 export function Photo({ address, size }: { address: string; size: number }) {
   const source = webAddress(address);
-  if (source === undefined) return null;
-  const hide = (event: preact.TargetedEvent<HTMLImageElement>) => event.currentTarget.toggleAttribute('hidden', true);
-  return <img class="photo" src={source} alt="" width={size} height={size} onError={hide} />;
+  return source ? <img class="photo" src={source} alt="" height={size} /> : null;
 }
 
 /** Only their name, if they are no member. */

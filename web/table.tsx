@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { Bars, type BarsProps } from './chart.tsx';
+import { Bars, type Plot } from './chart.tsx';
 import { Button } from './elements.tsx';
 import { formatNumber } from './format.ts';
 
@@ -21,7 +21,7 @@ interface TableProps<Row> {
   caption: string;
   rows: Row[];
   /** Of the same rows. */
-  chart?: BarsProps;
+  chart?: Plot;
   /** Asks for more rows, if there are any; called near the end. */
   more?: () => void;
   empty?: string;
@@ -47,7 +47,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
   const parts = Math.ceil(Math.min(shown, rows.length) / rowsPerPart);
   return (
     <section class={first && chart ? 'beside' : ''}>
-      {first && chart && <Bars {...chart} />}
+      {first && chart && <Bars title={caption} {...chart} />}
       <div>
         <h2>{caption}</h2>
         {first === undefined ? (

@@ -350,7 +350,7 @@ reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect:
     const page = await openAlone('standings?since=all', token);
     await page.getByText('13 points for 1 pull request and 1 review.').waitFor();
     const table = page.getByRole('table', { name: 'Members by points' });
-    await table.getByText('Approved 3').waitFor();
+    await table.getByText('Approved: 3').waitFor();
     const cells = await table
       .getByRole('row')
       .evaluateAll(rows => rows.map(row => row.innerText.split(/\s*\n\s*/).slice(0, 5)));

@@ -153,6 +153,10 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     const text = `# U+FFFD is \uFFFD\n${rules('9')}`;
     await drop(page, 'rules.yaml', Buffer.from(text));
     await expect.poll(() => page.getByLabel('Or drop it here, or type:').inputValue()).toBe(text);
+    // A text that is dropped into the field is the browser's affair.
+    const dropText =
+      "document.querySelector('textarea').dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true }))";
+    expect(await page.evaluate(dropText)).toBe(true);
   });
 
   test('reads a chosen file that was edited when one chooses it again', async () => {
@@ -185,7 +189,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
-  test('says once that a plan is under way, and for how long', async () => {
+  test('says once that a plan is under way', async () => {
     const page = await open('try-rules');
     const begin = async () => {
       await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
@@ -196,7 +200,6 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await page.route('**/rules/plan*', () => undefined);
     await begin();
     await page.getByRole('status').getByText('Scoring all pull requests by these rules.', { exact: true }).waitFor();
-    await page.getByText(/^[1-9]\d* s$/).waitFor();
     await page.getByRole('progressbar').waitFor();
     expect(await violationsOf(page)).toEqual([]);
   });

@@ -62,7 +62,6 @@ function Weeks({ weeks }: { weeks: Schemas['Week'][] }) {
       caption="Points by week, from Monday, UTC"
       rows={weeks}
       chart={{
-        label: 'Points by week',
         labels: [...points.keys()].map(formatDay),
         series: [{ label: 'Points', data: [...points.values()] }],
         vertical: true,

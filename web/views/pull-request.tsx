@@ -114,11 +114,7 @@ type Explanation = Schemas['Explanation'];
 /** What an entry gives, if that may change until it counts. */
 function amountOf({ rules }: Explanation, rule: string, entry: number) {
   const { action, value } = rules.find(({ name }) => name === rule)?.entries[entry - 1] ?? {};
-  return (
-    <>
-      {action && verbs[action]} <code>{value}</code>
-    </>
-  );
+  return action ? `${verbs[action]} ${value}` : '';
 }
 
 function Explained({ of }: { of: Explanation }) {

@@ -11,15 +11,8 @@ export function RulesView() {
   return (
     <>
       <Loaded of={rules}>
-        {({ data, reviews, meta }) => (
-          <>
-            <p>
-              {meta.applied_at === null
-                ? 'No rules have been applied yet.'
-                : `Version ${formatNumber(meta.version)} has been in force since ${formatTime(meta.applied_at)}.`}
-            </p>
-            <Loaded of={standings}>{totals => <RuleTable rules={[...data, ...reviews]} totals={totals.data} />}</Loaded>
-          </>
+        {({ data, reviews }) => (
+          <Loaded of={standings}>{totals => <RuleTable rules={[...data, ...reviews]} totals={totals.data} />}</Loaded>
         )}
       </Loaded>
       <Loaded of={versions}>
@@ -50,6 +43,7 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
       <Table
         caption="Rules, and what they gave and took in the period"
         rows={rated.sort((one, two) => Math.abs(two.score) - Math.abs(one.score))}
+        empty="No rules have been applied yet."
       >
         {({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
           Rule: (

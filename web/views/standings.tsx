@@ -16,8 +16,10 @@ export function StandingsView() {
   const period = presentPeriod();
   const by = chosenIn('by', days);
   const query = { of: chosenIn('of', owners), by, ...period };
+  const totals = useData('/2026-12/standings', { query });
+  const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } });
   // What each rule gave takes longer, if there are many pull requests: totals are shown first.
-  const standings = useData('/2026-12/standings', { query }, { query: { ...query, by_rule: true } });
+  const standings = { ...byRule, data: byRule.isLoading ? totals.data : byRule.data };
   return (
     <>
       <div class="toolbar">
@@ -48,7 +50,6 @@ function Totals({ of: data, query }: { of: Standings; query: Query }) {
         rows={rows}
         empty="No pull request counts in this period. Choose another one, or import them: pullscore import."
         chart={{
-          label: `Points by rule of the first ${leaders.length} ${data.of}`,
           labels: leaders.map(({ name }) => name),
           series: seriesOf(leaders, rules?.map(({ name }) => name) ?? []),
         }}
@@ -64,22 +65,15 @@ function Totals({ of: data, query }: { of: Standings; query: Query }) {
           ...(data.reviews > 0 && { 'For pull requests': row.score, 'For reviews': row.review_score }),
           'Pull requests': row.pull_requests,
           Mean: row.mean,
-          'Most points by': wide(row.rules ? <TopRules rules={row.rules} /> : '…'),
+          'Most points by': wide(row.rules?.slice(0, 3).map(partOf).join('\n') ?? '…'),
         })}
       </Table>
     </>
   );
 }
 
-const TopRules = ({ rules }: { rules: NonNullable<Row['rules']> }) => (
-  <ul>
-    {rules.slice(0, 3).map(({ name, score, share }) => (
-      <li key={name}>
-        <span>{name}</span> {formatNumber(score)} <small>{formatShare(share)}</small>
-      </li>
-    ))}
-  </ul>
-);
+const partOf = ({ name, score, share }: NonNullable<Row['rules']>[number]) =>
+  `${name}: ${formatNumber(score)} (${formatShare(share)})`;
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[], rules: string[]): Series[] {

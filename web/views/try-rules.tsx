@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { bucketLabel } from '../../src/scoring/plan/bucket-label.ts';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Schemas, useAction } from '../api.ts';
@@ -8,12 +8,10 @@ import { number, Table } from '../table.tsx';
 
 type Plan = Schemas['Plan'];
 
-/** What the service takes. */
-const maxFileBytes = 2_000_000;
-
 /** @throws Error that says why it is not a rules file */
 async function readText(file: File): Promise<string> {
-  if (file.size > maxFileBytes) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
+  // What the service takes.
+  if (file.size > 2_000_000) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const decode = async () => decoder.decode(await file.arrayBuffer());
   const text = await decode().catch(() => '\0');
@@ -26,8 +24,9 @@ export function TryRulesView() {
   const [reply, setReply] = useState<{ data: Plan }>();
   const { run, stop, isRunning, problem } = useAction();
   const take = (file: File | undefined) => {
+    if (file === undefined) return;
     stop();
-    if (file !== undefined) readText(file).then(setFile, stop);
+    readText(file).then(setFile, stop);
   };
   const params = { query: { audit: true } };
   const headers = { 'content-type': 'application/yaml' };
@@ -43,7 +42,8 @@ export function TryRulesView() {
         }}
         onDragOver={event => event.preventDefault()}
         onDrop={event => {
-          event.preventDefault();
+          // A text goes into the field, as in other pages.
+          if (event.dataTransfer?.files.length) event.preventDefault();
           take(event.dataTransfer?.files[0]);
         }}
       >
@@ -59,7 +59,8 @@ export function TryRulesView() {
             />
           </label>
           <Button type="submit" text="Try" disabled={isRunning || file.trim() === ''} />
-          {isRunning && <Progress stop={() => stop()} />}
+          {isRunning && <Button text="Stop" onClick={() => stop()} />}
+          {isRunning && <progress aria-label="Plan under way" />}
           <output>{isRunning ? 'Scoring all pull requests by these rules.' : plan && 'The result is below.'}</output>
         </div>
         <label>
@@ -69,22 +70,6 @@ export function TryRulesView() {
       </form>
       {problem && <Failure problem={problem} />}
       {plan && <PlanResult plan={plan} />}
-    </>
-  );
-}
-
-/** The service does not say how far it is. */
-function Progress({ stop }: { stop: () => void }) {
-  const [seconds, setSeconds] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setSeconds(seconds => seconds + 1), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  return (
-    <>
-      <Button text="Stop" onClick={stop} />
-      <progress aria-label="Plan under way" />
-      <span>{formatNumber(seconds)} s</span>
     </>
   );
 }
@@ -105,7 +90,6 @@ function PlanResult({ plan }: { plan: Plan }) {
         caption="Pull requests by score"
         rows={histogram}
         chart={{
-          label: 'Pull requests by score, before and after',
           labels: histogram.map(labelOf),
           series: [
             { label: 'Before', data: histogram.map(({ before }) => before) },
