@@ -2,7 +2,7 @@ import { type Schemas, useData } from '../api.ts';
 import { maxSeries, type Series } from '../chart.tsx';
 import { Loaded, Outdated } from '../elements.tsx';
 import { Choice, chosenIn, days, presentPeriod, queryOf } from '../filters.tsx';
-import { countsOf, formatDay, formatNumber, formatShare } from '../format.ts';
+import { countsOf, formatDay, formatNumber } from '../format.ts';
 import { addressOf, type Query } from '../route.ts';
 import { Table, wide } from '../table.tsx';
 
@@ -72,8 +72,7 @@ function Totals({ of: data, query }: { of: Standings; query: Query }) {
   );
 }
 
-const partOf = ({ name, score, share }: NonNullable<Row['rules']>[number]) =>
-  `${name}: ${formatNumber(score)} (${formatShare(share)})`;
+const partOf = ({ name, score }: NonNullable<Row['rules']>[number]) => `${name}: ${formatNumber(score)}`;
 
 /** The rules that move most points, and the others together. */
 function seriesOf(rows: Row[], rules: string[]): Series[] {
