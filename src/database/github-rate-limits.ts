@@ -119,7 +119,7 @@ export async function countPoints(
   const { pointsUsed, pointsResetAt } = organisations;
   // A reply from the hour before may be counted late.
   const latest = sql`greatest(${pointsResetAt}, to_timestamp(${resetAt}::double precision))`;
-  const used = sql`case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::int`;
+  const used = sql`least(case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::bigint, 2147483647)`;
   await executor
     .update(organisations)
     .set({ pointsUsed: used, pointsResetAt: latest })

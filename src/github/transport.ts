@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
 import { createFairQueue } from '../fair-queue.ts';
+import { maxUnixSeconds } from '../text/times.ts';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
@@ -74,8 +75,9 @@ export interface RequestContext {
 /** Part of every query. Mutations have no such field: the headers of their replies say it. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
 const { Count, Time } = Reply;
-const Points = Type.Object({ cost: Count, limit: Count, remaining: Count, resetAt: Time });
-const Limited = Type.Object({ rateLimit: Points });
+const Points = Type.Object({ cost: Count, limit: Count, remaining: Count });
+const Limited = Type.Object({ rateLimit: Type.Object({ ...Points.properties, resetAt: Time }) });
+const Figures = Type.Object({ ...Points.properties, resetAt: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }) });
 
 function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;
@@ -217,6 +219,6 @@ function readRateLimit(data: object): RateLimit | undefined {
 /** A mutation costs one point: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api */
 function limitOfHeaders(headers: Parameters<typeof rateLimitError>[0]): RateLimit | undefined {
   const numberOf = (name: string) => Number(headers[`x-ratelimit-${name}`]);
-  const figures = { limit: numberOf('limit'), remaining: numberOf('remaining'), resetAt: numberOf('reset') };
-  return Object.values(figures).every(Number.isSafeInteger) ? { cost: 1, ...figures } : undefined;
+  const figures = { cost: 1, limit: numberOf('limit'), remaining: numberOf('remaining'), resetAt: numberOf('reset') };
+  return matches(Figures, figures) ? figures : undefined;
 }

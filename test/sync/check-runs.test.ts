@@ -129,6 +129,13 @@ describe('a check run', () => {
     expect(pullRequest.repository.checkRuns).toHaveLength(2);
   });
 
+  test('is published once, also if GitHub names more points than can be stored', async () => {
+    const home = await newShowingTenant();
+    setPoints(world.github, 2 ** 31);
+    await newShown(home);
+    expect(home.acme.repository('web').checkRuns).toHaveLength(1);
+  });
+
   test('is shown within seconds while another one waits for its minute', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');

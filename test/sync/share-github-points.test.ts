@@ -229,6 +229,15 @@ describe('the points that an organisation has used', () => {
     expect(await used(home)).toBe(0);
   });
 
+  test('are counted up to what can be stored', async () => {
+    const home = await world.newTenant();
+    await sync(service, home, home.acme.repository('web').openPullRequest());
+    for (const points of [2 ** 31, 1]) {
+      await countPoints(executor, home.organisation.id, points, world.github.limit?.resetAt ?? 0);
+    }
+    expect(await used(home)).toBe(2 ** 31 - 1);
+  });
+
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
     const home = await world.newTenant();
     await sync(service, home, home.acme.repository('web').openPullRequest());
