@@ -30,6 +30,7 @@ declare module 'fastify' {
     readonly admitBodies: AdmitBodies;
     readonly refresh: ReturnType<typeof createRefresh>;
     readonly limitRequests: ReturnType<typeof createRateLimit>;
+    readonly refuseOverload: () => void;
     readonly refuseUnread: ReturnType<typeof boundReplies>;
   }
 }
@@ -118,14 +119,14 @@ export async function buildApp(
   app.addHook('onReady', async () => {
     readyAt = performance.now();
   });
-  await app.register(underPressure, {
-    maxEventLoopDelay: maxEventLoopDelayMs,
-    pressureHandler: (_request, _reply, _type, delay) => {
-      // The plugin measures for a second at a time. The start itself is a delay, and a second without a measurement, as
-      // after one long computation, is infinite.
-      if (delay === Number.POSITIVE_INFINITY || performance.now() - readyAt < 2_000) return;
-      throw overloaded('The service is overloaded.', 'Try again shortly.', { retryAfter: 2 });
-    },
+  await app.register(underPressure);
+  app.decorate('refuseOverload', () => {
+    const { eventLoopDelay: delay } = app.memoryUsage();
+    if (maxEventLoopDelayMs === 0 || delay <= maxEventLoopDelayMs) return;
+    // The plugin measures for a second at a time. The start itself is a delay, and a second without a measurement, as
+    // after one long computation, is infinite.
+    if (delay === Number.POSITIVE_INFINITY || performance.now() - readyAt < 2_000) return;
+    throw overloaded('The service is overloaded.', 'Try again shortly.', { retryAfter: 2 });
   });
   addOperationRoutes(app, metricsMaxAgeMs);
   if (isHealthOnly) return app;

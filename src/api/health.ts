@@ -48,20 +48,19 @@ export function addOperationRoutes(app: FastifyInstance, metricsMaxAgeMs?: numbe
     if (isClosing) raw.socket.destroySoon();
   });
 
-  // An overloaded process must stay observable, and not be restarted.
-  const config = { pressureHandler: () => undefined };
-
-  app.get('/healthz', { config, schema: { hide: true } }, async () => ({ status: 'ok' }));
+  // Neither this nor /metrics refuses overload: the process must stay observable, and not be restarted.
+  app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }));
 
   app.get('/readyz', { schema: { hide: true } }, async () => {
     if (draining) throw overloaded('The service is stopping.');
+    app.refuseOverload();
     if (!(await isMigrated(database))) {
       throw databaseUnavailable('The database schema is not up to date.', 'Run pullscore migrate.');
     }
     return { status: 'ready' };
   });
 
-  app.get('/metrics', { config, schema: { hide: true } }, async (request, reply) => {
+  app.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
     const { metricsToken } = app.deps.config;
     if (metricsToken !== undefined && !hasToken(request.headers.authorization, metricsToken)) throw invalidToken();
     reply.type(metrics.contentType);

@@ -26,6 +26,11 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
       describeRoutes(api, version);
       const { config } = api.deps;
       if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins, version);
+      // After CORS: pages of other origins can read the refusal.
+      api.addHook('onRequest', (_request, _reply, done) => {
+        api.refuseOverload();
+        done();
+      });
       api.addHook('onSend', (_request, reply, _payload, done) => {
         if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
         done();

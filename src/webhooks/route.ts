@@ -35,6 +35,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   );
 
   app.addHook('onRequest', async request => {
+    app.refuseOverload();
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
       throw unsupportedMediaType(
         'The content type must be application/json.',

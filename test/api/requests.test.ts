@@ -352,11 +352,13 @@ test('a service that starts slowly does not count as overloaded', async () => {
   expect((await client.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
-test('a service that is overloaded says so with 503 and Retry-After in the form of each version, and recovers by itself', async () => {
-  const replica = closing(await startReplica(service.database.url, {}, { maxEventLoopDelayMs: 200 }));
+test('a service that is overloaded says so with 503 and Retry-After in the form of each version, also to pages of other origins, and recovers by itself', async () => {
+  const origin = 'https://scores.example';
+  const variables = { CORS_ORIGINS: origin };
+  const replica = closing(await startReplica(service.database.url, variables, { maxEventLoopDelayMs: 200 }));
   const busy = replica.client;
   const until = Date.now() + 15_000;
-  const headers = { 'x-request-id': 'request-1' };
+  const headers = { 'x-request-id': 'request-1', origin };
   const askEach = () =>
     Promise.all(
       ['2025-04', '2026-12'].map(version => busy.get<object>(`/${version}/account`, world.token, { headers })),
@@ -368,11 +370,24 @@ test('a service that is overloaded says so with 503 and Retry-After in the form 
     replies = await askEach();
   }
   const message = 'The service is overloaded. Try again shortly.';
-  expect(replies.map(reply => [reply.status, reply.headers['retry-after'], reply.body])).toEqual([
-    [503, '2', { message }],
-    [503, '2', { message, code: 'overloaded', request_id: 'request-1' }],
+  const shown = replies.map(({ status, headers, body }) => [
+    status,
+    headers['retry-after'],
+    headers['access-control-allow-origin'],
+    body,
   ]);
-  for (const url of ['/healthz', '/metrics']) expect((await replica.app.inject(url)).statusCode).toBe(200);
+  expect(shown).toEqual([
+    [503, '2', origin, { message }],
+    [503, '2', origin, { message, code: 'overloaded', request_id: 'request-1' }],
+  ]);
+  for (const [method, url, status] of [
+    ['GET', '/readyz', 503],
+    ['POST', '/webhooks/github', 503],
+    ['GET', '/healthz', 200],
+    ['GET', '/metrics', 200],
+  ] as const) {
+    expect([url, (await replica.app.inject({ method, url })).statusCode]).toEqual([url, status]);
+  }
   await expect.poll(async () => (await busy.get('/2025-04/account', world.token)).status).toBe(200);
 });
 
