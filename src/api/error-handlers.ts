@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { Type } from '@sinclair/typebox';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -193,9 +193,15 @@ export function handleConnections({ server }: FastifyInstance): void {
   server.on('connect', (_request, socket: Socket) => handleClientError(new Error('tunnel requested'), socket));
 }
 
-/** Writes an error reply to the socket if Node can't read a request from it. */
-export function handleClientError(error: Error & { code?: string }, socket: Socket): void {
-  if (socket.writable && error.code !== 'ECONNRESET') {
+/**
+ * Writes an error reply to the socket if Node can't read a request from it, but never into a reply that has begun: Node
+ * keeps that with the socket.
+ */
+export function handleClientError(
+  error: Error & { code?: string },
+  socket: Socket & { _httpMessage?: ServerResponse | null },
+): void {
+  if (socket.writable && error.code !== 'ECONNRESET' && !socket._httpMessage?.headersSent) {
     const { status, message } = parserErrors[error.code ?? ''] ?? {
       status: errorStatuses.bad_request,
       message: 'This is not a valid HTTP request.',
