@@ -15,6 +15,7 @@ import {
   methodNotAllowed,
   notFound,
   payloadTooLarge,
+  preconditionFailed,
   ServiceError,
   unsupportedMediaType,
 } from '../errors.ts';
@@ -69,6 +70,7 @@ function asServiceError(error: FastifyError | Error, request: FastifyRequest): S
     return databaseUnavailable('The database is not available.', 'Try again shortly.', { cause: error, retryAfter: 1 });
   }
   const status = 'statusCode' in error ? error.statusCode : undefined;
+  if (status === 412) return preconditionFailed('The file is another one.');
   if (status === 413) return payloadTooLarge('The request body is too large.');
   if (status === 415) return unsupportedMediaType('The content type is not supported.');
   if (status !== undefined && status >= 400 && status < 500) return badRequest(error.message);

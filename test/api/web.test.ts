@@ -31,6 +31,11 @@ describe('the page', () => {
     expect(statusCode).toBe(200);
   });
 
+  test('is not sent to a client that wants another release of it', async () => {
+    const { statusCode, body } = await app.inject({ url: '/main.js', headers: { 'if-match': '"other"' } });
+    expect([statusCode, JSON.parse(body)]).toEqual([412, { message: 'The file is another one.' }]);
+  });
+
   test('has no inline scripts or styles, which its policy forbids', async () => {
     const { payload } = await app.inject({ url: '/' });
     expect(payload).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=/);
