@@ -67,6 +67,17 @@ test('entries for bots may have been expected of a failed test of a bot', () => 
   expect(relevantOf(result).map(({ entry }) => entry)).toEqual([2]);
 });
 
+test('entries that may have been expected are found among as many as a file may have', () => {
+  const reviews = ['ADD', 'SUBTRACT'].map(action => ({
+    name: action,
+    logic: Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action, value: '1' } })),
+  }));
+  const tests = [{ name: 't', pull_request: {}, reviews: [{ score: 9 }] }];
+  const file = parseRulesFile(JSON.stringify({ define: { d: 'merged' }, rules: [], reviews, tests }));
+  const [result] = runRuleTests(file, file.tests);
+  expect(relevantOf(result).map(({ action }) => action)).toEqual(Array.from({ length: 50 }, () => 'ADD'));
+});
+
 test('a failed test of a review that no rule scores has no explanation', () => {
   const [result] = run('- { name: t, pull_request: {}, reviews: [{ reviewer_is_bot: true, score: 1 }] }');
   expect(result).toEqual({ test: expect.objectContaining({ score: 1 }), actual: 0, passed: false });

@@ -2,7 +2,9 @@
 
 import { countFitting, createExplainer, type ExplainedRules } from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
-import { compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
+import { compileEffects } from '../language/compile.ts';
+import { checkDefinitions } from '../language/definitions.ts';
+import { checkRule, compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
 import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
@@ -134,19 +136,16 @@ function findRelevant(
 ): number[] {
   // Entries that do not read this give bots nothing.
   const always = of === 'rules' ? 'true' : 'reviewer_is_bot || true';
-  const unconditional = ruleset[of].map(({ when, logic, ...rule }) => ({
-    ...rule,
-    is_enabled: true,
-    logic: logic.map(({ effect }) => ({ expression: always, effect })),
-  }));
-  const asIfTrue = explain(createExplainer({ ...ruleset, [of]: unconditional }, onStep), of, facts)?.rules ?? [];
+  const { checked } = checkDefinitions(ruleset.definitions, onStep);
+  const unconditional = ruleset[of].flatMap(({ when, logic, ...rule }) => {
+    const ifTrue = logic.map(({ effect }) => ({ expression: always, effect }));
+    return checkRule({ ...rule, logic: ifTrue }, checked, of, onStep).entries;
+  });
+  const effects = compileEffects(unconditional)({ ...facts, ...facts.given_reviews?.[0] });
   const missing = test.score - explanation.score;
-  const entries = explanation.rules.flatMap((rule, place) =>
-    rule.entries.map((entry, index) => {
-      const { action, effect = 0 } = asIfTrue[place]?.entries[index] ?? {};
-      return { entry, share: (action === 'ADD' ? effect : -effect) / missing };
-    }),
-  );
+  const entries = explanation.rules
+    .flatMap(rule => rule.entries)
+    .map((entry, place) => ({ entry, share: (effects[place] ?? 0) / missing }));
   const others = entries.filter(({ entry }) => ['condition_false', 'disabled'].includes(entry.outcome));
   const nearer = others.filter(({ share }) => share > 0);
   const fitting = nearer.filter(({ share }) => share <= 1);
