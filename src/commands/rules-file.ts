@@ -1,8 +1,8 @@
 /** Reads the rules file that an operator names, and reports what is wrong with it. */
 
 import { createReadStream } from 'node:fs';
-import { type Problem as FoundProblem, maxFileBytes, problemsOf } from '../reports/rules-file.ts';
-import { checkRulesFile } from '../scoring/file/check-rules-file.ts';
+import { maxFileBytes } from '../reports/rules-file.ts';
+import { checkRulesFile, type Problem as FoundProblem, problemsOf } from '../scoring/file/check-rules-file.ts';
 import { counted } from '../text/number-formats.ts';
 import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';

@@ -4,7 +4,7 @@
  */
 import { createExplainer, type Explanation, type WaitingEntry } from '../scoring/explain/explain.ts';
 import type { Facts } from '../scoring/facts.ts';
-import { type CheckedFile, checkInSteps } from '../scoring/file/check-rules-file.ts';
+import { checkInSteps, problemsOf } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import type { Steps } from '../scoring/steps.ts';
 import { audit, plan } from './plan.ts';
@@ -74,9 +74,17 @@ async function findWaiting(
   return found;
 }
 
-/** Checks a rules file and runs its tests. @param input.file its bytes, each as a character */
-async function check(work: Work, { file }: { organisationId: string; file: string }): Promise<CheckedFile> {
-  return takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onStep: () => work.alive() }));
+/**
+ * Checks a rules file and runs its tests.
+ *
+ * @param input.file its bytes, each as a character
+ * @returns its rules, and what is wrong with it: its tests and their explanations may have tens of megabytes
+ */
+async function check(work: Work, { file }: { organisationId: string; file: string }) {
+  const checked = await takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onStep: () => work.alive() }));
+  const { definitions, rules, reviews, source } = checked;
+  const problems = problemsOf(checked).map(({ line, message }) => ({ line, message }));
+  return { definitions, rules, reviews, source, problems };
 }
 
 const table = { score, explain, findWaiting, rescore, check, plan, audit };

@@ -56,8 +56,8 @@ test('the check of a rules file gives way to other jobs between its tests', asyn
   const { work, counts } = startWork();
   const tests = Array.from({ length: 50 }, (_, index) => ({ name: `Test ${index}`, pull_request: {}, score: 0 }));
   const file = JSON.stringify({ rules: [], tests });
-  const { results } = await jobs.check(work, { organisationId: world.organisation.id, file });
-  expect(results.filter(({ passed }) => passed)).toHaveLength(50);
+  const { problems } = await jobs.check(work, { organisationId: world.organisation.id, file });
+  expect(problems).toEqual([]);
   expect(counts.turns).toBeGreaterThanOrEqual(50);
 });
 

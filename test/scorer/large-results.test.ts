@@ -81,6 +81,17 @@ test('a pull request with many files is explained by a thousand entries that rea
   expect(await suspendedVersionOf(home)).toBeNull();
 });
 
+test('a check of many large tests gives what is wrong with the file, and no more', async () => {
+  const files = Array.from({ length: 1_000 }, (_, index) => `src/${index}.ts`);
+  const tests = Array.from({ length: 30 }, (_, index) => ({ name: `t${index}`, pull_request: { files }, score: 7 }));
+  const file = JSON.stringify({ define: longDefinition, rules: longRules(50), tests });
+  const { source, ...checked } = await processesOfRules().run('check', { organisationId: 'a', file });
+  expect(source).toBe(file);
+  expect(JSON.stringify(checked).length).toBeLessThan(file.length);
+  expect(checked.problems).toHaveLength(30);
+  expect(checked.problems[0]?.message).toMatch(/^test "t0" expected 7, but the score is 0 \(nothing counted\)/);
+});
+
 test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
   const home = await world.newTenant();
   const balanced = (parts: string[]): string => {

@@ -1,8 +1,8 @@
 /** Writes an explanation, for people as text and for programs as JSON. */
 
-import { placeOf, points } from '../../reports/rules-file.ts';
 import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
+import { placeOf, points } from '../../scoring/file/check-rules-file.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief } from '../../text/terminal.ts';
 
