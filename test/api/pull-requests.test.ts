@@ -77,20 +77,6 @@ test('a pull request has every field of the specification, with the values from 
   expect(member.body.data.name).toBe('Ada Lovelace');
 });
 
-test('a pull request is merged, else closed, else a draft, else open', async () => {
-  const { web } = world;
-  web.addPullRequest({ title: 'merged draft', state: 'MERGED', draft: true });
-  web.addPullRequest({ title: 'closed draft', state: 'CLOSED', draft: true });
-  web.addPullRequest({ title: 'draft', draft: true });
-  web.addPullRequest({ title: 'plain' });
-  await world.import();
-  const states = new Map((await world.listed()).map(({ title, state }) => [title, state]));
-  expect(states.get('merged draft')).toBe('merged');
-  expect(states.get('closed draft')).toBe('closed');
-  expect(states.get('draft')).toBe('draft');
-  expect(states.get('plain')).toBe('open');
-});
-
 test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
   world.web.addPullRequest({ title: 'Bare', body: '' });
   await world.import();

@@ -209,13 +209,6 @@ describe('the time limit', () => {
     expect(await fetchUntil(performance.now())).toMatchObject(timeout);
     expect(github.count()).toBe(1);
   });
-
-  test('accepts a late reply', async () => {
-    const { github, web, client } = await start();
-    const { nodeId } = web.openPullRequest();
-    github.fault({ kind: 'delay', milliseconds: 100 });
-    expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
-  });
 });
 
 describe('a failed connection', () => {

@@ -114,22 +114,6 @@ describe('fetching pull requests by id', () => {
       { status: 'failed', error: { tooMuch: true } },
     ]);
   });
-
-  test('a pull request that exceeded a resource limit does not count as gone', async () => {
-    const { github, web, client } = await start();
-    const { nodeId } = web.openPullRequest();
-    github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' });
-    const result = await fetchResult(client, nodeId);
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'github_failed', tooMuch: true } });
-  });
-
-  test('a pull request that the credentials may not read does not count as gone', async () => {
-    const { github, web, client } = await start();
-    const { nodeId } = web.openPullRequest();
-    github.fault({ kind: 'broken', nodeIds: [nodeId], type: 'FORBIDDEN', message: 'SAML enforcement' });
-    const result = await fetchResult(client, nodeId);
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'github_credentials' } });
-  });
 });
 
 describe('paging', () => {

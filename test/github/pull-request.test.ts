@@ -309,26 +309,6 @@ describe('a pull request', () => {
     const { nodeId } = web.openPullRequest({ author: github.account('zoe', { name: '  ' }) });
     expect(await fetchOne(client, nodeId)).toMatchObject({ authorName: 'zoe', authorAssociation: 'CONTRIBUTOR' });
   });
-
-  test.each([2 ** 31 + 5, 2 ** 32 + 7, Number.MAX_SAFE_INTEGER])('may have the id %d', async id => {
-    const { web, client } = await start();
-    const { nodeId } = web.openPullRequest({ id });
-    expect((await fetchOne(client, nodeId)).githubId).toBe(id);
-  });
-
-  test('has U+FFFD for NUL and lone surrogates, and keeps all other characters', async () => {
-    const { web, client } = await start();
-    const { nodeId } = web.openPullRequest({
-      title: 'a\0b\ud800c 👩‍💻 \u202eabc',
-      body: '\udc00\r\n',
-      labels: ['x\0'],
-    });
-    expect(await fetchOne(client, nodeId)).toMatchObject({
-      title: 'a\ufffdb\ufffdc 👩‍💻 \u202eabc',
-      body: '\ufffd\r\n',
-      labels: ['x\ufffd'],
-    });
-  });
 });
 
 test('a pull request has all of its labels, as many as GitHub allows', async () => {
