@@ -78,19 +78,24 @@ test.each([pages, '/2025-04/members'])('a reply of %s that is not taken in time 
   await expect.poll(() => connectionsOf(replica.app)).toBe(0);
 });
 
-test('if replies to all take more than 128 MiB, the token with most of it loses its oldest', async () => {
+/** A service that bounds its replies, and takes every token as it is. */
+function createBounded() {
   const app = Fastify();
   onTestFinished(() => app.close());
   const check = boundReplies(app);
-  const replies = new Map([10, 16].map(size => [`/${size}`, Buffer.alloc(size * 1024 * 1024)]));
   app.addHook('onRequest', async request => {
     request.caller = { tokenId: request.headers.authorization } as Caller;
     check(request);
   });
+  return app;
+}
+
+test('if replies to all take more than 128 MiB, the token with most of it loses its oldest', async () => {
+  const app = createBounded();
+  const replies = new Map([10, 16].map(size => [`/${size}`, Buffer.alloc(size * 1024 * 1024)]));
   app.get('/:size', async request => replies.get(request.url));
   await app.listen({ host: '127.0.0.1', port: 0 });
-  const address = app.server.address();
-  const own = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const { port: own } = app.server.address() as AddressInfo;
   const first = await askWithoutReading('/16', own, 'large');
   await askWithoutReading('/16', own, 'large');
   for (let token = 0; token < 9; token += 1) await askWithoutReading('/10', own, `small-${token}`);
@@ -106,13 +111,7 @@ test('if replies to all take more than 128 MiB, the token with most of it loses 
 });
 
 test('a reply that comes after its client has left does not count', async () => {
-  const app = Fastify();
-  onTestFinished(() => app.close());
-  const check = boundReplies(app);
-  app.addHook('onRequest', async request => {
-    request.caller = { tokenId: 'one' } as Caller;
-    check(request);
-  });
+  const app = createBounded();
   const asked: Socket[] = [];
   let left = 0;
   app.get('/', async ({ raw: { socket } }) => {
@@ -125,7 +124,7 @@ test('a reply that comes after its client has left does not count', async () => 
   const { port: own } = app.server.address() as AddressInfo;
   for (let count = 1; count <= 3; count += 1) {
     const socket = connect(own, '127.0.0.1');
-    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nAuthorization: one\r\n\r\n');
     await expect.poll(() => asked.length).toBe(count);
     socket.destroy();
     await expect.poll(() => left).toBe(count);
