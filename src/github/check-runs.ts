@@ -58,6 +58,6 @@ export const errorsOfCheckRuns = (
         { cause: own },
       );
     }
-    const isCreated = Boolean((data as Record<string, unknown>)[`run${index}`]);
-    return isCreated ? undefined : errorOfFailures(own, `a check run on the commit ${headSha}`, credentials);
+    const created = (data as Record<string, { checkRun?: unknown } | null | undefined>)[`run${index}`]?.checkRun;
+    return created ? undefined : errorOfFailures(own, `a check run on the commit ${headSha}`, credentials);
   });

@@ -487,6 +487,17 @@ describe('a failure to show a score', () => {
     expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
+  test('is a reply without the check run, too', async () => {
+    const home = await newShowingTenant();
+    const change = () => ({
+      data: { run0: { checkRun: null } },
+      errors: [{ message: 'No.', path: ['run0', 'checkRun'] }],
+    });
+    world.github.fault({ kind: 'alter', change }, { when: 'CheckRuns' });
+    await newShown(home);
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
+  });
+
   test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async () => {
     const { home } = await failingOne();
     world.github.fault(secondaryLimit('120'), { when: 'CheckRuns' });
