@@ -1,17 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
-import type { Client, PullRequestBody } from '../support/client.ts';
+import type { PullRequestBody } from '../support/client.ts';
 import { createLatch, type GithubStandInRequest, htmlError, naming, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
-let client: Client;
-beforeAll(async () => {
-  client = world.service.client;
-});
+const { client } = world;
 afterEach(async () => {
   world.github.clearFaults();
   await world.service.database.executor.execute(sql`delete from github_limits`);

@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { closing, startReplica, startService } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { lockWaits } from '../sync/support.ts';
 import { countRows, post } from './support.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-  await createTenant(service, { login: 'acme', githubId: 1 });
-  const closed = await createTenant(service, { login: 'closed', githubId: 2 });
-  await setWebhooksEnabled(service.database.executor, closed.organisation.id, false);
-});
+const service = await startService();
+await createTenant(service, { login: 'acme', githubId: 1 });
+const closed = await createTenant(service, { login: 'closed', githubId: 2 });
+await setWebhooksEnabled(service.database.executor, closed.organisation.id, false);
 afterAll(() => service.close());
 
 const execute = (statement: string) => service.database.executor.execute(sql.raw(statement));

@@ -1,17 +1,14 @@
 import { createRequire } from 'node:module';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
-import { type Service, startService } from '../support/service.ts';
+import { startService } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { countRows, nothing, post } from './support.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-  await createTenant(service, { login: 'acme', githubId: 1 });
-});
+const service = await startService();
+await createTenant(service, { login: 'acme', githubId: 1 });
 afterAll(() => service.close());
 afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
 

@@ -1,15 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
-import { closing, type Service, startReplica, startService, webhookSecret } from '../support/service.ts';
+import { closing, startReplica, startService, webhookSecret } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { countRows, nothing, post } from './support.ts';
 
-let service: Service;
-beforeAll(async () => {
-  service = await startService();
-  await createTenant(service, { login: 'acme', githubId: 1 });
-});
+const service = await startService();
+await createTenant(service, { login: 'acme', githubId: 1 });
 afterAll(() => service.close());
 afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
 
