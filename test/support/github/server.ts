@@ -6,7 +6,6 @@ import { createAuthorities } from './authorities.ts';
 import { pingEvent } from './events.ts';
 import { answerWithFault, createFaults, type Fault, type GithubStandInRequest, sendWithFault } from './faults.ts';
 import { answerQuery, type GraphqlAnswer, type PointLimit, refill } from './graphql.ts';
-import { type LoadedRecord, type LoadOptions, loadRecords } from './load.ts';
 import { Organisation } from './organisation.ts';
 import { answerRest, type Grants } from './rest.ts';
 import { githubSchema } from './schema.ts';
@@ -178,8 +177,6 @@ export async function startGithub(options: StartOptions = {}) {
     /** The account of this login, created on first mention; not a member of anything. */
     account: (login: string, accountOptions?: Parameters<typeof accountOf>[2]) =>
       accountOf(world, login, accountOptions),
-    /** Adds many pull requests as history. */
-    load: (records: readonly LoadedRecord[], loadOptions?: LoadOptions) => loadRecords(world, records, loadOptions),
     installApp(organisation: Organisation) {
       // Random, because Octokit shares pending tokens between all clients of a process by this number.
       organisation.installationId = randomInt(1, 2 ** 31);
