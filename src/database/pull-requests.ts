@@ -62,7 +62,10 @@ export const fields = {
  */
 export const followedFields = {
   ...fields,
-  repository: sql<string>`coalesce(substring(${pullRequests.url} from '([^/]+/[^/]+)/pull/[0-9]+$'), ${fields.repository})`,
+  // A regular expression would take a third of a page's time in PostgreSQL.
+  repository: sql<string>`case split_part(${pullRequests.url}, '/', -2)
+    when 'pull' then split_part(${pullRequests.url}, '/', -4) || '/' || split_part(${pullRequests.url}, '/', -3)
+    else ${fields.repository} end`,
 };
 
 /** Texts of people; the others are ASCII. */
