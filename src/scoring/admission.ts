@@ -12,7 +12,7 @@ import { type CheckedEntry, treesOf } from './language/compile.ts';
 import { parseExpression } from './language/expression.ts';
 import type { Value } from './language/functions.ts';
 import type { Pattern } from './language/pattern.ts';
-import { compareText } from './language/text-operations.ts';
+import { compareText, nameInQuotes } from './language/text-operations.ts';
 import { allParts, factsRead, type TypedExpression } from './language/tree.ts';
 import type { RuleProblem } from './ruleset.ts';
 import { createWorstCases, isLarge, type Syllables, syllablesFor, usualSyllables } from './worst-cases.ts';
@@ -230,7 +230,7 @@ export function judge({ ms, isMore, entries }: Measurement): (RuleProblem & { is
   const time = `${isMore ? 'more than' : 'about'} ${written(ms)} for the largest one that GitHub can have`;
   const slowest = entries
     .slice(0, shown)
-    .map(({ rule, entry, ms }) => `rule ${JSON.stringify(rule.slice(0, 80))}, entry ${entry} (${written(ms)})`);
+    .map(({ rule, entry, ms }) => `rule ${nameInQuotes(rule)}, entry ${entry} (${written(ms)})`);
   const begin = isRefused ? 'The rules take too long' : 'The rules nearly take too long';
   const message =
     `${begin} to score one pull request: ${time}, and the limit is ${admissionLimits.ms} ms; the slowest are ` +

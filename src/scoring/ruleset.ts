@@ -5,6 +5,7 @@ import { type CheckedEntry, compileScore, treesOf } from './language/compile.ts'
 import { checkDefinitions, type Definition } from './language/definitions.ts';
 import { parseExpression } from './language/expression.ts';
 import { ExpressionError } from './language/syntax.ts';
+import { nameInQuotes } from './language/text-operations.ts';
 import { type CheckedDefinitions, factsRead, type TypedExpression } from './language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from './rule.ts';
 
@@ -56,9 +57,8 @@ export function describeProblem(
   part: RuleProblem['part'],
   reason: string,
 ): RuleProblem {
-  const shown = rule.length > 80 ? `${[...rule.slice(0, 80)].slice(0, 60).join('')}…` : rule;
   const place = entry === null ? part : `entry ${entry}, ${part}`;
-  return { rule, entry, part, message: `Rule ${JSON.stringify(shown)}, ${place}: ${reason}` };
+  return { rule, entry, part, message: `Rule ${nameInQuotes(rule)}, ${place}: ${reason}` };
 }
 
 /** Bytes that the rule's entries have in a breakdown at most. */

@@ -239,7 +239,7 @@ tests:
   expect(problems(text)).toEqual([
     '2: The file has an unknown key `rule`; did you mean `rules`?',
     '3: The file has an unknown key `weather`; the known keys are `define`, `rules`, `reviews`, `tests`',
-    `4: The file has an unknown key \`${'x'.repeat(60)}\`; the known keys are \`define\`, \`rules\`, \`reviews\`, \`tests\``,
+    `4: The file has an unknown key \`${'x'.repeat(39)}…\`; the known keys are \`define\`, \`rules\`, \`reviews\`, \`tests\``,
     '6: Rule 1 must be a map with `name`, `description`, `enabled`, `when`, `logic`, not a text',
     '7: Rule 2 has no `name`; add one',
     '8: Rule 3 has an empty name; write one',
@@ -249,7 +249,7 @@ tests:
     '12: Rule "a\\nb" must have a name of one line and at most 200 characters',
     '13: Rule "Empty", logic: it has no entries; write at least one',
     `14: Rule "${'n'.repeat(60)}…", logic: it has no entries; write at least one`,
-    `15: Rule "${'m'.repeat(80)}", logic must be a list, each item beginning with \`-\`, not a text`,
+    `15: Rule "${'m'.repeat(60)}…", logic must be a list, each item beginning with \`-\`, not a text`,
     '16: Rule "Map", logic must be a list, each item beginning with `-`, not a map of keys',
     '18: Rule "Keys" has an unknown key `is_enabled`; did you mean `enabled`?',
     '19: Rule "Keys" has an unknown key `logik`; did you mean `logic`?',
@@ -269,7 +269,7 @@ tests:
     '30: Rule "Keys", entry 1, expression: `size` is a number, but a condition must be true or false; compare it, as in `size > 0`',
     '31: Rule "Keys" is in the file twice; give each rule its own name',
     '33: Rule "Texts" has a description of more than 2000 characters; shorten it',
-    `34: Rule "Texts", enabled: \`${'y'.repeat(60)}\` is neither true nor false`,
+    `34: Rule "Texts", enabled: \`${'y'.repeat(39)}…\` is neither true nor false`,
     '35: Rule "Blank", enabled: an empty value is neither true nor false',
     '35: Rule "Blank", entry 1, action: an empty value is not an action; write ADD or SUBTRACT',
     '35: Rule "Blank", entry 1, expression: it is empty; write a value',
@@ -279,7 +279,7 @@ tests:
     '40: Rule "Entries", entry 1 must be a map with `expression`, `effect`, not a text',
     '41: Rule "Entries", entry 2, effect must be a map with `action`, `value`, not a text',
     '42: Rule "Entries", entry 3, effect, action: it must be a single value, not a list; put it in quotes',
-    `43: Rule "Entries", entry 4, action: \`${'A'.repeat(60)}\` is not an action; write ADD or SUBTRACT`,
+    `43: Rule "Entries", entry 4, action: \`${'A'.repeat(39)}…\` is not an action; write ADD or SUBTRACT`,
     '44: Rule "Entries", entry 5, effect has an unknown key `by`; the known keys are `action`, `value`',
     '44: Rule "Entries", entry 5, action: `subtract` is not an action; did you mean `SUBTRACT`?',
     '45: Rule "Entries", entry 6 has an unknown key `effekt`; did you mean `effect`?',
@@ -303,7 +303,7 @@ tests:
     '63: Test "t", pull_request: `aditions` is not a known fact; did you mean `additions`?',
     '64: Test "t", pull_request: `constructor` is not a known fact; docs/rules.md lists all facts',
     '65: Test "t", pull_request: `__proto__` is not a known fact; docs/rules.md lists all facts',
-    `66: Test "t", pull_request: \`${'f'.repeat(60)}\` is not a known fact; docs/rules.md lists all facts`,
+    `66: Test "t", pull_request: \`${'f'.repeat(39)}…\` is not a known fact; docs/rules.md lists all facts`,
     '67: Test "t", pull_request, additions: it must be a whole number from 0 to 2147483647',
     '68: Test "t", pull_request, deletions: it must be a whole number from 0 to 2147483647',
     '69: Test "t", pull_request, draft: it must be true or false',
@@ -315,10 +315,34 @@ tests:
     '75: Test "t", pull_request, merged_at: it must be a Unix time in whole seconds, a day such as 2026-01-31 or a time such as 2026-01-31T12:30:00Z',
     '76: Test "t", pull_request, commits: it always has a value; write one, or leave the fact out',
     '77: Test "t", pull_request, body: it always has a value; write one, or leave the fact out',
-    `80: Test "${'t'.repeat(80)}", score: \`${'1'.repeat(60)}\` is not a whole number`,
+    `80: Test "${'t'.repeat(60)}…", score: \`${'1'.repeat(39)}…\` is not a whole number`,
     '81: Test 7 has an unknown key `by`; the known keys are `name`, `pull_request`, `reviews`, `score`',
   ]);
   expect(parseRulesFile(text)).toEqual({ ...emptyFile, problems: expect.any(Array) });
+});
+
+test('a message shows the beginning of a long text, and never half a character', () => {
+  const long = `x${'🙂'.repeat(99)}`;
+  const messages = problems(`
+define: { ${long}: 1 }
+${long}: 1
+rules:
+- { name: ${long}, enabled: ${long}, logic: [{ expression: ${long}, effect: { action: ${long}, value: ${long} } }] }
+- { name: ${long}, description: a${long}, b, logic: [] }
+tests:
+- { name: ${long}, pull_request: { ${long}: 1, base: ${long}, b }, score: ${long} }
+- { name: ${long}, pull_request: { state: open, merged_by: ${long} }, score: 1 }
+- { name: u, pull_request: {}, reviews: [{ reviewer: ${long}, score: 1 }, { reviewer: ${long}, score: 1 }] }
+`);
+  expect(messages.length).toBeGreaterThan(12);
+  // Surrogates that are not in pairs are written as escapes in quotes.
+  for (const message of messages) expect(message).not.toMatch(/\\u|\p{Surrogate}|🙂{61}/u);
+});
+
+test('a rule whose name is cut at a comma is named as it is read', () => {
+  expect(
+    problems('rules:\n- { name: $&, b, logic: [{ expression: sice > 1, effect: { action: ADD, value: 1 } }] }')[1],
+  ).toMatch(/^2: Rule "\$&", entry 1, expression: `sice` is not/);
 });
 
 test('a file may have 200 rules, 50 entries in a rule and 200 characters in a name, and no more', () => {
@@ -673,7 +697,7 @@ test.each([
   [
     'a key twice, however long',
     `a: 1\n${'k'.repeat(70)}: 1\n${'k'.repeat(70)}: 2`,
-    `3: \`${'k'.repeat(60)}\` is given twice; keep one`,
+    `3: \`${'k'.repeat(39)}…\` is given twice; keep one`,
   ],
   ['a second document', 'rules: []\n---\nrules: []', '2: The file holds more than one YAML document; keep one'],
   ['a list in a rule', 'rules:\n- name: a\n  logic: !x []', '3: `!x` is a tag in YAML'],

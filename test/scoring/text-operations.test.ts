@@ -98,6 +98,7 @@ test.each([
   ['a'.repeat(41), `${'a'.repeat(39)}…`],
   ['🙂'.repeat(30), '🙂'.repeat(30)],
   ['🙂'.repeat(31), `${'🙂'.repeat(30)}…`],
+  [`a${'🙂'.repeat(31)}`, `a${'🙂'.repeat(29)}…`],
   [' '.repeat(60), ' '],
   [' '.repeat(61), ' …'],
   ['a \n\t b', 'a b'],

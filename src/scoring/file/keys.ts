@@ -1,6 +1,7 @@
 /** Reads the keys of a rules file, and reports those that are unknown, missing or not of the right form. */
 
 import { suggestion } from '../language/nearest-name.ts';
+import { excerpt } from '../language/text-operations.ts';
 import { problemOfTruncation } from './quoting.ts';
 import { type FileProblem, isBlank, type YamlNode } from './yaml-node.ts';
 
@@ -23,7 +24,7 @@ export function readMap(node: YamlNode, known: readonly string[], place: string,
       unspaced === undefined
         ? suggestion(key, known) || `; the known keys are ${list}`
         : `; write a space after \`${unspaced}:\``;
-    report(keyLines.get(key) ?? node.line, `${place} has an unknown key \`${key.slice(0, 60)}\`${hint}`);
+    report(keyLines.get(key) ?? node.line, `${place} has an unknown key ${excerpt(key)}${hint}`);
   }
   const nodeOf = (key: string) => entries.get(key);
   const lineOf = (key: string) => nodeOf(key)?.line ?? node.line;
@@ -70,4 +71,4 @@ export function readScore(map: NonNullable<ReturnType<typeof readMap>>, place: s
 }
 
 /** A text that `readText` gave, for messages that it is not valid. */
-export const shownText = (text: string) => (text === '' ? 'an empty value' : `\`${text.slice(0, 60)}\``);
+export const shownText = (text: string) => (text === '' ? 'an empty value' : excerpt(text));

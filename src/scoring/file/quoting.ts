@@ -3,6 +3,7 @@
 import { factTable, isFactName } from '../facts.ts';
 import { parseSyntax } from '../language/parser.ts';
 import { ExpressionError } from '../language/syntax.ts';
+import { excerpt } from '../language/text-operations.ts';
 import type { YamlNode } from './yaml-node.ts';
 
 const maxShownCharacters = 200;
@@ -97,7 +98,7 @@ export function problemOfTruncation(key: string, node: YamlNode): string | undef
   const { whole } = node.truncated;
   const isMeant = isProse(key) || isExpression(withEscapes(whole));
   const advice = isMeant ? adviseQuotes('it', whole) : 'remove what follows, or put all of it in quotes';
-  return `inside { } a comma ends a value, so this one is only \`${node.text.slice(0, 60)}\`; ${advice}`;
+  return `inside { } a comma ends a value, so this one is only ${excerpt(node.text)}; ${advice}`;
 }
 
 /** The end of a message about an expression that YAML truncated or changed. */
@@ -112,5 +113,5 @@ export function adviseOn(node: YamlNode | undefined, message: string): string {
   const rest = whole.slice(whole.indexOf('#', node.text.length));
   const quotes = isExpression(withEscapes(whole)) ? `; ${meant(whole)}` : '';
   const beginning = message.endsWith('?') ? ' In' : '; in';
-  return `${beginning} YAML, \`#\` after a space starts a comment, which cut off \`${rest.slice(0, 60)}\`${quotes}`;
+  return `${beginning} YAML, \`#\` after a space starts a comment, which cut off ${excerpt(rest)}${quotes}`;
 }

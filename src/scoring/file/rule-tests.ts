@@ -4,6 +4,7 @@ import { countFitting, createExplainer, type ExplainedRules } from '../explain/e
 import type { Facts } from '../facts.ts';
 import { compileEffects } from '../language/compile.ts';
 import { checkDefinitions } from '../language/definitions.ts';
+import { nameInQuotes } from '../language/text-operations.ts';
 import { checkRule, compileRuleset, type RuleKind, type Ruleset } from '../ruleset.ts';
 import { runToEnd, type Steps } from '../steps.ts';
 import { type Report, readMap, readScore } from './keys.ts';
@@ -43,7 +44,7 @@ export function readTest(node: YamlNode, position: number, taken: Set<string>, r
   const map = readMap(node, ['name', 'pull_request', 'reviews', 'score'], `Test ${position}`, report);
   if (map === undefined) return undefined;
   const name = map.readName();
-  const place = name === '' ? `Test ${position}` : `Test ${JSON.stringify(name.slice(0, 80))}`;
+  const place = name === '' ? `Test ${position}` : `Test ${nameInQuotes(name)}`;
   if (name !== '' && taken.has(name)) {
     report(map.lineOf('name'), `${place} is in the file twice; give each test its own name`, { part: 'name' });
   }

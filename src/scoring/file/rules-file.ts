@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { judge, measureRules } from '../admission.ts';
 import { checkDefinitions, type Definition, definitionLimits, problemOfName } from '../language/definitions.ts';
 import { suggestion } from '../language/nearest-name.ts';
-import { characterCount } from '../language/text-operations.ts';
+import { characterCount, nameInQuotes } from '../language/text-operations.ts';
 import type { CheckedDefinitions } from '../language/tree.ts';
 import { isRuleAction, type RuleDefinition, type RuleLogic } from '../rule.ts';
 import { checkRule, problemOfSize, type RuleKind, type RuleProblem, type Ruleset, ruleLimits } from '../ruleset.ts';
@@ -78,7 +78,7 @@ function readDefinitions(node: YamlNode | undefined, report: Report, onStep: (()
   }
   const fail = (name: string, message: string) => {
     const found = entries.get(name);
-    const place = `Definition ${JSON.stringify(name.slice(0, 80))}`;
+    const place = `Definition ${nameInQuotes(name)}`;
     report(found?.line ?? 1, `${place}: ${message}${adviseOn(found, message)}`, { part: 'define' });
   };
   for (const [name, value] of [...entries].slice(0, definitionLimits.definitions)) {
@@ -118,9 +118,7 @@ function readRule(
     report(line, message, { rule: named, ...place });
   };
   const place =
-    named === null
-      ? `${of === 'rules' ? 'Rule' : 'Rule of reviews'} ${position}`
-      : `Rule ${JSON.stringify(named.slice(0, 80))}`;
+    named === null ? `${of === 'rules' ? 'Rule' : 'Rule of reviews'} ${position}` : `Rule ${nameInQuotes(named)}`;
   const map = readMap(node, ['name', 'description', 'enabled', 'when', 'logic'], place, fail);
   if (map === undefined || node.kind !== 'map') return undefined;
   const { nodeOf, lineOf, readText } = map;
@@ -171,7 +169,7 @@ function checkExpressions(
   const { entries, problems } = checkRule(rule, definitions, of, onStep);
   for (const problem of problems) {
     const found = nodeOfProblem(problem, node);
-    const message = rule.name === '' ? problem.message.replace('Rule ""', place) : problem.message;
+    const message = rule.name === '' ? problem.message.replace('Rule ""', () => place) : problem.message;
     report(found.line, message + adviseOn(found, message), { ...problem, rule: rule.name || null });
   }
   return { ...read, entries };

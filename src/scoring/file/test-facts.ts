@@ -14,6 +14,7 @@ import {
 import type { Value } from '../language/functions.ts';
 import { seeList } from '../language/hints.ts';
 import { suggestion } from '../language/nearest-name.ts';
+import { excerpt } from '../language/text-operations.ts';
 import type { Report } from './keys.ts';
 import { problemOfTruncation } from './quoting.ts';
 import { isBlank, type YamlNode } from './yaml-node.ts';
@@ -275,14 +276,14 @@ export function readTestFacts(
     const hint = suggestion(name, pullRequestFactNames) || seeList('fact');
     const problem = isFactName(name)
       ? `\`${name}\` is a fact of reviews; write it below the test's \`reviews:\``
-      : `\`${name.slice(0, 60)}\` is not a known fact${hint}`;
+      : `${excerpt(name)} is not a known fact${hint}`;
     fail(name, `: ${problem}`);
     return false;
   });
   const given = readFacts(names, name => entries.get(name), fail);
   const shown = (name: FactName) => {
     const value = entries.get(name);
-    return value?.kind === 'text' ? `\`${name}: ${value.text.slice(0, 60)}\`` : `\`${name}\``;
+    return value?.kind === 'text' ? excerpt(`${name}: ${value.text}`) : `\`${name}\``;
   };
   const told = new Set<string>();
   for (const [one, other, reason] of contradictionsIn(given)) {

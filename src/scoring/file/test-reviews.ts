@@ -1,6 +1,7 @@
 /** The reviews in a test: the facts of each, and the score that they must give. */
 import { maxReviewers } from '../../pull-request.ts';
 import { emptyReview, type ReviewFacts, reviewFactNames } from '../facts.ts';
+import { nameInQuotes } from '../language/text-operations.ts';
 import { type Report, readList, readMap, readScore } from './keys.ts';
 import { readFacts } from './test-facts.ts';
 import type { YamlNode } from './yaml-node.ts';
@@ -52,8 +53,7 @@ export function readTestReviews(node: YamlNode | undefined, place: string, repor
     const { reviewer } = facts;
     if (reviewer === null || reviewer === '') continue;
     if (taken.has(reviewer)) {
-      const shown = JSON.stringify(reviewer.slice(0, 80));
-      report(line, `${place} has two reviews by ${shown}; all that one person says is one review`, {
+      report(line, `${place} has two reviews by ${nameInQuotes(reviewer)}; all that one person says is one review`, {
         part: 'reviewer',
       });
     }

@@ -15,6 +15,7 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
+import { excerpt } from '../language/text-operations.ts';
 import type { Report } from './keys.ts';
 import { adviseQuotesIn } from './quoting.ts';
 import { blank, isBlank, type YamlNode, type YamlText } from './yaml-node.ts';
@@ -189,7 +190,7 @@ function convert(node: ParsedNode | null, source: string, lines: LineCounter, li
     const name = convert(key, source, lines, line);
     if (name.kind !== 'text') throw new YamlProblem('A key must be a plain word', name.line);
     if (entries.has(name.text)) {
-      throw new YamlProblem(`\`${name.text.slice(0, 60)}\` is given twice; keep one`, name.line);
+      throw new YamlProblem(`${excerpt(name.text)} is given twice; keep one`, name.line);
     }
     const converted = convert(value, source, lines, name.line);
     entries.set(name.text, converted);

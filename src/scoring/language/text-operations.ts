@@ -40,10 +40,16 @@ export function compareText(left: string, right: string): number {
   return left.length - right.length;
 }
 
+/** A name as messages show it: in quotes, a long one only its beginning. */
+export const nameInQuotes = (name: string): string =>
+  JSON.stringify(name.length > 80 ? `${[...name.slice(0, 120)].slice(0, 60).join('')}…` : name);
+
 /** A part of a text as error messages show it: one short line in backquotes. */
 export function excerpt(text: string, start = 0, end = text.length): string {
   const part = text
     .slice(start, Math.min(end, start + 60))
+    // Half a character, if the end of the text is not yet reached.
+    .replace(end > start + 60 ? /[\uD800-\uDBFF]$/ : '', '')
     .replace(/\s+/g, ' ')
     .replace(/[\p{Cc}\p{Cf}\p{Surrogate}]/gu, '\uFFFD');
   const shown = [...part];
