@@ -76,13 +76,6 @@ function withoutEntries({ rules, reviews }: Ruleset): CheckedRuleset {
   return { rules: rules.map(check), reviews: reviews.map(check) };
 }
 
-/** Both sides of a comparison, once they have seen the pull requests. */
-function compareAudited<Result>(stored: number, [before, after]: readonly { result(): Result }[]) {
-  return before === undefined || after === undefined
-    ? null
-    : { stored, before: before.result(), after: after.result() };
-}
-
 /**
  * Scores all stored pull requests by the rules in force and by others, in one snapshot. Writes nothing.
  *
@@ -104,34 +97,33 @@ export function plan(
       // Patterns take most of the time, so plans and audits share what is checked.
       const before = inForce.suspension === null ? checkRuleset(inForce, alive) : withoutEntries(inForce);
       const sides = [before, checkRuleset(ruleset, alive)] as const;
-      const plan = createPlan(...sides, 'rules');
-      const reviewPlan = sides.some(hasReviews) ? createPlan(...sides, 'reviews') : null;
-      const reader = createFactsReader(new Set([...plan.facts, ...(reviewPlan?.facts ?? [])]));
-      await visit(work, readFacts(executor, organisationId, reader), ({ id, memberId, facts }) => {
-        plan.add(id, memberId, facts);
-        reviewPlan?.add(id, memberId, facts);
-        return undefined;
-      });
-      const auditsOf = (of: RuleKind) =>
-        sides.map(side => {
+      const compare = (of: RuleKind) => {
+        const plan = createPlan(...sides, of);
+        const audits = (withAudit ? sides : []).map(side => {
           alive();
           return createAudit(side, of);
         });
-      const audits = withAudit ? auditsOf('rules') : [];
-      const reviewAudits = withAudit && reviewPlan !== null ? auditsOf('reviews') : [];
-      const stored = withAudit ? await runAudits(work, executor, organisationId, [...audits, ...reviewAudits]) : 0;
-      return {
-        version,
-        outdated,
-        changes: compareRules(inForce, ruleset, 'rules', alive),
-        result: plan.result(),
-        audits: compareAudited(stored, audits),
-        reviews: reviewPlan && {
-          changes: compareRules(inForce, ruleset, 'reviews', alive),
-          result: reviewPlan.result(),
-          audits: compareAudited(stored, reviewAudits),
-        },
+        const result = (stored: number) => {
+          const [before, after] = audits.map(audit => audit.result());
+          return {
+            changes: compareRules(inForce, ruleset, of, alive),
+            result: plan.result(),
+            audits: before && after ? { stored, before, after } : null,
+          };
+        };
+        return { plan, audits, result };
       };
+      const rules = compare('rules');
+      const reviews = sides.some(hasReviews) ? compare('reviews') : undefined;
+      const both = reviews === undefined ? [rules] : [rules, reviews];
+      const reader = createFactsReader(new Set(both.flatMap(({ plan }) => [...plan.facts])));
+      await visit(work, readFacts(executor, organisationId, reader), ({ id, memberId, facts }) => {
+        for (const { plan } of both) plan.add(id, memberId, facts);
+        return undefined;
+      });
+      const audits = both.flatMap(comparison => comparison.audits);
+      const stored = withAudit ? await runAudits(work, executor, organisationId, audits) : 0;
+      return { version, outdated, ...rules.result(stored), reviews: reviews?.result(stored) ?? null };
     },
     work.signal,
   );
