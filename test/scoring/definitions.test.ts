@@ -91,24 +91,6 @@ describe('a definition', () => {
     expect(evaluate('a == 6', { c: '2', b: 'c + 1', a: 'b * 2' })).toBe(true);
   });
 
-  test('is a value of its own: operators around it do not reach into it', () => {
-    expect(evaluate('a * 2', { a: '1 + 2' })).toBe(6);
-    expect(evaluate('!a', { a: 'draft || merged' }, { merged: true })).toBe(false);
-  });
-
-  test('is absent if its expression is', () => {
-    const defined = { days: 'hours_to_merge / 24', root: 'sqrt(additions - 5)', sprint: 'lower(milestone)' };
-    const facts = { hours_to_merge: null, milestone: null };
-    expect(evaluate('days <= 1', defined, facts)).toBe(false);
-    expect(evaluate('days != 1', defined, facts)).toBe(false);
-    expect(evaluate('days + 1', defined, facts)).toBeNaN();
-    expect(evaluate('root > -1', defined, facts)).toBe(false);
-    expect(evaluate('sprint == sprint', defined, facts)).toBe(false);
-    expect(evaluate('sprint < "z"', defined, facts)).toBe(false);
-    expect(evaluate('length(sprint)', defined, facts)).toBeNaN();
-    expect(evaluate('author in labels && contains(sprint, "x")', defined, facts)).toBe(false);
-  });
-
   test('may have a name that means something to JavaScript', () => {
     const defined = { constructor: '1', toString: '2', hasOwnProperty: '3', this: '4', arguments: '5' };
     expect(evaluate('constructor + toString + hasOwnProperty + this + arguments', defined)).toBe(15);
@@ -302,38 +284,6 @@ describe('a ruleset with definitions', () => {
       { name: 'Size', action: 'ADD', effect: 6, expression: 'reviewable > 0' },
       { name: 'Size', action: 'SUBTRACT', effect: 5, expression: 'reviewable > 100' },
     ]);
-  });
-
-  test('is explained with the value of each definition and of its parts', () => {
-    const explained = explainScore({ definitions, rules, reviews: [] }, factsWith({ additions: 90, deletions: 30 }));
-    expect(explained.score).toBe(1);
-    const [first, second] = explained.rules[0]?.entries ?? [];
-    expect(first).toMatchObject({ expression: 'reviewable > 0', value: 'min(50, points)', effect: 6 });
-    expect(first?.amount).toMatchObject({
-      source: 'min(50, points)',
-      parts: [
-        {
-          source: 'points',
-          kind: 'definition',
-          value: 6,
-          parts: [
-            {
-              source: 'per(reviewable, 20)',
-              value: 6,
-              parts: [
-                {
-                  source: 'reviewable',
-                  kind: 'definition',
-                  value: 120,
-                  parts: [{ source: 'additions + deletions', kind: 'operation', value: 120 }],
-                },
-              ],
-            },
-          ],
-        },
-      ],
-    });
-    expect(second?.amount).toMatchObject({ source: 'bonus', kind: 'definition', value: 5, parts: [] });
   });
 
   test('is explained with the texts of a list', () => {

@@ -52,17 +52,10 @@ test.each([
   ['lower() == ""', '`lower()` has 0 values, but `lower(text)` takes 1'],
   ['lower(title, body) == ""', '`lower(title, body)` has 2 values, but `lower(text)` takes 1'],
   ['clamp(1, 2)', '`clamp(1, 2)` has 2 values, but `clamp(x, low, high)` takes 3'],
-  ['starts_with(size, "a")', '`size` is a number, but here `starts_with(text, beginning)` takes a text'],
-  ['(title in labels) + 1 > 0', '`title in labels` is true or false, but both sides of `+` must be'],
-  ['(size in [1, (2)]) + 1 > 0', '`size in [1, (2)]` is true or false, but both sides of `+` must be'],
   ['(size in ([1, 2])) + 1 > 0', '`size in ([1, 2])` is true or false, but both sides of `+` must be'],
-  ['!(-size > 1) + 1 > 0', '`!(-size > 1)` is true or false, but both sides of `+` must be'],
-  ['((-(size))) && merged', '`-(size)` is a number, but both sides of `&&` must be'],
-  ['(-(size) + 1) && merged', '`-(size) + 1` is a number, but both sides of `&&` must be'],
   ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but both sides of `&&` must be'],
   ['size() > 1', '`size` is not a known function; it is a fact'],
   ['count_files() > 0', '`count_files()` has 0 values, but `count_files("glob", …)` takes 1 or more'],
-  ['clamp(1, 2, 3, 4) > 0', 'takes 3'],
   ['contains(size, "a")', '`size` is a number, but `contains` takes a text or a list'],
   ['contains(title, 5)', '`5` is a number, but here `contains(text, part)` takes a text'],
   ['any_file("src/**", title)', '`title` is not a quoted text'],
@@ -98,9 +91,6 @@ test('a glob that matches no file may match another text', () => {
   expect(problemOf('glob(title, "/src/")')).toBe('accepted');
 });
 
-const wrong = (text: string, fact: string, nearest: string) =>
-  `\`"${text}"\` is not a value of \`${fact}\`; did you mean \`"${nearest}"\`?`;
-
 test.each([
   ['state != "Merged"', 'Merged', 'merged'],
   ['"Merged" == state', 'Merged', 'merged'],
@@ -109,15 +99,11 @@ test.each([
   ['!(state in (["close"])) && draft', 'close', 'closed'],
   ['state == (draft ? "draft" : "opened")', 'opened', 'open'],
   ['(draft ? "Draft" : "open") == state', 'Draft', 'draft'],
-])('the comparison %s is refused with the nearest value of state', (source, text, nearest) => {
-  expect(problemOf(source)).toBe(wrong(text, 'state', nearest));
-});
-
-test.each([
   ['author_association in ["OWNER", "COLABORATOR"]', 'COLABORATOR', 'COLLABORATOR'],
   ['"First-Time-Contributor" != author_association', 'First-Time-Contributor', 'FIRST_TIME_CONTRIBUTOR'],
-])('the comparison %s is refused with the nearest value of author_association', (source, text, nearest) => {
-  expect(problemOf(source)).toBe(wrong(text, 'author_association', nearest));
+])('the comparison %s is refused with the nearest value of its fact', (source, text, nearest) => {
+  const [fact] = /state|author_association/.exec(source) ?? [];
+  expect(problemOf(source)).toBe(`\`"${text}"\` is not a value of \`${fact}\`; did you mean \`"${nearest}"\`?`);
 });
 
 test('a refused comparison lists all values of its fact if none is near', () => {
@@ -150,7 +136,6 @@ test.each([
   ['size > "5"', 'write `5` without quotes'],
   ['size > "large"', ''],
   ['2 <= (labels)', 'write `2 <= length(labels)`'],
-  ['glob(files, "src/**")', 'write `any_file("src/**")`'],
   ['matches(labels, "^area")', 'write `any_label("area/*")`'],
   ['IF (merged) > 5', 'write `merged ? 10 : 0`'],
   ['if(draft ? merged : true, 1, 0) > 5', 'write `merged ? 10 : 0`'],
@@ -160,17 +145,13 @@ test.each([
   ['!title . ends_with ( head )', 'write `ends_with(title, head)`'],
   ['labels.includes("bug")', 'write `contains(labels, "bug")`'],
   ['title.toLowerCase() == "fix"', 'write `lower(title)`'],
-  ['title.match(/^fix/)', 'call `matches(text, "pattern")`'],
   ['labels.hasLabel("bug")', 'call `has_label(name)`'],
-  ['size > Math.min(1, 2)', 'write `min` without `Math.`'],
   ['-Math.round(size / 10) < 1', 'write `round` without `Math.`'],
   ['Math.pow(size, 2) > 4', 'values have no members; call functions as in `length(title)`'],
-  ['author.email == "a"', 'values have no members; call functions as in `length(title)`'],
   ['has_label(good-first-issue)', 'did you mean the text `"good-first-issue"`?'],
   ['has_label(merge)', 'did you mean `merged`, or the text `"merge"`?'],
   ['has_label(draft)', 'did you mean the text `"draft"`?'],
   ['any_file(src/a)', 'did you mean the text `"src/a"`?'],
-  ['contains(labels, bug)', 'did you mean the text `"bug"`?'],
   ['base == main', 'did you mean the text `"main"`?'],
   ['author in ["ada", bob]', 'did you mean the text `"bob"`?'],
   ['has_label(a + b)', 'docs/rules.md lists all facts'],
@@ -277,20 +258,11 @@ test.each([
 const facts = { size: 10, additions: 7, deletions: 3, title: 'fix: it', labels: ['Bug', 'p1'], merged: true };
 
 test.each<[string, Value]>([
-  ['1 + 2 * 3', 7],
-  ['(1 + 2) * 3', 9],
-  ['10 - 4 - 3', 3],
-  ['10 / 4 / 5', 0.5],
-  ['-2 * -3', 6],
   ['- - 2', 2],
-  ['7 % 4', 3],
-  ['-7 % 4', -3],
   ['1e3 + 0.5', 1000.5],
   ['additions + deletions == size', true],
   ['!merged == draft', true],
-  ['merged || draft && false', true],
   ['merged ? draft ? 1 : 2 : 3', 2],
-  ['merged ? 1 : 2 + 10', 1],
   ['size in [1, 10, 100]', true],
   ['size in [1, -10]', false],
   ['-size in [-10]', true],
@@ -300,33 +272,14 @@ test.each<[string, Value]>([
   ['\'a"b\' == "a\\"b"', true],
   ['"\\u0041\\n\\t\\\\" == "A\\n\\t\\\\"', true],
   ['"\\u0041" == "u0041"', false],
-  ['"a" < "b"', true],
-  ['"Z" < "a"', true],
-  ['"a" < "ab"', true],
   ['"\uFF5E" < "\u{1F642}"', true],
-  ['"\u{1F642}" > "\uFF5E"', true],
-  ['"\u{1F642}" <= "\u{1F642}"', true],
   ['lower(title) == title', true],
-  ['lower(title) != title', false],
   ['(merged ? title : milestone) == title', true],
   ['(draft ? title : milestone) == title', false],
-  ['merged == true', true],
-  ['merged != true', false],
-  ['draft == true', false],
-  ['draft != merged', true],
-  ['merged && draft', false],
-  ['merged && !draft', true],
-  ['draft || draft', false],
-  ['draft || merged', true],
-  ['merged && (draft || merged) && !draft', true],
   ['1 / 0 == 1 / 0', true],
-  ['1 / 0 > size', true],
   ['1 / 0 - 1 / 0 == 0', false],
   ['0 == -0', true],
   ['1 / -0 < 0', true],
-  ['1 / 0 > 0', true],
-  ['5 in [1, 2]', false],
-  ['"p1" in labels && "p2" in labels', false],
   ['length(labels) + length(title)', 9],
 ])('the value of %s is %j', (source, expected) => {
   expect(evaluate(source, facts)).toStrictEqual(expected);

@@ -25,31 +25,6 @@ function nodesOf(source: string): string[] {
   return found;
 }
 
-test('every node knows its exact place, including brackets and the spaces in them', () => {
-  expect(nodesOf(' min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( ) ')).toEqual([
-    'ConditionalExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\'] ? ((a)) : f ( )',
-    'BinaryExpression min( size ,1.5e+3 )>=-( 2 ) &&\ttitle in["a b",\n\'\\u0041"\']',
-    'BinaryExpression min( size ,1.5e+3 )>=-( 2 )',
-    'CallExpression min( size ,1.5e+3 )',
-    'Identifier min',
-    'Identifier size',
-    'Literal 1.5e+3',
-    'UnaryExpression -( 2 )',
-    'Group ( 2 )',
-    'Literal 2',
-    'BinaryExpression title in["a b",\n\'\\u0041"\']',
-    'Identifier title',
-    'ArrayExpression ["a b",\n\'\\u0041"\']',
-    'Literal "a b"',
-    "Literal '\\u0041\"'",
-    'Group ((a))',
-    'Group (a)',
-    'Identifier a',
-    'CallExpression f ( )',
-    'Identifier f',
-  ]);
-});
-
 test.each('+ - * / % == != < <= > >= && || in'.split(' '))('%s is a binary operator', operator => {
   expect(parseSyntax(`1 ${operator} 2`)).toMatchObject({ type: 'BinaryExpression', operator });
   if (operator !== 'in') expect(parseSyntax(`a${operator}b`)).toMatchObject({ type: 'BinaryExpression', operator });

@@ -166,20 +166,6 @@ describe('a plan', () => {
     });
   });
 
-  test('agrees with scores that need more than one compiled function', () => {
-    const many = Array.from({ length: 12 }, (_, index) =>
-      rule(`R${index}`, ...Array.from({ length: 50 }, (_, at) => entry(`size > ${index * 50 + at}`, 'size / 100'))),
-    );
-    const plan = newPlan(rulesetOf([]), rulesetOf(many));
-    const { score } = compileRuleset(rulesetOf(many));
-    for (const size of [0, 1, 299, 300, 600, 10_000]) {
-      const facts = factsWith({ size });
-      plan.add(String(size), 'ada', facts);
-      expect(score(facts).score).toBe(Math.min(size, 600) * Math.round(size / 100));
-    }
-    expect(plan.result().scores.after.sum).toBe(299 * 3 + 300 * 3 + 600 * 6 + 600 * 100);
-  });
-
   test('counts pull requests that keep their score from other entries', () => {
     const same = rule('Same', entry('true', 'size'));
     const plan = newPlan(
@@ -210,24 +196,6 @@ describe('a plan', () => {
     });
   });
 
-  test('gives members with the same total the same rank, and skips the ranks after it', () => {
-    const plan = newPlan(rulesetOf([]), rulesetOf([rule('Size', entry('true', 'size'))]));
-    for (const [member, size] of [
-      ['ada', 3],
-      ['bob', 9],
-      ['cleo', 3],
-      ['dan', 1],
-    ] as const) {
-      plan.add(member, member, factsWith({ size }));
-    }
-    expect(plan.result().members.map(({ id, rank_before, rank_after }) => [id, rank_before, rank_after])).toEqual([
-      ['bob', 1, 1],
-      ['ada', 1, 2],
-      ['cleo', 1, 2],
-      ['dan', 1, 4],
-    ]);
-  });
-
   test('lists members by total after, then by total before, then by id', () => {
     const plan = newPlan(
       rulesetOf([rule('Before', entry('true', 'additions'))]),
@@ -241,7 +209,14 @@ describe('a plan', () => {
       ['eve', 0, 6],
     ] as const;
     for (const [member, additions, deletions] of totals) plan.add(member, member, factsWith({ additions, deletions }));
-    expect(plan.result().members.map(({ id }) => id)).toEqual(['eve', 'bob', 'cleo', 'ada', 'dan']);
+    // Those with the same total share a rank.
+    expect(plan.result().members.map(({ id, rank_before, rank_after }) => [id, rank_before, rank_after])).toEqual([
+      ['eve', 5, 1],
+      ['bob', 2, 2],
+      ['cleo', 2, 2],
+      ['ada', 4, 2],
+      ['dan', 1, 5],
+    ]);
   });
 
   test('keeps the twenty-five largest changes each way, of equal ones the later first', () => {
@@ -287,10 +262,6 @@ describe('a comparison of rules', () => {
       ['Two', 'logic'],
     ]);
     expect([changes.unchanged, changes.reordered, hasChanges(changes)]).toEqual([0, false, true]);
-  });
-
-  test('finds no change if nothing differs', () => {
-    expect(hasChanges(compareRules(rulesetOf([one, two]), rulesetOf(structuredClone([one, two]))))).toBe(false);
   });
 
   test('counts unchanged rules, and sees if one has moved', () => {
