@@ -15,7 +15,6 @@ import { readTables } from '../../scripts/tables.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
 import { admissionLimits } from '../../src/scoring/admission.ts';
 import { type FactName, type FactType, factNames, factTable, pullRequestFactNames } from '../../src/scoring/facts.ts';
-import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { fileLimits } from '../../src/scoring/file/yaml-reader.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
@@ -27,6 +26,7 @@ import { expressionLimits } from '../../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../../src/scoring/ruleset.ts';
 import { maxRefetchesPerHour } from '../../src/sync/sweep.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
+import { runRuleTests } from '../scoring/support.ts';
 import { githubSchema } from '../support/github/schema.ts';
 
 const page = readFileSync('docs/rules.md', 'utf8');

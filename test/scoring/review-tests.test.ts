@@ -1,7 +1,8 @@
 /** Tests of reviews in rules files. */
 import { expect, test } from 'vitest';
-import { type RuleTestResult, runRuleTests } from '../../src/scoring/file/rule-tests.ts';
+import type { RuleTestResult } from '../../src/scoring/file/rule-tests.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
+import { runRuleTests } from './support.ts';
 
 const rules = `rules: []
 reviews:

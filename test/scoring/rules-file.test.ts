@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { factTable } from '../../src/scoring/facts.ts';
-import { runRuleTests } from '../../src/scoring/file/rule-tests.ts';
 import { emptyFile, formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { within } from './processor-time.ts';
-import { rulesetOf } from './support.ts';
+import { rulesetOf, runRuleTests } from './support.ts';
 
 /** `line: message` of each problem. */
 const problems = (text: string) => parseRulesFile(text).problems.map(({ line, message }) => `${line}: ${message}`);

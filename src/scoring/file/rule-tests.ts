@@ -115,9 +115,6 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
   return results;
 }
 
-/** Like {@link testRules}, at once. */
-export const runRuleTests = (...given: Parameters<typeof testRules>): RuleTestResult[] => runToEnd(testRules(...given));
-
 type Explainer = ReturnType<typeof createExplainer>;
 
 function explain(explainer: Explainer, of: RuleKind, facts: Facts): ExplainedRules | undefined {

@@ -186,7 +186,7 @@ const reportTo =
 const byLine = (a: FileProblem, b: FileProblem) => a.line - b.line;
 
 /**
- * Parses and checks a rules file. If there are no problems, `runRuleTests` runs its tests.
+ * Parses and checks a rules file. If there are no problems, `testRules` runs its tests.
  *
  * @param onStep called again and again meanwhile: a file at its limits takes a while
  */
