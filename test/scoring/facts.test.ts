@@ -170,9 +170,6 @@ const factsRead = (expression: string, value = '1') => [
 ];
 
 test.each<[kind: string, expression: string, facts: SourceName[]]>([
-  ['a constant', 'true', []],
-  ['a fact', 'merged', ['merged']],
-  ['a choice', 'merged ? draft : from_fork', ['draft', 'from_fork', 'merged']],
   ['a list of constants', 'title in ["state", "body"]', ['title']],
   ['a call that reads a fact without naming it', 'has_label(lower(milestone))', ['labels', 'milestone']],
   ['a call that reads what rules can’t name', 'lines("src/**") > 0', ['file_changes', 'files']],

@@ -120,24 +120,12 @@ describe('a review', () => {
     });
   });
 
-  test('has a score that is JSON, whatever its reviewer and rules are called', () => {
+  test('has a score that is JSON, whatever its reviewer is called', () => {
     const texts = ['"]},{', '\\', '\u2028 </script> $1 🙂 \u0007', '__proto__', '`$&'];
     for (const text of texts) {
-      const expression = `reviewer == ${JSON.stringify(text)}`;
-      const scores = scoresOf(reviewRules(rule(text, entry(expression, '1'), entry(expression, 'size + 1'))), {
-        ...reviewed({ reviewer: text, member: text }),
-      });
-      expect(scores).toMatchObject([
-        {
-          reviewer: text,
-          member: text,
-          score: 2,
-          breakdown: [
-            { name: text, expression },
-            { name: text, expression },
-          ],
-        },
-      ]);
+      const facts = reviewed({ reviewer: text, member: text });
+      const scores = scoresOf(reviewRules(rule('R', entry(`reviewer == ${JSON.stringify(text)}`, '1'))), facts);
+      expect(scores).toMatchObject([{ reviewer: text, member: text, score: 1 }]);
     }
   });
 

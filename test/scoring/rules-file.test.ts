@@ -437,9 +437,7 @@ test.each<[string, string[]]>([
     'define:\n  a:\n    b: 1',
     ['3: Definition "a": it must be an expression such as `size > 0`, or a list of texts, not a map of keys'],
   ],
-  ['define:\n  a:', ['2: Definition "a": it is empty; write a value']],
   ['define:\n  a: 1\n  a: 2', ['3: `a` is given twice; keep one']],
-  ['define:\n  b: 1\n  a: b + a', ['3: Definition "a": it refers to itself: a → a']],
   ...['true', 'false', 'null', 'undefined', 'in', 'and', 'or', 'not'].map((name): [string, string[]] => [
     `define:\n  ${name}: 1`,
     [`2: Definition "${name}": its name is a word of the rule language; choose another one`],
@@ -463,19 +461,6 @@ test('a definition may have a name of 60 characters', () => {
 test('a rule does not fail a second time if only the name of a definition is wrong', () => {
   const used = '- {name: R, logic: [{expression: size == 1, effect: {action: ADD, value: size}}]}';
   expect(problems(`define:\n  size: 1\nrules:\n${used}`)).toHaveLength(1);
-});
-
-test('the message about a wrong use of a definition names the rule, the entry and the part', () => {
-  expect(
-    problems(
-      `define:\n  small: siz < 5\n  points: 5\nrules:\n- name: R\n  when: points\n${logic}  - {expression: smal, effect: {action: ADD, value: 1}}\n`,
-    ),
-  ).toEqual([
-    '2: Definition "small": `siz` is not a known fact or definition; did you mean `size`?',
-    '6: Rule "R", when: `points` is a number, but a condition must be true or false; compare it, as in `size > 0`',
-    '8: Rule "R", entry 1, expression: definition `small`: `siz` is not a known fact or definition; did you mean `size`?',
-    '9: Rule "R", entry 2, expression: `smal` is not a known fact or definition; did you mean `small`?',
-  ]);
 });
 
 test('a definition that stands for a fact or a text is checked like these', () => {
@@ -515,7 +500,6 @@ const commaIn = (cut: string, quoted: string) =>
   `inside { } a comma ends a value, so this one is only \`${cut}\`; put it in quotes: ${quoted}`;
 
 test.each([
-  ['{ action: ADD, value: min(5, size) }', 'min(5', '"min(5, size)"'],
   ['{ value: clamp(size, 1, 5), action: ADD }', 'clamp(size', '"clamp(size, 1, 5)"'],
   ['{action: ADD, value: max(1,min(5 ,size) )}', 'max(1', '"max(1,min(5 ,size) )"'],
 ])('a value cut at a comma in %s is told with the whole value in quotes', (effect, cut, quoted) => {
@@ -564,10 +548,6 @@ test('the message about a comma quotes no whole value if what follows can be no 
 const comment = (cut: string) => `in YAML, \`#\` after a space starts a comment, which cut off \`${cut}\``;
 
 test.each([
-  [
-    'matches(title, "fix #12")',
-    `\`"fix\` has no closing quote; ${comment('#12")')}; put the expression in single quotes: 'matches(title, "fix #12")'`,
-  ],
   ['title == a #b', `\`a\` is not a known fact; did you mean the text \`"a"\`? ${comment('#b').replace('in', 'In')}`],
   ['merged && #all of them', `a value is missing after \`&&\`; ${comment('#all of them')}`],
 ])('an expression cut at # in %s is told if the rest is not valid', (expression, message) => {
@@ -831,7 +811,6 @@ test.each([
   ['additions: -1', 'a whole number from 0 to 2147483647'],
   ['commits: 1.5', 'a whole number from 0 to 2147483647'],
   ['reviews: 2147483648', 'a whole number from 0 to 2147483647'],
-  ['linked_issues: 1e3', 'a whole number from 0 to 2147483647'],
   ['hours_to_merge: -0.5', 'a number of hours, 0 or more'],
   ...['-1', '1767225600.5', '253402300800', '2026-02-30T12:30:00Z', '2026-01-31T24:00:00Z', '2026-01-31T12:30Z'].map(
     time => [
@@ -841,9 +820,7 @@ test.each([
   ),
   ['author_association: member', `one of ${factTable.author_association.values?.join(', ')}; did you mean \`MEMBER\`?`],
   ['state: done', 'one of open, draft, closed, merged'],
-  ['labels: [~]', 'a list of texts; quote those that contain `: ` or are empty'],
   ['labels: [a, null]', 'a list of texts; quote those that contain `: ` or are empty'],
-  ['assignees: [[ada]]', 'a list of texts; quote those that contain `: ` or are empty'],
   ['labels: [a: b]', 'a list of texts; quote those that contain `: ` or are empty'],
   ['files: [~]', listOfFiles],
   ['files: [{ path: a, additions: -1 }]', listOfFiles],

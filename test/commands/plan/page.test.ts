@@ -217,14 +217,15 @@ describe('the audit', () => {
 });
 
 describe('the text', () => {
-  test.each([60, 80, 120])('fits into %i columns', columns => {
+  test.each([60, 80, 120])('fits into %i columns, and controls no terminal', columns => {
     const texts = {
       ...usual,
-      title: `${'漢字'.repeat(40)} 🙂`,
+      title: `\u001b[31mred\u001b]0;owned\u0007 \u202etxt.exe\r\n\u009b2J ${'漢字'.repeat(40)} 🙂`,
       name: 'A long name '.repeat(9),
       rule: 'Rule '.repeat(30),
     };
     const lines = planText(planOf(300, 20, { ...texts, url: 'https://a.example' }), columns, 'apply').split('\n');
+    expect(lines.join()).not.toMatch(/\p{Cc}|[\u202a-\u202e]/u);
     // The first line names the file, which is never cut.
     for (const line of lines.slice(1)) expect([line, stringWidth(line) <= columns]).toEqual([line, true]);
   });
