@@ -261,14 +261,6 @@ test('an entry of a disabled or invalid rule is not evaluated and does not count
   });
 });
 
-test('an explanation has the exact sum, and the score limited to 32 bits', () => {
-  const max = rule('R', entry('true', '2147483647'));
-  expect(explainScore(rulesetOf([max, { ...max, name: 'S' }]), facts)).toMatchObject({
-    sum: 4294967294,
-    score: 2147483647,
-  });
-});
-
 test('each part shows at most the beginning of a long text, whatever its level', () => {
   const deep = `${'!('.repeat(26)}title != "${'x'.repeat(1_800)}"${')'.repeat(26)}`;
   const explanation = explainScore(rulesetOf([rule('Deep', entry(deep, '1'))]), facts);

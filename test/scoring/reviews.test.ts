@@ -244,18 +244,4 @@ describe('rules of reviews', () => {
     expect(problems(formatRulesFile(five(1_700)))).toEqual([expect.stringContaining('more than 8 KB')]);
     expect(compileRuleset(rulesetOf(five(1_700).reviews)).problems).toEqual([]);
   });
-
-  test('are written as they are read', () => {
-    const ruleset = {
-      definitions: [{ name: 'quick', expression: 'hours_to_review < 2' }],
-      rules: [rule('Merged', entry('merged', '1'))],
-      reviews: [
-        { ...rule('Quick', entry('quick', '3'), entry('true', '1', 'SUBTRACT')), when: 'merged', description: 'Fast' },
-        { ...rule('Off', entry('was_requested', 'review_comments')), is_enabled: false },
-      ],
-    };
-    const file = formatRulesFile(ruleset);
-    expect(parseRulesFile(file)).toMatchObject({ ...ruleset, problems: [], warnings: [] });
-    expect(formatRulesFile({ ...ruleset, reviews: [] })).not.toContain('reviews');
-  });
 });
