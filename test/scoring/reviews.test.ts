@@ -225,13 +225,6 @@ describe('rules of reviews', () => {
     expect(problems(twice)).toEqual(['7: Rule "R" is in the file twice; give each rule its own name']);
   });
 
-  test('are 200 at most, as those of pull requests are', () => {
-    const one = (_: unknown, index: number) =>
-      `- { name: R${index}, logic: [{ expression: draft, effect: { action: ADD, value: "1" } }] }\n`;
-    const found = problems(`rules: []\nreviews:\n${Array.from({ length: 201 }, one).join('')}`);
-    expect(found).toContain('203: `reviews` has 201 rules, more than 200');
-  });
-
   test('have 8 KB in the breakdown of one review at most', () => {
     const long = (length: number) => rule('Long', entry(`title != ${JSON.stringify('x'.repeat(length))}`, '1'));
     const five = (length: number) =>

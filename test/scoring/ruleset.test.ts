@@ -104,11 +104,6 @@ describe('a score', () => {
       { name, action: 'ADD', effect: 2, expression },
     ]);
   });
-
-  test('is not affected by code in names and texts', () => {
-    const attack = '"]; process.exit(1); //';
-    expect(scored([rule(attack, entry(`title != ${JSON.stringify(attack)}`, 'size + 1'))]).score).toBe(1);
-  });
 });
 
 describe('a rule that is not valid', () => {
@@ -162,20 +157,6 @@ describe("a rule's `when`", () => {
         { name: 'R', action: 'ADD', effect: 1, expression: '(merged || draft) && (true)' },
       ],
     });
-  });
-
-  test('is explained together with the expression', () => {
-    const explained = explainScore(rulesetOf([conditional]), factsWith({ size: 6 }));
-    expect(explained.rules[0]?.entries[0]).toMatchObject({
-      expression: '(merged || draft) && (size > 5 || draft)',
-      outcome: 'condition_false',
-      condition: {
-        value: false,
-        parts: [{ source: 'merged || draft', value: false }, { source: 'size > 5 || draft' }],
-      },
-    });
-    const off = explainScore(rulesetOf([{ ...conditional, is_enabled: false }]), factsWith());
-    expect(off.rules[0]?.entries[0]).toMatchObject({ expression: '(merged || draft) && (size > 5 || draft)' });
   });
 
   test.each([
