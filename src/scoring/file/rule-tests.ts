@@ -85,7 +85,7 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
   const { score, entries } = compileRuleset(ruleset, onStep);
   const maxShown = Math.min(maxExplained, countFitting(entries, maxExplainedParts));
   // One for all: its explanations have room together.
-  let explainer: Explainer | undefined;
+  let explainer: ReturnType<typeof createExplainer> | undefined;
   let failed = 0;
   const run = ({ test, of, facts }: Case): RuleTestResult => {
     const scored = score(facts);
@@ -93,18 +93,14 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
     const actual = of === 'rules' ? scored.score : (review?.score ?? 0);
     if (actual === test.score) return { test, actual, passed: true };
     failed += 1;
-    if (failed > maxShown) return { test, actual, passed: false };
+    const failure = { test, actual, passed: false };
+    if (failed > maxShown) return failure;
     explainer ??= createExplainer(ruleset, onStep);
-    const explanation = explain(explainer, of, facts);
+    const { reviews, ...ofPullRequest } = runToEnd(explainer(facts));
+    const explanation = of === 'rules' ? ofPullRequest : reviews[0];
     // Rules of reviews need not have any for this one.
-    if (explanation === undefined) return { test, actual, passed: false };
-    return {
-      test,
-      actual,
-      passed: false,
-      explanation,
-      relevant: findRelevant(ruleset, { test, of, facts }, explanation, onStep),
-    };
+    if (explanation === undefined) return failure;
+    return { ...failure, explanation, relevant: findRelevant(ruleset, { test, of, facts }, explanation, onStep) };
   };
   const results: RuleTestResult[] = [];
   for (const each of tests.flatMap(casesOf)) {
@@ -113,13 +109,6 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
     results.push(run(each));
   }
   return results;
-}
-
-type Explainer = ReturnType<typeof createExplainer>;
-
-function explain(explainer: Explainer, of: RuleKind, facts: Facts): ExplainedRules | undefined {
-  const { reviews, ...explanation } = runToEnd(explainer(facts));
-  return of === 'rules' ? explanation : reviews[0];
 }
 
 /**
