@@ -188,14 +188,18 @@ function createWriter(isForReviews = false, keepsParts = false) {
     }
   }
 
-  function add({ name, logic, condition, value, skipsBots }: CheckedEntry): void {
+  const writeCondition = ({ condition, skipsBots }: CheckedEntry) =>
+    `${skipsBots ? '!review.reviewer_is_bot && ' : ''}${write(condition)}`;
+
+  function add(entry: CheckedEntry): void {
+    const { name, logic, value } = entry;
     const { expression, effect } = logic;
     const sign = effect.action === 'ADD' ? '+' : '-';
     const before = ['{"name":', JSON.stringify(name), ',"action":"', effect.action, '","effect":'];
     const after = [',"expression":', JSON.stringify(expression), '}'];
     // Joined, because V8 keeps a text built with + in pieces, and every breakdown would carry them along.
     const piece = (...parts: (string | number)[]) => constant(parts.join(''));
-    const test = `${skipsBots ? '!review.reviewer_is_bot && ' : ''}${write(condition)}`;
+    const test = writeCondition(entry);
     const fixed = fixedValue(value);
     if (fixed !== undefined) {
       const points = effectOf(fixed);
@@ -234,7 +238,7 @@ function createWriter(isForReviews = false, keepsParts = false) {
 
   const finishValue = <Result>(code: string) => make(`${statements}return ${code};`) as (facts: Facts) => Result;
 
-  return { add, finish, write, finishValue, isFull: () => statements.length > sourceLimit };
+  return { add, finish, write, writeCondition, finishValue, isFull: () => statements.length > sourceLimit };
 }
 
 /** A value that is a plain number, such as 5 or -5; undefined for others. */
@@ -246,8 +250,8 @@ function fixedValue(tree: TypedExpression): number | undefined {
 }
 
 /** Compiles one expression. An absent number becomes NaN, an absent text or list null. */
-export function compileExpression(tree: TypedExpression, isForReviews = false): (facts: Facts) => Value | null {
-  const { write, finishValue } = createWriter(isForReviews);
+export function compileExpression(tree: TypedExpression): (facts: Facts) => Value | null {
+  const { write, finishValue } = createWriter();
   return finishValue(write(tree));
 }
 
@@ -319,15 +323,10 @@ export function compileScore(entries: readonly CheckedEntry[]): (facts: Facts) =
 
 /** What each entry adds to a score, without a breakdown: negative if it subtracts, 0 if it does not count. */
 export function compileEffects(entries: readonly CheckedEntry[]): (facts: Facts) => number[] {
-  const compiled = entries.map(({ logic, condition, value, isOfReview, skipsBots }) => ({
-    skipsBots,
-    sign: logic.effect.action === 'ADD' ? 1 : -1,
-    isMet: compileExpression(condition, isOfReview),
-    valueFor: compileExpression(value, isOfReview),
-  }));
-  return facts =>
-    compiled.map(({ sign, skipsBots, isMet, valueFor }) => {
-      const counts = !(skipsBots && facts.reviewer_is_bot) && isMet(facts);
-      return counts ? sign * effectOf(Number(valueFor(facts))) : 0;
-    });
+  const compiled = entries.map(entry => {
+    const { write, writeCondition, finishValue } = createWriter(entry.isOfReview);
+    const sign = entry.logic.effect.action === 'ADD' ? 1 : -1;
+    return { sign, valueFor: finishValue<number>(`${writeCondition(entry)} ? ${write(entry.value)} : 0`) };
+  });
+  return facts => compiled.map(({ sign, valueFor }) => sign * effectOf(valueFor(facts)));
 }
