@@ -9,12 +9,13 @@ import { asTable, hasGithubId, isOneOf, secondsFromNow, sortedForLocking } from 
 
 /**
  * The sweep, for facts that change on GitHub without a webhook: requests refetches of the stored pull requests that were
- * fetched longest ago, as many as its pace allows since the last sweep, at most as many as in an hour, or one. Runs in a transaction;
- * the caller holds the organisation's comparison.
+ * fetched longest ago, as many as its pace allows since the last sweep, at most as many as in an hour, or one. Those in
+ * repositories that have left take their turns without a request: stepping over very many would exceed the statement's
+ * timeout each time. Runs in a transaction; the caller holds the organisation's comparison.
  *
  * @param pace `perHour`: for this organisation; `minAgeSeconds`: of what was fetched before; `minPauseSeconds`: between
  * two sweeps
- * @returns how many it requested
+ * @returns how many had their turn
  */
 export async function sweepPullRequests(
   executor: Executor,
@@ -35,17 +36,21 @@ export async function sweepPullRequests(
   const oldest = await executor
     .select({ id: pullRequests.id })
     .from(pullRequests)
-    .where(and(isOfOrganisation, lt(fetchedAt, secondsFromNow(-minAgeSeconds)), isInPresentRepository(organisationId)))
+    .where(and(isOfOrganisation, lt(fetchedAt, secondsFromNow(-minAgeSeconds))))
     .orderBy(fetchedAt)
     .limit(limit)
     .for('update', { skipLocked: true });
   if (oldest.length > 0) {
     const ids = oldest.map(row => row.id);
     const isOldest = and(isOfOrganisation, isOneOf(pullRequests.id, ids));
-    // A request counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
-    const asked = sql`update ${pullRequests} set fetched_at = now() where ${isOldest}
-      returning github_id, node_id`;
-    await requestInBackground(executor, organisationId, asked);
+    // A turn counts as a fetch: otherwise one that GitHub does not show would be requested again and again.
+    await executor.update(pullRequests).set({ fetchedAt: sql`now()` }).where(isOldest);
+    const isFetched = and(isOldest, isInPresentRepository(organisationId));
+    await requestInBackground(
+      executor,
+      organisationId,
+      sql`select github_id, node_id from pull_requests where ${isFetched}`,
+    );
   }
   await updateOrganisation(executor, organisationId, { sweptAt: sql`now()` });
   return oldest.length;

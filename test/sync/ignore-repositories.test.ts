@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
-import { untrackedPullRequests } from '../../src/database/schema.ts';
+import { pullRequests, untrackedPullRequests } from '../../src/database/schema.ts';
 import { listTotals } from '../../src/database/standings.ts';
 import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
@@ -144,7 +144,7 @@ describe('a repository that is ignored', () => {
     expect((body as unknown as { data: object[] }).data).toHaveLength(2);
   });
 
-  test('the sweep leaves it out', async () => {
+  test('the sweep leaves it out, and passes over its pull requests once a day', async () => {
     const { home, inWeb } = await withIgnoredSandbox();
     const { id } = home.organisation;
     await executor.execute(sql`
@@ -152,6 +152,8 @@ describe('a repository that is ignored', () => {
     await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
     await compareOnly(world, home);
     expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
+    const isOld = sql`organisation_id = ${id} and fetched_at < now() - interval '1 day'`;
+    expect(await executor.$count(pullRequests, isOld)).toBe(0);
     await world.workOff();
   });
 
