@@ -28,8 +28,8 @@ const formerLoginsAfter = (login: SQL) => sql`case when ${members.login} = ${log
 const isBehind = sql`${members.fetchTicket} <= excluded.fetch_ticket`;
 
 /**
- * Adds new members and updates the profiles of known ones, who are members again if they had left. Rows from a newer
- * fetch stay as they are.
+ * Adds new members and updates the profiles of known ones, up to a thousand, who are members again if they had left. Rows
+ * from a newer fetch stay as they are.
  *
  * @param ticket drawn before GitHub was asked
  * @returns ids by GitHub id
@@ -45,27 +45,24 @@ export async function saveMembers(
   const rows = sortedForLocking(profiles)
     .filter(({ githubId }) => !isErased(githubId))
     .map(profile => ({ organisationId, id: newId(), ...profile, fetchTicket: ticket }));
-  const ids = new Map<number, string>();
-  // A statement takes 65,535 parameters at most.
-  for (let start = 0; start < rows.length; start += 1_000) {
-    const saved = await executor
-      .insert(members)
-      .values(rows.slice(start, start + 1_000))
-      .onConflictDoUpdate({
-        target: [members.organisationId, members.githubId],
-        set: {
-          login: sql`excluded.login`,
-          formerLogins: formerLoginsAfter(sql`excluded.login`),
-          name: sql`excluded.name`,
-          photoUrl: sql`excluded.photo_url`,
-          leftAt: null,
-          fetchTicket: ticket,
-        },
-        setWhere: isBehind,
-      })
-      .returning({ id: members.id, githubId: members.githubId });
-    for (const member of saved) ids.set(member.githubId, member.id);
-  }
+  if (rows.length === 0) return new Map();
+  const saved = await executor
+    .insert(members)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [members.organisationId, members.githubId],
+      set: {
+        login: sql`excluded.login`,
+        formerLogins: formerLoginsAfter(sql`excluded.login`),
+        name: sql`excluded.name`,
+        photoUrl: sql`excluded.photo_url`,
+        leftAt: null,
+        fetchTicket: ticket,
+      },
+      setWhere: isBehind,
+    })
+    .returning({ id: members.id, githubId: members.githubId });
+  const ids = new Map(saved.map(({ githubId, id }) => [githubId, id]));
   const ahead = rows.flatMap(({ githubId }) => (ids.has(githubId) ? [] : [githubId]));
   for (const [githubId, { id }] of await findMembers(executor, organisationId, ahead)) ids.set(githubId, id);
   return ids;

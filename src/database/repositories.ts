@@ -98,7 +98,7 @@ export async function saveRepositories(
     await renewContentVersion(executor, organisationId);
   }
   if ([...stored.values()].some(row => hasReturned(row, ticket))) {
-    await requestUntrackedByRepository(executor, organisationId);
+    while (await requestUntrackedByRepository(executor, organisationId));
     // Their check runs may be out of date. With the organisation's lock, the caller goes on, and renews it at its end.
     if (lockedRows === undefined) await renewContentVersion(executor, organisationId, { isVisible: false });
   }

@@ -44,17 +44,18 @@ export async function rememberUntracked(
 export const forgetUntracked = createRemoveByGithubId(untrackedPullRequests);
 
 /**
- * Requests syncs of the pull requests of people who are members now, and wakes the loop. A fetch from before they were
- * members does not settle them. Runs in a transaction.
+ * Requests syncs of the pull requests of people who are members now, up to {@link maxRequestedAtOnce}, and wakes the loop.
+ * A fetch from before they were members does not settle them. Runs in a transaction.
  *
  * @param authorGithubIds undefined means all authors
+ * @returns whether there may be more
  */
 export async function requestUntrackedOfMembers(
   executor: Executor,
   organisationId: string,
   authorGithubIds?: readonly number[],
-): Promise<void> {
-  if (authorGithubIds?.length === 0) return;
+): Promise<boolean> {
+  if (authorGithubIds?.length === 0) return false;
   const present = await executor
     .select({ githubId: members.githubId })
     .from(members)
@@ -68,11 +69,11 @@ export async function requestUntrackedOfMembers(
   const memberIds = present.map(row => row.githubId);
   const { authorGithubId, awaitsRepository } = untrackedPullRequests;
   const isOfMembers = and(isOneOf(authorGithubId, memberIds), not(awaitsRepository));
-  await requestUntracked(executor, organisationId, isOfMembers);
+  return requestUntracked(executor, organisationId, isOfMembers);
 }
 
-/** Requests syncs of those whose repository was not tracked: it may be one that is tracked now. */
-export const requestUntrackedByRepository = (executor: Executor, organisationId: string): Promise<void> =>
+/** Does the same for those whose repository was not tracked: it may be one that is tracked now. */
+export const requestUntrackedByRepository = (executor: Executor, organisationId: string): Promise<boolean> =>
   // The release before stores them without an author instead.
   requestUntracked(
     executor,
@@ -84,21 +85,23 @@ export const requestUntrackedByRepository = (executor: Executor, organisationId:
 const anyTime = sql`to_timestamp(0)`;
 
 /** The next call takes those that another transaction saves just now. */
-async function requestUntracked(executor: Executor, organisationId: string, condition: SQL | undefined): Promise<void> {
+async function requestUntracked(
+  executor: Executor,
+  organisationId: string,
+  condition: SQL | undefined,
+): Promise<boolean> {
   const { githubId } = untrackedPullRequests;
-  let held: { githubId: number }[];
-  do {
-    held = await executor
-      .select({ githubId })
-      .from(untrackedPullRequests)
-      .where(and(eq(untrackedPullRequests.organisationId, organisationId), condition))
-      .orderBy(githubId)
-      .limit(maxRequestedAtOnce)
-      .for('update');
-    if (held.length === 0) return;
-    const heldIds = held.map(row => row.githubId);
-    const moved = sql`delete from ${untrackedPullRequests}
-      where ${hasGithubId(untrackedPullRequests, organisationId, heldIds)} returning github_id, node_id`;
-    await requestInBackground(executor, organisationId, moved, { floor: anyTime });
-  } while (held.length === maxRequestedAtOnce);
+  const held = await executor
+    .select({ githubId })
+    .from(untrackedPullRequests)
+    .where(and(eq(untrackedPullRequests.organisationId, organisationId), condition))
+    .orderBy(githubId)
+    .limit(maxRequestedAtOnce)
+    .for('update');
+  if (held.length === 0) return false;
+  const heldIds = held.map(row => row.githubId);
+  const moved = sql`delete from ${untrackedPullRequests}
+    where ${hasGithubId(untrackedPullRequests, organisationId, heldIds)} returning github_id, node_id`;
+  await requestInBackground(executor, organisationId, moved, { floor: anyTime });
+  return held.length === maxRequestedAtOnce;
 }

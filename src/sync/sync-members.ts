@@ -12,11 +12,14 @@ import { askPage } from './list-page.ts';
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */
 const maxLists = 3;
 
+/** Deletions and new rules wait for the transaction. */
+const maxSavedAtOnce = 1_000;
+
 /**
  * Makes the stored members those that GitHub lists, and requests the earlier pull requests of new ones. Saves nothing
  * unless GitHub returned the whole list, and skips people with newer stored data.
  *
- * @param record runs in the transaction that saves them
+ * @param record runs in the last transaction that saves them
  * @returns how many members GitHub lists, without people erased here, and how many of those known before have left; null
  * if GitHub lists public members only: then none leaves
  */
@@ -29,15 +32,18 @@ export async function syncMembers(
   for (let lists = 1; ; lists += 1) {
     const { organisation, ticket, listed, isPublicOnly } = await readMemberList(deps, unidentified);
     const { id } = organisation;
+    for (let start = 0; start < listed.length; start += maxSavedAtOnce) {
+      await deps.database.transaction(async executor => {
+        // What is erased meanwhile stays so.
+        await lockOrganisation(executor, id, 'shared');
+        await saveMembers(executor, id, ticket, listed.slice(start, start + maxSavedAtOnce));
+      });
+    }
     const leftBefore = allLeft;
     /** @param mayLeave undefined: not known */
     const save = (mayLeave: boolean | undefined) =>
       deps.database.transaction(async executor => {
-        // What is erased meanwhile stays so.
         await lockOrganisation(executor, id, 'shared');
-        await saveMembers(executor, id, ticket, listed);
-        // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
-        await requestUntrackedOfMembers(executor, id);
         if (mayLeave !== false) {
           const githubIds = listed.map(({ githubId }) => githubId);
           const { left, isOvertaken } = await markOthersLeft(executor, id, ticket, githubIds);
@@ -59,7 +65,10 @@ export async function syncMembers(
       if (error instanceof MembersWouldLeave) return save(await ask());
       throw error;
     });
-    if (result !== 'overtaken') return result;
+    if (result === 'overtaken') continue;
+    // Of all members, not only new ones: a fetch that was saved at the same moment may have left some behind.
+    while (await deps.database.transaction(executor => requestUntrackedOfMembers(executor, id)));
+    return result;
   }
 }
 

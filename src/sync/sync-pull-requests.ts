@@ -322,7 +322,7 @@ async function saveDraft(
   await forgetUntracked(executor, organisationId, added);
   const untracked = kept.filter(each => each.authorGithubId !== null && memberIdOf(each) === undefined);
   await rememberUntracked(executor, organisationId, untracked);
-  await requestUntrackedOfMembers(executor, organisationId, joined);
+  while (await requestUntrackedOfMembers(executor, organisationId, joined));
   // Check runs may be out of date in a repository that is tracked again.
   const mayBeBack = inTracked.some(({ githubId }) => (stored.get(githubId)?.leftAt ?? null) !== null);
   if (saved.size > 0 || mayBeBack) await renewContentVersion(executor, organisationId, { isVisible });

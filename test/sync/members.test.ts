@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
@@ -205,29 +205,38 @@ test('an erasure covers the login that a fetch shows while the operator is asked
   expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [] });
 });
 
-test('an erasure reads a few thousand pull requests in a transaction, however many there are', async () => {
-  const bert = home.acme.member(`bert-${home.acme.login}`);
-  await readList(home);
-  await newStored(service, home, 5_000);
+/** The service, and what each of its transactions adds to a figure of PostgreSQL about the tables. */
+function countingService(figure: SQL) {
   const { database } = service;
-  const countRead = async (executor: Executor) => {
-    const { rows } = await executor.execute<{ count: number }>(sql`select
-      (seq_tup_read + idx_tup_fetch)::int as count from pg_stat_xact_user_tables where relname = 'pull_requests'`);
+  const counts: number[] = [];
+  const count = async (executor: Executor) => {
+    const { rows } = await executor.execute<{ count: number }>(
+      sql`select coalesce(${figure}, 0)::int as count from pg_stat_xact_user_tables`,
+    );
     return rows[0]?.count ?? 0;
   };
-  const reads: number[] = [];
   const transaction: typeof database.transaction = work =>
     database.transaction(async executor => {
       // As PostgreSQL plans for many.
       await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
-      const before = await countRead(executor);
+      const before = await count(executor);
       const result = await work(executor);
-      reads.push((await countRead(executor)) - before);
+      counts.push((await count(executor)) - before);
       return result;
     });
+  return { counting: { ...service, database: { ...database, transaction } }, counts };
+}
+
+test('an erasure reads a few thousand pull requests in a transaction, however many there are', async () => {
+  const bert = home.acme.member(`bert-${home.acme.login}`);
+  await readList(home);
+  await newStored(service, home, 5_000);
+  const { counting, counts } = countingService(
+    sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`,
+  );
   const people = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
-  await eraseMembers({ ...database, transaction }, home.organisation.id, people);
-  expect(Math.max(...reads)).toBeLessThan(3_000);
+  await eraseMembers(counting.database, home.organisation.id, people);
+  expect(Math.max(...counts)).toBeLessThan(3_000);
 });
 
 test('an erasure asks GitHub again about a login that somebody else had before', async () => {
@@ -437,7 +446,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 });
 
-test('more than ten thousand earlier pull requests are all requested with one list', async () => {
+test('more than ten thousand earlier pull requests of a thousand members are all requested with one list, in short transactions', async () => {
   const [other, home] = [await world.newTenant(), await world.newTenant()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
@@ -450,7 +459,13 @@ test('more than ten thousand earlier pull requests are all requested with one li
   for (const some of [many.slice(5_001), many.slice(0, 5_001)]) {
     await rememberUntracked(executor, home.organisation.id, some);
   }
-  await readList(home);
+  addMembers(home, 1_000);
+  const { counting, counts } = countingService(
+    sql`sum(n_tup_ins + n_tup_upd) filter (where relname in ('members', 'sync_requests'))`,
+  );
+  await syncMembers(counting, home.organisation);
+  expect(Math.max(...counts)).toBe(10_000);
+  expect(await logins(home)).toHaveLength(1_002);
   expect(await untracked(home)).toEqual([]);
   const waiting = await waitingSyncs(service, home);
   expect(waiting.map(({ nodeId }) => nodeId)).toEqual(many.map(({ nodeId }) => nodeId));
