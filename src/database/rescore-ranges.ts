@@ -293,7 +293,7 @@ export async function countOutdated(executor: Executor, organisationId: string):
   const { rows } = await executor.execute<{ outdated: number }>(sql`
     select coalesce(sum((
       select count(*) from pull_requests
-      where organisation_id = ${organisationId} and id >= from_id and (until_id is null or id < until_id)
+      where organisation_id = ${organisationId} and id >= from_id and id < coalesce(until_id, ${afterAllIds})
         and fetch_ticket < ticket
     )), 0)::int as outdated from rescore_ranges where organisation_id = ${organisationId}`);
   return rows[0]?.outdated ?? 0;

@@ -1,7 +1,7 @@
 import { type Actor, recordAuditEvent } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import { getOrganisation } from '../database/organisations.ts';
-import { countOutdated } from '../database/rescore-ranges.ts';
+import { countPullRequests } from '../database/pull-requests.ts';
 import { applyRuleset, getRuleset, type RulesetWithSource } from '../database/rules.ts';
 import { defineKey } from '../scoring/file/rules-file.ts';
 
@@ -37,7 +37,7 @@ export async function applyRules(
     }
     return applied;
   });
-  const outdated = changed ? await countOutdated(database.executor, organisationId) : 0;
+  const outdated = changed ? await countPullRequests(database.executor, organisationId) : 0;
   const { login } = await getOrganisation(database.executor, organisationId);
   return {
     organisation: login,

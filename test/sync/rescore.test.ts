@@ -132,6 +132,24 @@ describe('re-scoring', () => {
     expect(await outdated()).toBe(0);
   });
 
+  test('is counted by reading each pull request once, however many batches are left', async () => {
+    await newStored(service, home, 4_000);
+    await apply(service, home, rule('additions'));
+    await service.database.transaction(each => splitRemainder(each, home.organisation.id));
+    await service.database.transaction(async executor => {
+      await executor.execute(sql`set local enable_seqscan = off`);
+      const countRead = async () => {
+        const { rows } = await executor.execute<{ count: number }>(
+          sql`select idx_tup_fetch::int as count from pg_stat_xact_user_tables where relname = 'pull_requests'`,
+        );
+        return rows[0]?.count ?? 0;
+      };
+      const before = await countRead();
+      expect(await countOutdated(executor, home.organisation.id)).toBe(4_000);
+      expect((await countRead()) - before).toBe(4_000);
+    });
+  });
+
   test('leaves each row on its page, so that it changes no index', async () => {
     // Rows of a usual length: the first breakdown of a short one would be a large part of it.
     await newStored(service, home, 200, 'x'.repeat(1_000));
