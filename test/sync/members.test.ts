@@ -1,7 +1,6 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Executor } from '../../src/database/client.ts';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
@@ -19,6 +18,7 @@ import {
   compare,
   deliver,
   fetchedSync,
+  figureOf,
   memberLogins,
   memberRows,
   newStored,
@@ -209,19 +209,13 @@ test('an erasure covers the login that a fetch shows while the operator is asked
 function countingService(figure: SQL) {
   const { database } = service;
   const counts: number[] = [];
-  const count = async (executor: Executor) => {
-    const { rows } = await executor.execute<{ count: number }>(
-      sql`select coalesce(${figure}, 0)::int as count from pg_stat_xact_user_tables`,
-    );
-    return rows[0]?.count ?? 0;
-  };
   const transaction: typeof database.transaction = work =>
     database.transaction(async executor => {
       // As PostgreSQL plans for many.
       await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
-      const before = await count(executor);
+      const before = await figureOf(executor, figure);
       const result = await work(executor);
-      counts.push((await count(executor)) - before);
+      counts.push((await figureOf(executor, figure)) - before);
       return result;
     });
   return { counting: { ...service, database: { ...database, transaction } }, counts };

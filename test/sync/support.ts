@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { asc, eq, inArray, sql } from 'drizzle-orm';
+import { asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
@@ -179,6 +179,14 @@ export async function lockWaits({ database }: Deps): Promise<number> {
     sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   );
   return rows.length;
+}
+
+/** A figure of PostgreSQL about the rows that this transaction, and perhaps earlier ones, have read and written. */
+export async function figureOf(executor: Executor, figure: SQL): Promise<number> {
+  const { rows } = await executor.execute<{ count: number }>(
+    sql`select coalesce(${figure}, 0)::int as count from pg_stat_xact_user_tables`,
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** Starts it, and makes the change once it has scored and waits for the lock under which it saves. @returns its result */
