@@ -109,15 +109,6 @@ describe('pull requests that are not kept', () => {
     },
   );
 
-  test('a pull request by somebody who had left before it was seen is not kept', async () => {
-    const author = adaOf(home);
-    await syncMembers(service, home.organisation);
-    home.acme.leave(author);
-    await syncMembers(service, home.organisation);
-    const pullRequest = home.acme.repository('web').openPullRequest({ author });
-    expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
-  });
-
   test("a pull request in another owner's repository is not kept", async () => {
     const other = await world.newTenant();
     const pullRequest = other.acme.repository('web').openPullRequest();
