@@ -1,4 +1,4 @@
-import { requestListed, sweepPullRequests } from '../database/background-requests.ts';
+import { requestListed } from '../database/background-requests.ts';
 import {
   areMembersDue,
   claimComparison,
@@ -27,7 +27,8 @@ import { identifyOrganisation, reasonOfRepository } from './identify-organisatio
 import { separateIgnored } from './ignore-repositories.ts';
 import { listPage, pageRepositories } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
-import { askGithub, countOrganisationsOnCredential } from './share-github-points.ts';
+import { askGithub } from './share-github-points.ts';
+import { sweep } from './sweep.ts';
 import { syncMembers } from './sync-members.ts';
 
 /** How long until the next try after a failure of GitHub or the database. */
@@ -38,12 +39,6 @@ const defaultIntervalSeconds = 900;
 
 /** How far GitHub's clock may be behind the database's. */
 const maxClockDifferenceSeconds = 86_400;
-
-/** What the sweep requests: 50 pull requests cost 3 points, so it takes a twentieth of an hour's 5,000. */
-export const maxRefetchesPerHour = 4_000;
-
-/** What was fetched within a day is left out, and so are sweeps within a minute: most would find nothing. */
-const sweepLimits = { minAgeSeconds: 86_400, minPauseSeconds: 60 };
 
 /**
  * Finds what webhooks missed: compares the repositories of one organisation, its login and its members with GitHub. One
@@ -75,8 +70,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       const run: Run = { deps, organisation: identified, signal, note };
       await compareRepositories(run);
       await tryOrLog(run, 'the members were not compared', () => compareMembers(run));
-      const pace = { perHour: maxRefetchesPerHour / (await countOrganisationsOnCredential(deps)), ...sweepLimits };
-      await deps.database.transaction(each => sweepPullRequests(each, identified.id, pace));
+      await sweep(deps, identified.id);
       isFinished = true;
     });
   } catch (error) {

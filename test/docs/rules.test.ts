@@ -24,7 +24,7 @@ import { functions } from '../../src/scoring/language/functions.ts';
 import { patternLimits } from '../../src/scoring/language/pattern.ts';
 import { expressionLimits } from '../../src/scoring/language/syntax.ts';
 import { ruleLimits } from '../../src/scoring/ruleset.ts';
-import { maxRefetchesPerHour } from '../../src/sync/compare.ts';
+import { maxRefetchesPerHour } from '../../src/sync/sweep.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { runRuleTests } from '../scoring/support.ts';
 import { githubSchema } from '../support/github/schema.ts';

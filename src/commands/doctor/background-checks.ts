@@ -4,8 +4,8 @@ import { countSyncRequests, listFailingRequests } from '../../database/backlog.t
 import { countCheckRuns, listFailingCheckRuns } from '../../database/check-runs.ts';
 import type { Executor } from '../../database/client.ts';
 import type { Organisation } from '../../database/organisations.ts';
-import { maxRefetchesPerHour } from '../../sync/compare.ts';
 import { countOrganisationsOnCredential } from '../../sync/share-github-points.ts';
+import { maxRefetchesPerHour } from '../../sync/sweep.ts';
 import { counted, duration } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { defineCheck, ok, problem, skipped, type Verdict, warning } from './findings.ts';
