@@ -11,7 +11,7 @@ const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 async function errorUnder(fault: Fault, options = {}) {
   const { github, web, client } = await start({}, { timeoutMs: 2_000, ...options });
   const { nodeId } = web.openPullRequest();
-  github.fault(fault, { times: Number.POSITIVE_INFINITY });
+  github.fault(fault, { times: Infinity });
   const error = await errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId]));
   expect(error).toBeInstanceOf(ServiceError);
   expect(`${error.message}`).not.toContain(github.token);
@@ -225,17 +225,11 @@ describe('a failed connection', () => {
     expect(['github_failed', 'github_timeout']).toContain(error.code);
   });
 
-  test('a server that does not use TLS is a failure of GitHub', async () => {
-    const { github } = await start();
-    const error = await errorOf(
-      clientFor(github.apiUrl.replace('http:', 'https:')).findOrganisation({ login: 'acme' }),
-    );
-    expect(error).toMatchObject({ code: 'github_failed' });
-  });
-
-  test('a server that does not use HTTP is a failure of GitHub', async () => {
-    const server = createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {}));
-    const error = await errorOf(clientFor(await listen(server)).findOrganisation({ login: 'acme' }));
+  test.each([
+    ['TLS', async () => (await start()).github.apiUrl.replace('http:', 'https:')],
+    ['HTTP', () => listen(createServer(socket => socket.end('SSH-2.0-OpenSSH_9.6\r\n').on('error', () => {})))],
+  ])('a server that does not use %s is a failure of GitHub', async (_, serve) => {
+    const error = await errorOf(clientFor(await serve()).findOrganisation({ login: 'acme' }));
     expect(error).toMatchObject({ code: 'github_failed' });
   });
 });

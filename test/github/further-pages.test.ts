@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GithubRequest } from '../../src/github/transport.ts';
-import type { GithubStandInRequest } from '../support/github/faults.ts';
+import { type GithubStandInRequest, replacing } from '../support/github/faults.ts';
 import type { ChangedFile } from '../support/github/pull-request.ts';
 import { errorOf, fetchOne, found, start } from './support.ts';
 
@@ -58,18 +58,12 @@ describe('a pull request with more than a hundred files', () => {
     ],
     [
       'there are no files',
-      {
-        kind: 'alter',
-        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"files":\{.*\]\}/, '"files":null')),
-      },
+      replacing(/"files":\{.*\]\}/, '"files":null'),
       { code: 'github_failed', message: expect.stringContaining('files are missing') },
     ],
     [
       'its files are null',
-      {
-        kind: 'alter',
-        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"nodes":\[.*?\]/, '"nodes":null')),
-      },
+      replacing(/"nodes":\[.*?\]/, '"nodes":null'),
       { code: 'github_failed', message: expect.stringContaining('files are missing') },
     ],
     [
@@ -98,10 +92,7 @@ describe('a pull request with more than a hundred files', () => {
     ],
     [
       'a page leads nowhere',
-      {
-        kind: 'alter',
-        change: (reply: object) => JSON.parse(JSON.stringify(reply).replace(/"endCursor":"[^"]*"/, '"endCursor":null')),
-      },
+      replacing(/"endCursor":"[^"]*"/, '"endCursor":null'),
       { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
     ],
   ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
@@ -147,7 +138,7 @@ describe('a pull request with more than a hundred files', () => {
           return { data: { page0: { ...first, files: endless() } } };
         },
       },
-      { when: isFurther, times: Number.POSITIVE_INFINITY },
+      { when: isFurther, times: Infinity },
     );
     const { files } = await fetchOne(client, nodeId);
     expect(files).toHaveLength(100 + 29);
@@ -162,14 +153,7 @@ describe('a pull request with more than a hundred files', () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
-    github.fault(
-      {
-        kind: 'alter',
-        change: reply =>
-          JSON.parse(JSON.stringify(reply).replace(new RegExp(`"${field}":"[^"]*"`), `"${field}":"${value}"`)),
-      },
-      { when: isFurther },
-    );
+    github.fault(replacing(new RegExp(`"${field}":"[^"]*"`), `"${field}":"${value}"`), { when: isFurther });
     const results = await client.fetchPullRequests({ login: 'acme' }, [pullRequest.nodeId]);
     expect(results.get(pullRequest.nodeId)).toMatchObject({
       status: 'failed',

@@ -8,7 +8,7 @@ async function startHolding(...options: Parameters<typeof start>) {
   const { released, release } = createLatch();
   onTestFinished(release);
   const started = await start(...options);
-  started.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
+  started.github.fault({ kind: 'hold', until: released }, { times: Infinity });
   return { ...started, release };
 }
 
@@ -52,10 +52,7 @@ describe('requests beyond the number that may be under way', () => {
     const client = clientOf({ apiUrl: github.apiUrl, app }, { maxUnderWay: 1 });
     const { released, release } = createLatch();
     onTestFinished(release);
-    github.fault(
-      { kind: 'hold', until: released },
-      { when: ({ path }) => path === '/graphql', times: Number.POSITIVE_INFINITY },
-    );
+    github.fault({ kind: 'hold', until: released }, { when: ({ path }) => path === '/graphql', times: Infinity });
     const asked = [one, two, one].map(({ login }) => client.findOrganisation({ login }));
     await expect.poll(() => github.count()).toBe(2);
     expect(

@@ -1,20 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Github } from '../../src/github/github.ts';
 import { pointsOfFetch } from '../../src/github/pull-request-queries.ts';
 import type { GithubRequest } from '../../src/github/transport.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
-import { errorOf, fetchOne, fetchResult, firstPage, found, identityOf, start } from './support.ts';
-
-async function pages(client: Github, nodeId: string, order: 'created' | 'updated', pageSize: number) {
-  const all: NonNullable<Awaited<ReturnType<Github['listPullRequests']>>>[] = [];
-  for (let after: string | null = null; ; ) {
-    const page = await client.listPullRequests({ login: 'acme' }, nodeId, { order, after, pageSize });
-    if (!page) throw new Error('The repository is gone');
-    all.push(page);
-    if (!page.hasNextPage) return all;
-    after = page.endCursor;
-  }
-}
+import { errorOf, fetchOne, firstPage, found, identityOf, start } from './support.ts';
 
 describe('fetching pull requests by id', () => {
   test('a fetch of fifty pull requests takes one request', async () => {
@@ -48,18 +36,6 @@ describe('fetching pull requests by id', () => {
     expect([...results.values()].map(each => each.status)).toEqual(['gone', 'found', 'gone']);
   });
 
-  test('the pull requests of a removed repository are gone', async () => {
-    const { acme, web, client } = await start();
-    const { nodeId } = web.openPullRequest();
-    web.remove();
-    expect(await fetchResult(client, nodeId)).toEqual({ status: 'gone' });
-    expect(await client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage)).toBeUndefined();
-    expect(await client.findRepository(identityOf(acme), 'web')).toEqual({
-      organisation: identityOf(acme),
-      repository: undefined,
-    });
-  });
-
   test('a pull request has new names and the same ids after renames and transfers', async () => {
     const { github, acme, web, client } = await start();
     const { nodeId, id } = web.openPullRequest();
@@ -78,59 +54,9 @@ describe('fetching pull requests by id', () => {
     const { organisation, repository } = await client.findRepository({ ...identityOf(acme), login: 'acme' }, 'site');
     expect([organisation.login, repository?.nodeId, repository?.owner]).toEqual(['apex', web.nodeId, 'other']);
   });
-
-  test.each([undefined, 'files'])(
-    'a fetch uses the complete pull requests if others fail (in the field %s)',
-    async field => {
-      const { github, web, client } = await start();
-      const opened = Array.from({ length: 10 }, () => web.openPullRequest());
-      const broken = opened.slice(3, 5).map(each => each.nodeId);
-      github.fault({ kind: 'broken', nodeIds: broken, ...(field && { field }) });
-      const results = await client.fetchPullRequests(
-        { login: 'acme' },
-        opened.map(each => each.nodeId),
-      );
-      const failed = [...results].filter(([, result]) => result.status === 'failed').map(([nodeId]) => nodeId);
-      expect(failed).toEqual(broken);
-      expect([...results.values()].filter(result => result.status === 'found')).toHaveLength(8);
-    },
-  );
-
-  test('a pull request does not count as gone if GitHub does not say which ones failed', async () => {
-    const { github, web, client } = await start();
-    const ids = Array.from({ length: 3 }, () => web.openPullRequest().nodeId);
-    github.fault({
-      kind: 'alter',
-      change: reply => {
-        const [first, second] = (reply.data as { nodes: object[] }).nodes;
-        const errors = [{ message: 'Something went wrong while executing your query.' }];
-        return { data: { nodes: [first, null, { ...second, files: null }] }, errors };
-      },
-    });
-    const results = [...(await client.fetchPullRequests({ login: 'acme' }, ids)).values()];
-    expect(results).toMatchObject([
-      { status: 'found' },
-      { status: 'failed', error: { tooMuch: true } },
-      { status: 'failed', error: { tooMuch: true } },
-    ]);
-  });
 });
 
 describe('paging', () => {
-  test('a list by creation has each pull request once, oldest first', async () => {
-    const { github, web, client } = await start();
-    github.clock.set(1_700_000_000);
-    const opened = Array.from({ length: 120 }, (_, index) => {
-      if (index % 40 === 0) github.clock.advance(1);
-      return web.openPullRequest({ state: index % 2 ? 'MERGED' : 'OPEN' });
-    });
-    const all = await pages(client, web.nodeId, 'created', 50);
-    expect(all.map(page => page.items.length)).toEqual([50, 50, 20]);
-    expect(all.every(page => page.totalCount === 120 && page.failed.length === 0)).toBe(true);
-    expect(all.flatMap(page => page.items.map(each => each.nodeId))).toEqual(opened.map(each => each.nodeId));
-    expect(github.count('PullRequestList')).toBe(3);
-  });
-
   test('a list by change has the latest pull request first, and closed ones, too', async () => {
     const { github, web, client } = await start();
     github.clock.set(1_700_000_000);
@@ -139,7 +65,7 @@ describe('paging', () => {
     opened[2]?.push();
     github.clock.advance(10);
     opened[4]?.close();
-    const [page] = await pages(client, web.nodeId, 'updated', 50);
+    const page = await client.listPullRequests({ login: 'acme' }, web.nodeId, { ...firstPage, order: 'updated' });
     const order = page?.items.map(each => opened.findIndex(({ nodeId }) => nodeId === each.nodeId));
     expect(order).toEqual([4, 2, 5, 3, 1, 0]);
   });
@@ -261,72 +187,6 @@ describe('paging', () => {
     for (const call of calls) expect(await errorOf(call)).toMatchObject({ code: 'github_failed' });
   });
 
-  test('a list of repositories has the number of their pull requests and the last change', async () => {
-    const { github, acme, web, client } = await start();
-    github.clock.set(1_700_000_000);
-    web.openPullRequest().push();
-    for (let index = 0; index < 120; index++) acme.repository(`empty-${index}`);
-    const first = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
-    const second = await client.pageRepositories(identityOf(acme), { after: first.endCursor, pageSize: 100 });
-    expect([first.items.length, first.hasNextPage, second.items.length, second.hasNextPage]).toEqual([
-      100,
-      true,
-      21,
-      false,
-    ]);
-    const all = [...first.items, ...second.items];
-    expect(all.find(each => each.name === 'acme/web')).toEqual({
-      githubId: web.id,
-      nodeId: web.nodeId,
-      owner: 'acme',
-      name: 'acme/web',
-      isArchived: false,
-      isFork: false,
-      pullRequests: 1,
-      pullRequestsUpdatedAt: 1_700_000_000,
-      cursor: expect.any(String),
-    });
-    expect(all.find(each => each.name === 'acme/empty-7')).toMatchObject({
-      pullRequests: 0,
-      pullRequestsUpdatedAt: null,
-    });
-  });
-
-  test.each([
-    ['that the credentials may not read', 'FORBIDDEN', { code: 'github_credentials' }],
-    ['that is too much for GitHub', 'RESOURCE_LIMITS_EXCEEDED', { code: 'github_failed', tooMuch: true }],
-  ])('a list of repositories has the others if there is one %s', async (_, type, failure) => {
-    const { github, acme, client } = await start();
-    for (const name of ['api', 'docs']) acme.repository(name);
-    const path = ['node', 'repositories', 'edges', 1, 'node', 'pullRequests'];
-    github.fault({
-      kind: 'alter',
-      change: ({ data }) => {
-        const { edges } = (data as { node: { repositories: { edges: { node: unknown }[] } } }).node.repositories;
-        if (edges[1] !== undefined) edges[1].node = null;
-        return { data, errors: [{ type, path, message: 'No.' }] };
-      },
-    });
-    const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
-    expect(page.items.map(({ name }) => name)).toEqual(['acme/web', 'acme/docs']);
-    expect(page.failed).toMatchObject([failure]);
-    const [web] = page.items;
-    const rest = await client.pageRepositories(identityOf(acme), { after: web?.cursor ?? null, pageSize: 100 });
-    expect(rest.items.map(({ name }) => name)).toEqual(['acme/api', 'acme/docs']);
-  });
-
-  test('a list of repositories has the others if one is not valid', async () => {
-    const { github, acme, client } = await start();
-    acme.repository('api');
-    github.fault({
-      kind: 'alter',
-      change: reply => JSON.parse(JSON.stringify(reply).replace('"name":"web"', '"name":7')),
-    });
-    const page = await client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 });
-    expect(page.items.map(({ name }) => name)).toEqual(['acme/api']);
-    expect(page.failed).toMatchObject([{ code: 'github_failed' }]);
-  });
-
   test('a list of repositories has each once, even if some change while its pages are read', async () => {
     const { github, acme, web, client } = await start();
     const names = ['web', 'api', 'docs', 'lib'];
@@ -371,17 +231,6 @@ describe('paging', () => {
     expect(first.items[0]).toEqual({ githubId: dev.id, login: 'dev-0', name: 'Dev', photoUrl: dev.avatarUrl });
     expect(first.items[1]?.name).toBe('dev-2');
     expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
-  });
-
-  test('a list of members says that the token of an outsider sees only public ones', async () => {
-    const { acme, client, github } = await start();
-    acme.member('hidden');
-    const shown = acme.member('shown');
-    acme.publicMembers.add(shown.id);
-    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ totalCount: 2, isPublicOnly: false });
-    github.grants.viewerIsMember = false;
-    const page = await client.pageMembers(identityOf(acme), null);
-    expect(page).toMatchObject({ items: [{ githubId: shown.id }], totalCount: 1, isPublicOnly: true });
   });
 
   test('a list of members says that a token without the permission sees only public ones', async () => {

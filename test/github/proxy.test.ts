@@ -56,16 +56,6 @@ describe('a connection through a proxy', () => {
     expect(new Set(proxy.tunnels)).toEqual(new Set(['api.github.com:443']));
   });
 
-  test('a redirect to another address is not followed', async () => {
-    const { github, proxy, client } = await startBehindProxy();
-    github.fault({ kind: 'redirect', location: 'http://elsewhere.invalid/graphql' });
-    const error = await errorOf(find(client));
-    expect(error.message).toBe(
-      'GitHub redirects to another address (http://elsewhere.invalid), where credentials are not sent.',
-    );
-    expect(proxy.tunnels).toEqual(['api.github.invalid:8080']);
-  });
-
   test('a call succeeds after its tunnel died', async () => {
     const { github, client } = await startBehindProxy();
     await find(client);

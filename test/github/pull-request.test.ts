@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { headShaOf } from '../support/github/payloads.ts';
-import { fetchOne, start } from './support.ts';
-
-/** A pull request of Alice's, two others who can review it, and what the client says of it. */
-async function startReviews() {
-  const world = await start();
-  const { acme } = world;
-  const [alice, bob, carol] = [acme.member('alice'), acme.member('bob'), acme.member('carol')];
-  const pullRequest = world.web.openPullRequest({ author: alice });
-  return { ...world, alice, bob, carol, pullRequest, fetched: () => fetchOne(world.client, pullRequest.nodeId) };
-}
+import { fetchOne, start, startReviews } from './support.ts';
 
 describe('a pull request', () => {
   test('comes from GitHub with all its facts in one request', async () => {
@@ -316,24 +307,6 @@ test('a pull request has all of its labels, as many as GitHub allows', async () 
   const labels = Array.from({ length: 100 }, (_, index) => `label ${index}`);
   const { nodeId } = web.openPullRequest({ labels });
   expect((await fetchOne(client, nodeId)).labels).toEqual(labels);
-});
-
-test('the first review is the one submitted first, not the one begun first', async () => {
-  const { github, acme, web, client } = await start();
-  const pullRequest = web.openPullRequest();
-  const [early, late] = [acme.member('early'), acme.member('late')];
-  pullRequest.review(late, 'PENDING');
-  github.clock.advance(60);
-  pullRequest.review(early, 'COMMENTED');
-  const submittedAt = github.clock.now();
-  github.clock.advance(60);
-  pullRequest.submitReview(late, 'APPROVED');
-  expect(pullRequest.reviews.map(({ author }) => author?.login)).toEqual(['late', 'early']);
-  expect(await fetchOne(client, pullRequest.nodeId)).toMatchObject({
-    reviews: 2,
-    approvals: 1,
-    firstReviewAt: submittedAt,
-  });
 });
 
 describe('a reply that does not match the schema', () => {

@@ -25,6 +25,18 @@ export async function start(options: StartOptions = {}, clientOptions: GithubOpt
   return { github, acme, web, client };
 }
 
+/** Also a pull request of Alice's, opened at 1,700,000,000, and two others who can review it. */
+export async function startReviews() {
+  const started = await start();
+  const { github, acme, web, client } = started;
+  github.clock.set(1_700_000_000);
+  const [alice, bob, carol] = [acme.member('alice'), acme.member('bob'), acme.member('carol')];
+  const pullRequest = web.openPullRequest({ author: alice });
+  const fetched = () => fetchOne(client, pullRequest.nodeId);
+  const reviewers = async () => (await fetched()).reviewers;
+  return { ...started, alice, bob, carol, pullRequest, fetched, reviewers };
+}
+
 export async function startStandIn(options: StartOptions = {}): Promise<GithubStandIn> {
   const github = await startGithub(options);
   onTestFinished(() => github.close());

@@ -156,6 +156,19 @@ export const queryTimeout = (): ReplyFault => ({
   },
 });
 
+/** Instead of the node that was asked for, this error in a reply of 200. */
+export const refusedNode = (type: string, message: string): ReplyFault => ({
+  kind: 'reply',
+  status: 200,
+  body: { data: { node: null }, errors: [{ type, message, path: ['node'] }] },
+});
+
+/** The real answer with another text in its JSON. */
+export const replacing = (pattern: RegExp | string, text: string): Fault => ({
+  kind: 'alter',
+  change: reply => JSON.parse(JSON.stringify(reply).replace(pattern, text)),
+});
+
 /** Carries out a fault that needs no real answer. False if it needs one first. */
 export function answerWithFault(fault: Fault, response: ServerResponse): boolean {
   switch (fault.kind) {
