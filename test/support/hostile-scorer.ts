@@ -14,7 +14,7 @@ const acts: Readonly<Record<string, (report: () => void) => void>> = {
   endless() {
     for (;;);
   },
-  greedy: report => void fill(Number.POSITIVE_INFINITY, report),
+  greedy: report => void fill(Infinity, report),
   large: report => void fill(15, report),
   crash: () => process.kill(process.pid, 'SIGKILL'),
 };

@@ -1,5 +1,5 @@
 /** What a test starts with, by one call: a service, the GitHub stand-in that it asks, and an organisation that both know. */
-import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import { afterAll, afterEach, onTestFinished, TestRunner } from 'vitest';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -22,7 +22,8 @@ let tenants = 0;
 
 /**
  * Starts a GitHub whose clock stands still, a service with a token for it, and the organisation `acme` without members.
- * All ends with the test, or with the file if no test calls it.
+ * All ends with the test, or with the file if no test calls it: then GitHub is after each test as it was at first, but for
+ * its organisations and its clock.
  */
 export async function startWorld(
   environment: Record<string, string> = {},
@@ -38,11 +39,22 @@ export async function startWorld(
     ...environment,
   };
   const service = await startService(variables);
-  const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
+  const { executor, url } = service.database;
+  const isShared = TestRunner.getCurrentTest() === undefined;
+  const atEnd = isShared ? afterAll : onTestFinished;
   atEnd(async () => {
     await service.close();
     await github.close();
   });
+  if (isShared) {
+    const grants = structuredClone(github.grants);
+    afterEach(async () => {
+      github.clearFaults();
+      github.requests.length = 0;
+      Object.assign(github.grants, structuredClone(grants));
+      await executor.execute('delete from github_limits');
+    });
+  }
 
   /** @param acme an organisation on GitHub, if it is not a new one with the member `ada` */
   async function newTenant(acme = newOrganisation(github)): Promise<TenantOnGithub> {
@@ -57,13 +69,16 @@ export async function startWorld(
   return {
     github,
     service,
+    executor,
     client: service.client,
+    /** For commands that use the same database and GitHub. */
+    shell: { DATABASE_URL: url, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token },
     ...tenant,
     web: tenant.acme.repository('web'),
     /** A new organisation, here and on GitHub: tests share a world without meeting. */
     newTenant,
     /** One more service with the same GitHub and database, or another way to the database. It ends with the test. */
-    replica: async (databaseUrl = service.database.url, changes: Record<string, string> = {}) =>
+    replica: async (databaseUrl = url, changes: Record<string, string> = {}) =>
       closing(await startReplica(databaseUrl, { ...variables, ...changes })),
     /** The pull requests of acme, or of the organisation with the token, as 2025-04 lists them: up to a hundred. */
     listed,

@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
 import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
@@ -18,12 +18,7 @@ import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../suppo
 import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
 
 const world = await startWorld(...appOptions());
-const { service } = world;
-const { executor } = service.database;
-afterEach(() => {
-  world.github.clearFaults();
-  world.github.grants.permissions.checks = 'write';
-});
+const { service, executor } = world;
 
 const enable = ({ organisation }: TenantOnGithub, enabled = true) =>
   service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
@@ -421,10 +416,7 @@ describe('a failure to show a score', () => {
 
   test('does not hold up others, and parks it after eight tries', async () => {
     const { home, good, bad } = await failingOne();
-    world.github.fault(
-      { kind: 'broken', nodeIds: [headShaOf(bad)] },
-      { when: 'CheckRuns', times: Number.POSITIVE_INFINITY },
-    );
+    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(bad)] }, { when: 'CheckRuns', times: Infinity });
     await publish(home);
     expect(shownOn(good)).toBeDefined();
     expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
@@ -448,10 +440,7 @@ describe('a failure to show a score', () => {
 
   test('is over as soon as the pull request changes', async () => {
     const { home, bad } = await failingOne();
-    world.github.fault(
-      { kind: 'broken', nodeIds: [headShaOf(bad)] },
-      { when: 'CheckRuns', times: Number.POSITIVE_INFINITY },
-    );
+    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(bad)] }, { when: 'CheckRuns', times: Infinity });
     await publish(home);
     await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
     bad.push();
@@ -505,7 +494,6 @@ describe('a failure to show a score', () => {
     expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
     expect(await secondsTo(service, home, 'checks_due_at')).toBeGreaterThan(100);
-    await executor.execute(sql`delete from github_limits`);
   });
 
   test('because of a lost reply leaves the same score on the commit', async () => {

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { organisations } from '../../src/database/schema.ts';
@@ -8,16 +8,10 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { adaOf, compare, makeDue, memberLogins, secondsTo, storedPullRequests } from './support.ts';
+import { compare, makeDue, memberLogins, secondsTo, storedPullRequests } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service } = world;
-const { executor } = service.database;
-afterEach(() => {
-  world.github.clearFaults();
-  world.github.requests.length = 0;
-  return executor.execute('delete from github_limits');
-});
+const { service, executor } = world;
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
@@ -158,23 +152,10 @@ describe('a comparison that a webhook requests', () => {
   });
 });
 
-describe('members', () => {
-  test('are compared together with the repositories, so lost webhooks do not matter', async () => {
-    const { home } = await withRepositories([], 0);
-    const ada = adaOf(home);
-    await compare(world, home);
-    expect(await memberLogins(service, home)).toEqual([ada.login]);
-    home.acme.leave(ada);
-    const bert = home.acme.member(`bert-${home.acme.login}`);
-    await compare(world, home);
-    expect(await memberLogins(service, home)).toEqual([bert.login]);
-  });
-
-  test('that GitHub does not list because of its rate limit are compared once that ends', async () => {
-    const { home } = await withRepositories([], 0);
-    world.github.fault(secondaryLimit('7'), { when: 'Members' });
-    await compare(world, home);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(7);
-    expect(await memberLogins(service, home)).toEqual([]);
-  });
+test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {
+  const { home } = await withRepositories([], 0);
+  world.github.fault(secondaryLimit('7'), { when: 'Members' });
+  await compare(world, home);
+  expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(7);
+  expect(await memberLogins(service, home)).toEqual([]);
 });

@@ -11,7 +11,7 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   fetchedSync,
   lockWaits,
-  openSession,
+  openTransaction,
   remove as removeById,
   scoreHistory,
   stored,
@@ -21,8 +21,7 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 
 const remove = async (deps: Pick<Deps, 'database'>, home: TenantOnGithub, pullRequest: PullRequest) =>
   removeById(deps, home, (await stored(service, home, pullRequest))?.id);
@@ -100,9 +99,7 @@ test('a save that began before the pull request was stored does not undo a delet
   await sync(service, home, other, web.openPullRequest());
   const one = web.openPullRequest();
   bert.name = 'Bert Now';
-  const lock = await openSession(world);
-  await lock.query('begin');
-  await lock.query('select from members where github_id = $1 for update', [bert.id]);
+  const lock = await openTransaction(world, 'select from members where github_id = $1 for update', [bert.id]);
   // It has found no tombstone, and waits to save the other author's name.
   const saving = sync(service, home, one, other);
   await waitUntil(async () => (await lockWaits(service)) === 1);

@@ -11,8 +11,7 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, duringSave, newStored, rule, scoreHistory, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 
 /** A rule whose entries read the whole description and match nothing, and one that counts. */
 const expensiveRules = (entries: number): RuleDefinition[] => [

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
@@ -18,33 +18,27 @@ import {
   deliver,
   fetchedSync,
   lockWaits,
-  openSession,
+  makeSweepDue,
+  openTransaction,
   repositoryRows,
   stored,
   storedPullRequests,
   sync,
   waitingSyncs,
   waitUntil,
+  withTwoRepositories,
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service } = world;
-const { executor } = service.database;
-afterEach(() => world.github.clearFaults());
+const { service, executor } = world;
 
 /** Changes the setting with the command. The organisation of `home` stays as a turn that began before has it. */
 const settings = ({ organisation }: TenantOnGithub, ...options: string[]) =>
   runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', organisation.login, ...options);
 
-/** An organisation whose repositories `web` and `sandbox-1` are stored, with a pull request each, and compared. */
 async function twoRepositories() {
-  const home = await world.newTenant();
-  const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
-  const [inWeb, inSandbox] = [web.openPullRequest(), sandbox.openPullRequest()];
-  await importPullRequests(service, home.organisation);
-  world.github.clock.advance(120);
-  await compare(world, home);
-  return { home, web, sandbox, inWeb, inSandbox };
+  const { other, inOther, ...rest } = await withTwoRepositories(world, 'sandbox-1');
+  return { sandbox: other, inSandbox: inOther, ...rest };
 }
 
 async function withIgnoredSandbox() {
@@ -146,13 +140,10 @@ describe('a repository that is ignored', () => {
 
   test('the sweep leaves it out, and passes over its pull requests once a day', async () => {
     const { home, inWeb } = await withIgnoredSandbox();
-    const { id } = home.organisation;
-    await executor.execute(sql`
-      update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
-    await executor.execute(sql`update organisations set swept_at = now() - interval '1 hour' where id = ${id}`);
+    await makeSweepDue(service, home);
     await compareOnly(world, home);
     expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
-    const isOld = sql`organisation_id = ${id} and fetched_at < now() - interval '1 day'`;
+    const isOld = sql`organisation_id = ${home.organisation.id} and fetched_at < now() - interval '1 day'`;
     expect(await executor.$count(pullRequests, isOld)).toBe(0);
     await world.workOff();
   });
@@ -376,9 +367,7 @@ describe('a repository that is tracked again', () => {
     const organisation = { ...home.organisation, ignoresArchived: true };
     const early = await fetchedSync(service, { ...home, organisation }, opened);
     sandbox.unarchive();
-    const lock = await openSession(world);
-    await lock.query('begin');
-    await lock.query('lock table untracked_pull_requests in share mode');
+    const lock = await openTransaction(world, 'lock table untracked_pull_requests in share mode');
     const saving = early.save();
     await waitUntil(async () => (await lockWaits(service)) === 1);
     const comparing = compareOnly(world, home);

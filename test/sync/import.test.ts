@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
 import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
@@ -15,6 +15,7 @@ import {
   htmlError,
   naming,
   queryTimeout,
+  refusedNode,
   secondaryLimit,
 } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
@@ -22,16 +23,10 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { apply, remove, repositoryRows, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 let home: TenantOnGithub;
 beforeEach(async () => {
   home = await world.newTenant();
-});
-afterEach(() => {
-  world.github.clearFaults();
-  world.github.requests.length = 0;
-  return executor.execute('delete from github_limits');
 });
 
 const run = (home: TenantOnGithub, options: ImportOptions = {}) =>
@@ -153,7 +148,7 @@ describe('an import', () => {
   test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
     fill(home, 'web', 5);
     const bad = home.acme.repository('web').sortedBy('createdAt')[1] as PullRequest;
-    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: naming(bad) });
+    world.github.fault(queryTimeout(), { times: Infinity, when: naming(bad) });
     expect(await run(home)).toMatchObject({ repositories: 1, seen: 5, saved: 4, untracked: 0, failed: 1 });
     expect(await waitingSyncs(service, home)).toMatchObject([
       { githubId: bad.id, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
@@ -314,11 +309,10 @@ describe('an interrupted import', () => {
 
   test('gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
     fill(home, 'web', 101);
-    const refusal = { type: 'INVALID_CURSOR_ARGUMENTS', message: '`x` does not appear to be a valid cursor.' };
-    world.github.fault(
-      { kind: 'reply', status: 200, body: { data: { node: null }, errors: [{ ...refusal, path: ['node'] }] } },
-      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => typeof variables.after === 'string' },
-    );
+    world.github.fault(refusedNode('INVALID_CURSOR_ARGUMENTS', '`x` does not appear to be a valid cursor.'), {
+      times: Infinity,
+      when: ({ variables }) => typeof variables.after === 'string',
+    });
     expect(await run(home)).toMatchObject({
       repositories: 0,
       failedRepositories: [{ repository: `${home.acme.login}/web`, reason: expect.stringContaining('valid cursor') }],
@@ -369,7 +363,7 @@ describe('an interrupted import', () => {
     world.github.fault(
       { kind: 'reply', status: 401 },
       {
-        times: Number.POSITIVE_INFINITY,
+        times: Infinity,
         when: ({ variables }) => {
           isRefused ||= typeof variables.after === 'string';
           return isRefused;
@@ -407,15 +401,12 @@ describe('an interrupted import', () => {
 });
 
 describe('a repository that GitHub does not serve', () => {
-  const refusal = (error: { type: string; message: string }) =>
-    ({ kind: 'reply', status: 200, body: { data: { node: null }, errors: [{ ...error, path: ['node'] }] } }) as const;
-
   test('blocks no others, and is continued later', async () => {
     for (const name of ['one', 'three']) fill(home, name, 5);
     fill(home, 'two', 101);
     const two = home.acme.repository('two');
-    world.github.fault(refusal({ type: 'FORBIDDEN', message: 'SAML.' }), {
-      times: Number.POSITIVE_INFINITY,
+    world.github.fault(refusedNode('FORBIDDEN', 'SAML.'), {
+      times: Infinity,
       when: ({ variables }) => variables.repository === two.nodeId && variables.after !== null,
     });
     const reason = expect.stringMatching(/does not let GITHUB_TOKEN read .* "SAML\."$/);
@@ -429,8 +420,8 @@ describe('a repository that GitHub does not serve', () => {
   test('is noticed even if the next request fails', async () => {
     for (const name of ['one', 'two']) fill(home, name, 5);
     const two = home.acme.repository('two');
-    world.github.fault(refusal({ type: 'NOT_FOUND', message: 'No.' }), {
-      times: Number.POSITIVE_INFINITY,
+    world.github.fault(refusedNode('NOT_FOUND', 'No.'), {
+      times: Infinity,
       when: ({ variables }) => variables.repository === two.nodeId,
     });
     world.github.fault({ kind: 'reply', status: 500, body: '' }, { when: 'Organisation' });
@@ -454,7 +445,7 @@ describe('a repository that GitHub does not serve', () => {
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     const asks = (some: (size: number) => boolean) => ({
-      times: Number.POSITIVE_INFINITY,
+      times: Infinity,
       when: ({ operation, variables }: GithubStandInRequest) =>
         operation === 'Repositories' && variables.after === null && some(Number(variables.first)),
     });
@@ -562,7 +553,7 @@ test('an import ends at once if an old GitHub Enterprise Server lacks a field, a
   };
   world.github.fault(
     { kind: 'reply', status: 200, body: { errors: [error] } },
-    { when: 'PullRequestList', times: Number.POSITIVE_INFINITY },
+    { when: 'PullRequestList', times: Infinity },
   );
   await expect(run(home)).rejects.toMatchObject({
     message: expect.stringContaining("Field 'fullDatabaseId' doesn't exist"),
@@ -635,12 +626,5 @@ describe('a page', () => {
     await expect(read()).rejects.toMatchObject({ code: 'github_failed', tooMuch: true });
     await read();
     expect(sizes()).toEqual([100, 50, 25, 12, 6, 3, 1, 100]);
-  });
-
-  test('fails at once at a rate limit', async () => {
-    const { read, sizes } = await pages();
-    world.github.fault(secondaryLimit('5'));
-    await expect(read()).rejects.toMatchObject({ code: 'github_rate_limited' });
-    expect(sizes()).toEqual([100]);
   });
 });

@@ -13,14 +13,11 @@ import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { deliver as deliverTo, dueRequests, refetch, remove, stored, sync, waitingSyncs } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 afterEach(async () => {
-  world.github.clearFaults();
   await executor.delete(syncRequests);
   await executor.delete(webhookDeliveries);
   service.complaints.length = 0;
-  world.github.requests.length = 0;
 });
 
 let home: TenantOnGithub;
@@ -35,7 +32,12 @@ beforeEach(async () => {
 
 const deliver = (...events: (WebhookEvent | undefined)[]) => deliverTo(service, ...events);
 
-/** Lets time pass in the database, in seconds. */
+async function deliverAndSync(...events: (WebhookEvent | undefined)[]): Promise<void> {
+  await deliver(...events);
+  await untilIdle();
+}
+
+/** Lets time pass in the database, in seconds, and syncs what is due then. */
 async function pass(seconds: number): Promise<void> {
   const interval = sql`make_interval(secs => ${seconds})`;
   await executor.update(syncRequests).set({
@@ -43,6 +45,7 @@ async function pass(seconds: number): Promise<void> {
     requestedAt: earlier('requested_at', interval),
     behindSince: earlier('behind_since', interval),
   });
+  await untilIdle();
 }
 
 async function untilIdle(): Promise<void> {
@@ -70,11 +73,10 @@ async function settle(maxSeconds: number): Promise<{ seconds: number; requests: 
   await untilIdle();
   let seconds = 0;
   for (let rows = await waiting(); seconds < maxSeconds && rows.length > 0; rows = await waiting()) {
-    const next = Math.min(...rows.map(({ dueAt }) => dueAt?.getTime() ?? Number.POSITIVE_INFINITY));
+    const next = Math.min(...rows.map(({ dueAt }) => dueAt?.getTime() ?? Infinity));
     const step = Math.max(1, Math.ceil((next - Date.now()) / 1000));
     await pass(step);
     seconds += step;
-    await untilIdle();
   }
   return { seconds: seconds + (performance.now() - begin) / 1000, requests: world.github.count() - before };
 }
@@ -83,15 +85,12 @@ describe('the floor that a webhook sets', () => {
   test('a pull request that GitHub does not show yet is stored once GitHub shows it', async () => {
     web.lag();
     const opened = web.openPullRequest({ title: 'New' });
-    await deliver(opened.opened);
-    await untilIdle();
+    await deliverAndSync(opened.opened);
     expect(await stored(service, home, opened)).toBeUndefined();
     expect(await states()).toEqual(['pending']);
     await pass(2);
-    await untilIdle();
     web.catchUp();
     await pass(2);
-    await untilIdle();
     expect(await stored(service, home, opened)).toMatchObject({ title: 'New' });
     expect(await states()).toEqual(['applied']);
     expect(await waiting()).toEqual([]);
@@ -103,13 +102,11 @@ describe('the floor that a webhook sets', () => {
     await sync(service, home, source);
     world.github.clock.advance(1);
     source.lag();
-    await deliver(source.edit({ title: 'After' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'After' }));
     expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(1);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
     expect(await states()).toEqual(['applied']);
   });
@@ -118,8 +115,7 @@ describe('the floor that a webhook sets', () => {
     const source = web.openPullRequest({ title: 'Before' });
     source.lag();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'After' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'After' }));
     expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
   });
 
@@ -129,12 +125,10 @@ describe('the floor that a webhook sets', () => {
     const first = source.edit({ title: 'First' });
     source.lag();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'Second' }), first);
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'Second' }), first);
     expect(await waiting()).toMatchObject([{ minSourceUpdatedAt: source.updatedAt }]);
     source.catchUp();
     await pass(1);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'Second' });
     expect(await states()).toEqual(['applied', 'applied']);
   });
@@ -199,28 +193,23 @@ describe('the wait while GitHub lags', () => {
     world.github.clock.advance(1);
     source.edit({ title: 'Third' });
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'Fourth' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'Fourth' }));
     await pass(29);
-    await untilIdle();
     source.catchUp();
     // It has caught up to the third change.
     await executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
     for (let turn = 0; turn < 2; turn += 1) {
       await pass(2);
-      await untilIdle();
       expect(await waiting()).toHaveLength(1);
     }
     await pass(31);
-    await untilIdle();
     expect(await waiting()).toEqual([]);
   });
 
   test('requests that go to GitHub anyway carry the waiting retries, too', async () => {
     web.lag();
     const absent = [web.openPullRequest(), web.openPullRequest()];
-    await deliver(...absent.map(({ opened }) => opened));
-    await untilIdle();
+    await deliverAndSync(...absent.map(({ opened }) => opened));
     const lib = home.acme.repository('lib');
     for (let turn = 0; turn < 2; turn += 1) {
       const other = lib.openPullRequest();
@@ -238,12 +227,10 @@ describe('the wait while GitHub lags', () => {
     const source = web.openPullRequest();
     source.lag();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'One' }));
-    await untilIdle();
-    world.github.fault({ kind: 'broken', nodeIds: [source.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    await deliverAndSync(source.edit({ title: 'One' }));
+    world.github.fault({ kind: 'broken', nodeIds: [source.nodeId] }, { times: Infinity });
     for (let turn = 0; turn < 2; turn += 1) {
-      await deliver(web.openPullRequest().opened);
-      await untilIdle();
+      await deliverAndSync(web.openPullRequest().opened);
     }
     expect(await waiting()).toMatchObject([{ githubId: source.id, attempts: 1 }]);
   });
@@ -252,15 +239,11 @@ describe('the wait while GitHub lags', () => {
     const source = web.openPullRequest();
     source.lag();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'One' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'One' }));
     await pass(29);
-    await untilIdle();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'Two' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'Two' }));
     await pass(2);
-    await untilIdle();
     expect(await waiting()).toHaveLength(1);
   });
 
@@ -270,33 +253,30 @@ describe('the wait while GitHub lags', () => {
   ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
     const source = web.openPullRequest({ comments: 1 });
     await sync(service, home, source);
+    const { updatedAt } = source;
+    world.github.clock.advance(5);
     source.lag();
-    await deliver(remove(source));
-    await untilIdle();
+    await deliverAndSync(remove(source));
+    expect(source.updatedAt).toBe(updatedAt);
     await pass(13);
-    await untilIdle();
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(2);
-    await untilIdle();
     expect(await waiting()).toEqual([]);
     expect(await stored(service, home, source)).toMatchObject({ comments: source.comments });
   });
 
   test('a failure of GitHub neither ends nor restarts the wait for it to catch up', async () => {
     web.lag();
-    await deliver(web.openPullRequest().opened);
-    await untilIdle();
+    await deliverAndSync(web.openPullRequest().opened);
     const [before] = await waiting();
     world.github.fault(htmlError(503));
     await pass(2);
-    await untilIdle();
     const [after] = await waiting();
     expect(after).toMatchObject({ attempts: 1, lastError: expect.stringContaining('503') });
     expect(after?.behindSince?.getTime()).toBe((before?.behindSince?.getTime() ?? 0) - 2_000);
     // GitHub serves it again: the failure no longer counts.
     await pass(10);
-    await untilIdle();
     expect(await waiting()).toMatchObject([{ attempts: 0, lastError: null }]);
   });
 
@@ -306,12 +286,10 @@ describe('the wait while GitHub lags', () => {
     await remove(service, home, (await stored(service, home, source))?.id);
     source.lag();
     world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'After' }));
-    await untilIdle();
+    await deliverAndSync(source.edit({ title: 'After' }));
     expect(await stored(service, home, source)).toBeUndefined();
     source.catchUp();
     await pass(1);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
   });
 });
@@ -343,8 +321,7 @@ describe('a change without another `updated_at`', () => {
     world.github.clock.advance(5);
     source.lag();
     const edit = source.edit({ title: 'After' });
-    await deliver(edit);
-    await untilIdle();
+    await deliverAndSync(edit);
     // GitHub now shows the edit, and not yet what follows.
     source.catchUp();
     source.lag();
@@ -352,11 +329,9 @@ describe('a change without another `updated_at`', () => {
     const other = web.openPullRequest();
     await deliver(other.opened);
     await pass(5);
-    await untilIdle();
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(15);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'After', ...expected });
     expect(await waiting()).toEqual([]);
   });
@@ -367,11 +342,9 @@ describe('a change without another `updated_at`', () => {
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
     source.lag();
-    await deliver(web.renameLabel(bug, 'defect'), edit);
-    await untilIdle();
+    await deliverAndSync(web.renameLabel(bug, 'defect'), edit);
     source.catchUp();
     await pass(15);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ title: 'After', labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
@@ -395,7 +368,6 @@ describe('a change without another `updated_at`', () => {
     await sync(service, home, source);
     source.catchUp();
     await pass(15);
-    await untilIdle();
     expect(await stored(service, home, source)).toMatchObject({ labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
@@ -404,8 +376,7 @@ describe('a change without another `updated_at`', () => {
 test('what is due comes before what waits for GitHub to catch up, in the background, too', async () => {
   web.lag();
   const behind = web.openPullRequest();
-  await deliver(behind.opened);
-  await untilIdle();
+  await deliverAndSync(behind.opened);
   const listed = web.openPullRequest();
   await requestListed(executor, home.organisation.id, [
     { githubId: listed.id, nodeId: listed.nodeId, sourceUpdatedAt: listed.updatedAt },

@@ -1,6 +1,6 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
@@ -9,7 +9,7 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked } from '../../src/database/untracked-pull-requests.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { queryTimeout } from '../support/github/faults.ts';
+import { queryTimeout, replacing } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -30,15 +30,10 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 let home: TenantOnGithub;
 beforeEach(async () => {
   home = await world.newTenant();
-});
-afterEach(() => {
-  world.github.clearFaults();
-  world.github.grants.viewerIsMember = true;
 });
 
 const readList = ({ organisation }: TenantOnGithub) => syncMembers(service, organisation);
@@ -112,15 +107,12 @@ describe('members', () => {
     const [first] = addMembers(home, 101);
     await readList(home);
     if (first !== undefined) home.acme.leave(first);
-    const hide = (reply: object) =>
-      JSON.parse(JSON.stringify(reply).replace('"viewerIsAMember":true', '"viewerIsAMember":false'));
-    world.github.fault({ kind: 'alter', change: hide }, { when: 'Members' });
+    world.github.fault(replacing('"viewerIsAMember":true', '"viewerIsAMember":false'), { when: 'Members' });
     expect(await readList(home)).toEqual({ members: 101, left: null });
   });
 
   test('do not leave if the token may read public members only; an operator is told so even if none is missing', async () => {
     const hidden = { members: 0, left: null };
-    onTestFinished(() => void Object.assign(world.github.grants, { readsMembers: true }));
     world.github.grants.readsMembers = false;
     expect(await syncMembers(service, home.organisation, async () => undefined)).toEqual(hidden);
     world.github.grants.readsMembers = true;
@@ -145,7 +137,7 @@ describe('members', () => {
     addMembers(home, 60);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
       operation === 'Members' && Number(variables.first) > 30;
-    world.github.fault(queryTimeout(), { times: Number.POSITIVE_INFINITY, when: isLarge });
+    world.github.fault(queryTimeout(), { times: Infinity, when: isLarge });
     const before = world.github.requests.length;
     expect(await readList(home)).toEqual({ members: 61, left: 0 });
     const large = world.github.requests.slice(before).filter(isLarge);

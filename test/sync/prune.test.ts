@@ -65,7 +65,6 @@ test("GitHub's limits are deleted once they have been over for an hour, as those
   const add = (credential: string, blocked: string, reset: string | null) =>
     execute(sql`insert into github_limits (credential, blocked_until, reset_at)
       values (${credential}, now() + ${blocked}::interval, now() + ${reset}::interval)`);
-  onTestFinished(() => execute(sql`delete from github_limits`).then(() => undefined));
   await add('former', '-61 minutes', '-2 hours');
   await add('former, on a server without limits', '-61 minutes', null);
   await add('blocked', '59 minutes', null);
@@ -287,6 +286,7 @@ describe('an organisation', () => {
       const first = await leasedUntil();
       vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
       await waitUntil(async () => (await leasedUntil()) > first);
+      expect(await pruneOrganisation(service)).toBe(false);
     });
     expect(await pruning).toBe(true);
     expect(await countDeliveries()).toEqual([]);

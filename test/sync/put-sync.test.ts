@@ -1,5 +1,4 @@
-import { sql } from 'drizzle-orm';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
 import type { PullRequestBody } from '../support/client.ts';
 import { createLatch, type GithubStandInRequest, htmlError, naming, secondaryLimit } from '../support/github/faults.ts';
@@ -9,10 +8,6 @@ import { storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
 const { client } = world;
-afterEach(async () => {
-  world.github.clearFaults();
-  await world.service.database.executor.execute(sql`delete from github_limits`);
-});
 
 interface Sources {
   home: TenantOnGithub;
@@ -78,7 +73,7 @@ describe('PUT syncs that come together', () => {
     const sources = await newSources(52);
     const { pullRequests, put } = sources;
     const { released, release } = createLatch();
-    world.github.fault({ kind: 'hold', until: released }, { times: Number.POSITIVE_INFINITY });
+    world.github.fault({ kind: 'hold', until: released }, { times: Infinity });
     const asked = requestsFor(...pullRequests).length;
     const requests = () => requestsFor(...pullRequests).slice(asked);
     const replies = Promise.all(pullRequests.map(put));
@@ -140,7 +135,7 @@ describe('PUT syncs that share a request', () => {
   test('if GitHub serves one pull request neither with others nor alone, only its PUT sync fails', async () => {
     const sources = await newSources(11);
     const [poisoned] = sources.pullRequests as [PullRequest];
-    world.github.fault(htmlError(502), { when: naming(poisoned), times: Number.POSITIVE_INFINITY });
+    world.github.fault(htmlError(502), { when: naming(poisoned), times: Infinity });
     const { replies, requests } = await putTogether(sources);
     expect(statusesOf(sources, replies)).toEqual([502, ...Array.from({ length: 9 }, () => 200)]);
     expect(requests).toHaveLength(11);
@@ -151,7 +146,7 @@ describe('PUT syncs that share a request', () => {
     const [broken] = sources.pullRequests as [PullRequest];
     world.github.fault(
       { kind: 'broken', nodeIds: [broken.nodeId], message: 'boom' },
-      { when: naming(broken), times: Number.POSITIVE_INFINITY },
+      { when: naming(broken), times: Infinity },
     );
     const { replies } = await putTogether(sources);
     expect(statusesOf(sources, replies)).toEqual([502, 200, 200]);
@@ -181,7 +176,7 @@ describe('PUT syncs that share a request', () => {
   test('each PUT sync gets 503 with Retry-After after one request if GitHub limits its rate', async () => {
     const sources = await newSources(4);
     const [first] = sources.pullRequests as [PullRequest];
-    world.github.fault(secondaryLimit('90'), { when: naming(first), times: Number.POSITIVE_INFINITY });
+    world.github.fault(secondaryLimit('90'), { when: naming(first), times: Infinity });
     const { replies, requests } = await putTogether(sources);
     expect(replies.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(
       Array.from({ length: 3 }, () => [503, '90']),
@@ -192,7 +187,7 @@ describe('PUT syncs that share a request', () => {
   test('each PUT sync gets 504 within 10 s if GitHub does not answer', async () => {
     const sources = await newSources(3);
     const shared = sources.pullRequests.slice(0, 2);
-    world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Number.POSITIVE_INFINITY });
+    world.github.fault({ kind: 'hang' }, { when: naming(...shared), times: Infinity });
     const { replies, requests, milliseconds } = await putTogether(sources);
     expect(milliseconds).toBeLessThan(10_000);
     expect(statusesOf(sources, replies)).toEqual([504, 504]);
@@ -206,10 +201,7 @@ describe('PUT syncs that share a request', () => {
     const files = Array.from({ length: 600 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 }));
     large.push({ files });
     expect(await put(large)).toMatchObject({ status: 200, body: { data: { additions: 600 } } });
-    world.github.fault(
-      { kind: 'delay', milliseconds: 2_500 },
-      { when: 'FurtherPages', times: Number.POSITIVE_INFINITY },
-    );
+    world.github.fault({ kind: 'delay', milliseconds: 2_500 }, { when: 'FurtherPages', times: Infinity });
     const begin = performance.now();
     expect((await put(large)).status).toBe(504);
     expect(performance.now() - begin).toBeLessThan(10_000);

@@ -21,7 +21,7 @@ import {
   dueRequests,
   fetchedSync,
   lockWaits,
-  openSession,
+  openTransaction,
   retryFailed,
   rule,
   scoreHistory,
@@ -31,16 +31,12 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 let home: TenantOnGithub;
 beforeEach(async () => {
   home = await world.newTenant();
 });
-afterEach(async () => {
-  world.github.clearFaults();
-  await executor.delete(syncRequests);
-});
+afterEach(() => executor.delete(syncRequests));
 
 const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
   guid: randomUUID(),
@@ -83,9 +79,9 @@ test('two simultaneous saves of one pull request give one continuous history of 
   await apply(service, home, rule('additions'));
   const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
   await sync(service, home, pullRequest);
-  const lock = await openSession(world);
-  await lock.query('begin');
-  await lock.query('select from pull_requests where github_id = $1 for update', [pullRequest.id]);
+  const lock = await openTransaction(world, 'select from pull_requests where github_id = $1 for update', [
+    pullRequest.id,
+  ]);
   pullRequest.push({ additions: 10 });
   const first = await fetchedSync(service, home, pullRequest);
   world.github.clock.advance(1);
@@ -111,12 +107,12 @@ test('a save locks authors in one order, whatever the order of their pull reques
   );
   await syncMembers(service, home.organisation);
   for (const author of [first, second]) author.login += '-renamed';
-  const [lock, other] = [await openSession(world), await openSession(world)];
-  await lock.query('begin');
-  await lock.query('select from members where github_id = $1 for update', [first.id]);
+  const lock = await openTransaction(world, 'select from members where github_id = $1 for update', [first.id]);
   const saving = sync(service, home, ...opened);
   await waitUntil(async () => (await lockWaits(service)) === 1);
-  const { rows } = await other.query('select from members where github_id = $1 for update skip locked', [second.id]);
+  const { rows } = await executor.execute(
+    sql`select from members where github_id = ${second.id} for update skip locked`,
+  );
   expect(rows).toHaveLength(1);
   await lock.query('rollback');
   expect(await saving).toEqual(['saved', 'saved']);
@@ -132,9 +128,9 @@ test.each([
   const settings = { ignoredGlobs: ['old'] };
   await updateOrganisation(executor, organisation.id, settings);
   api.rename('service');
-  const saver = await openSession(world);
-  await saver.query('begin');
-  await saver.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
+  const saver = await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
+    organisation.id,
+  ]);
   const renaming = rename(world, { ...home, organisation: { ...organisation, ...settings } });
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await saver.query(
@@ -207,14 +203,11 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   onTestFinished(async () => {
     await executor.execute(sql`drop function hold_deletion cascade`);
   });
-  const [gate, redelivery] = [await openSession(world), await openSession(world)];
-  await gate.query('begin');
-  await gate.query('select pg_advisory_xact_lock(1)');
+  const gate = await openTransaction(world, 'select pg_advisory_xact_lock(1)');
   const syncing = sync(service, home, pullRequest);
   await waitUntil(async () => (await lockWaits(service)) === 1);
-  await redelivery.query('begin');
   // A session that has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
-  await redelivery.query("set local deadlock_timeout = '1min'");
+  const redelivery = await openTransaction(world, "set local deadlock_timeout = '1min'");
   await redelivery.query('update webhook_deliveries set ticket = ticket where guid = $1', [delivery.guid]);
   const redelivering = redelivery.query('update sync_requests set is_background = false where github_id = $1', [
     pullRequest.id,
@@ -245,9 +238,9 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
       saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }]),
     );
   await save(1, 'acme/before');
-  const lock = await openSession(world);
-  await lock.query('begin');
-  await lock.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [organisation.id]);
+  const lock = await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
+    organisation.id,
+  ]);
   // It has read the former name, and waits to change it.
   const saving = save(2, 'acme/earlier');
   await waitUntil(async () => (await lockWaits(service)) === 1);
@@ -273,9 +266,8 @@ describe('a delivery', () => {
 
   test('that is stored late does not lower the ticket of its sync request', async () => {
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
-    const lock = await openSession(world);
-    await lock.query('begin');
-    await lock.query(
+    const lock = await openTransaction(
+      world,
       `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
         values ($1, $2, 'pull_request', 'edited', 'pending', 0)`,
       [home.organisation.id, late.guid],

@@ -5,10 +5,8 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
 import { naming } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { deliver } from '../support/github/webhooks.ts';
-import { webhookSecret } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { stored, storedPullRequests, sync, waitUntil } from './support.ts';
+import { deliver, stored, storedPullRequests, sync, waitUntil } from './support.ts';
 
 const hour = 3_600;
 
@@ -22,24 +20,13 @@ const withClockAhead = (seconds: number) =>
     };`)}`;
 
 const world = await startWorld();
-let webhookUrl: string;
 /** Separate processes whose clocks are an hour behind, right, and an hour ahead. */
 let workers: Running[];
 
 beforeAll(async () => {
   requireBuild();
-  webhookUrl = `${await world.service.app.listen({ port: 0, host: '127.0.0.1' })}/webhooks/github`;
   workers = [-hour, 0, hour].map(ahead =>
-    start(
-      {
-        NODE_OPTIONS: withClockAhead(ahead),
-        DATABASE_URL: world.service.database.url,
-        GITHUB_API_URL: world.github.apiUrl,
-        GITHUB_TOKEN: world.github.token,
-        RECONCILE_INTERVAL: '0',
-      },
-      'worker',
-    ),
+    start({ ...world.shell, RECONCILE_INTERVAL: '0', NODE_OPTIONS: withClockAhead(ahead) }, 'worker'),
   );
   await Promise.all(workers.map(worker => worker.shows(/ready/)));
 });
@@ -56,9 +43,6 @@ async function requestsOf(home: TenantOnGithub): Promise<{ leased: boolean }[]> 
   return rows;
 }
 
-const deliverAccepted = async (event: Parameters<typeof deliver>[2]) =>
-  expect((await deliver(webhookUrl, webhookSecret, event)).status).toBe(202);
-
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
   const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
   const opened: [TenantOnGithub, PullRequest][] = [];
@@ -70,7 +54,7 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
     for (let turn = 0; turn < 4; turn += 1) {
       world.github.clock.advance(turn % 2);
       for (const [owner, pullRequest] of opened) {
-        if (owner === home) await deliverAccepted(pullRequest.edit({ title: `turn ${turn}` }));
+        if (owner === home) await deliver(world.service, pullRequest.edit({ title: `turn ${turn}` }));
       }
     }
   }
@@ -101,10 +85,10 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     // Long enough to lock its request meanwhile.
     world.github.fault({ kind: 'delay', milliseconds: 2_000 }, { when: naming(saved) });
     world.github.requests.length = 0;
-    await deliverAccepted(saved.edit({ title: 'after' }));
+    await deliver(world.service, saved.edit({ title: 'after' }));
     await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased));
     await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
-    await deliverAccepted(saving.edit({ title: 'after' }));
+    await deliver(world.service, saving.edit({ title: 'after' }));
 
     const blocked = async () => {
       const { rows } = await lock.query<{ pid: number }>(
@@ -114,7 +98,7 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     };
     await waitUntil(async () => (await blocked()).length === 2);
     // Last: its fetch ends after a time, and what comes before may take long on a busy machine.
-    await deliverAccepted(fetching.edit({ title: 'after' }));
+    await deliver(world.service, fetching.edit({ title: 'after' }));
     await waitUntil(async () => world.github.count() === 3);
     expect(await title(homes.saved, saved)).toBe('after');
     expect(await title(homes.saving, saving)).toBe('before');

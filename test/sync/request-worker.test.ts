@@ -15,8 +15,7 @@ import { post } from '../webhooks/support.ts';
 import { dueRequests, refetch, retryFailed, secondsTo, stored, storedPullRequests, sync } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 let home: TenantOnGithub;
 let work: () => Promise<boolean>;
 beforeEach(async () => {
@@ -24,10 +23,7 @@ beforeEach(async () => {
   work = createRequestWorker(service);
 });
 afterEach(async () => {
-  world.github.clearFaults();
-  world.github.requests.length = 0;
   await executor.delete(syncRequests);
-  await executor.execute(sql`delete from github_limits`);
   await executor.update(organisations).set({ pointsUsed: 0 });
 });
 
@@ -50,6 +46,11 @@ async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Pro
     }),
   );
   for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ status: 202 });
+}
+
+async function requestAndSync(home: TenantOnGithub, ...changed: PullRequest[]): Promise<void> {
+  await request(home, ...changed);
+  await untilIdle();
 }
 
 async function waiting({ organisation }: TenantOnGithub) {
@@ -96,7 +97,8 @@ async function untilIdle(worker = work): Promise<void> {
   while (await worker());
 }
 
-async function fail(times: number): Promise<void> {
+/** As often as given, lets the time pass until all that waits is due. */
+async function retryAll(times = 1): Promise<void> {
   for (let turn = 0; turn < times; turn += 1) {
     await makeRequestsDue();
     await untilIdle();
@@ -113,8 +115,7 @@ const open = (home: TenantOnGithub, count: number) =>
 
 describe('pending pull requests', () => {
   test('are fetched fifty per request', async () => {
-    await request(home, ...open(home, 60));
-    await untilIdle();
+    await requestAndSync(home, ...open(home, 60));
     expect(batchSizes()).toEqual([50, 10]);
     expect(await storedPullRequests(service, home)).toHaveLength(60);
     expect(await waiting(home)).toEqual([]);
@@ -164,8 +165,7 @@ describe('pending pull requests', () => {
   });
 
   test('need no more work if their author is not a member', async () => {
-    await request(home, home.acme.repository('web').openPullRequest({ author: null }));
-    await untilIdle();
+    await requestAndSync(home, home.acme.repository('web').openPullRequest({ author: null }));
     expect(await waiting(home)).toEqual([]);
     expect(await deliveryStates(home)).toEqual(['applied']);
   });
@@ -191,10 +191,10 @@ describe('pending pull requests', () => {
 describe('a fetch that fails', () => {
   test('is repeated later and later, until GitHub answers', async () => {
     await request(home, ...open(home, 3));
-    world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
+    world.github.fault(htmlError(500), { times: Infinity });
     for (const [index, expected] of [5, 30].entries()) {
       const startedAt = performance.now();
-      await fail(1);
+      await retryAll();
       const rows = await waiting(home);
       expect(rows.map(({ attempts }) => attempts)).toEqual(Array(3).fill(index + 1));
       expect(rows[0]?.lastError).toContain('GitHub failed with status 500');
@@ -205,8 +205,7 @@ describe('a fetch that fails', () => {
     }
     expect(await work()).toBe(false);
     world.github.clearFaults();
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(await waiting(home)).toEqual([]);
     expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
   });
@@ -216,7 +215,7 @@ describe('a fetch that fails', () => {
     await request(home, old);
     await executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
-    world.github.fault(htmlError(500), { times: Number.POSITIVE_INFINITY });
+    world.github.fault(htmlError(500), { times: Infinity });
     await untilIdle();
     const rows = await waiting(home);
     expect(rows.map(({ attempts }) => attempts)).toEqual([6, 1]);
@@ -234,15 +233,14 @@ describe('a fetch that fails', () => {
     const [row] = await waiting(home);
     expect(row?.attempts).toBe(6);
     expectAbout(row?.seconds ?? null, 60);
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(await waiting(home)).toEqual([]);
   });
 
   test('is split without a wait if it asks for too much', async () => {
     await request(home, ...open(home, 20));
     world.github.fault(queryTimeout(), {
-      times: Number.POSITIVE_INFINITY,
+      times: Infinity,
       when: ({ variables }) => (variables.ids as string[]).length > 5,
     });
     await untilIdle();
@@ -262,8 +260,7 @@ describe('a fetch that fails', () => {
     );
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
     expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
   });
 
@@ -294,8 +291,7 @@ describe('a fetch that fails', () => {
       { githubId: large.id, attempts: 1, lastError: expect.stringContaining('A page is missing.') },
     ]);
     expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(await commitsAndFiles()).toEqual([
       [2, 101, 202],
       [2, 0, 0],
@@ -315,8 +311,7 @@ describe('a fetch that fails', () => {
     expect(left).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
     for (const { seconds } of left) expectAbout(seconds, 90);
     const asked = world.github.count();
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(world.github.count()).toBe(asked);
   });
 
@@ -334,8 +329,7 @@ describe('a fetch that fails', () => {
 });
 
 describe('a pull request that makes every request for it fail', () => {
-  const poison = (source: PullRequest) =>
-    world.github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when: naming(source) });
+  const poison = (source: PullRequest) => world.github.fault(htmlError(502), { times: Infinity, when: naming(source) });
 
   test.each([0, 25, 49])('is found among fifty, at place %i, in nine requests, which store the rest', async place => {
     const opened = open(home, 50);
@@ -353,19 +347,16 @@ describe('a pull request that makes every request for it fail', () => {
     const opened = open(home, 3);
     const [, poisoned] = opened;
     const heal = poison(poisoned);
-    await request(home, ...opened);
-    await untilIdle();
+    await requestAndSync(home, ...opened);
     for (let turn = 0; turn < 2; turn += 1) {
       world.github.requests.length = 0;
       await request(home, poisoned, ...open(home, 59));
-      await makeRequestsDue();
-      await untilIdle();
+      await retryAll();
       expect(batchSizes()).toEqual([50, 9, 1]);
     }
     expect(await storedPullRequests(service, home)).toHaveLength(2 + 2 * 59);
     heal();
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(await waiting(home)).toEqual([]);
   });
 
@@ -388,8 +379,7 @@ describe('a pull request that makes every request for it fail', () => {
     const opened = open(home, 2);
     const [poisoned] = opened;
     const heal = poison(poisoned);
-    await request(home, ...opened);
-    await untilIdle();
+    await requestAndSync(home, ...opened);
     heal();
     const isStored = [];
     for (const secondsAgo of [20, 40]) {
@@ -413,7 +403,7 @@ describe('a pull request that makes every request for it fail', () => {
     await untilIdle();
     // If the first one fails, GitHub has shown nothing so far: it may serve none at all.
     if (places[0] === 0) expect(await storedPullRequests(service, home)).toEqual([]);
-    await fail(1);
+    await retryAll();
     expect(countBatches()).toBeLessThanOrEqual(17);
     expect(await storedPullRequests(service, home)).toHaveLength(48);
   });
@@ -436,10 +426,9 @@ describe('a pull request that makes every request for it fail', () => {
     const [, expensive] = opened;
     world.github.fault(
       { kind: 'broken', nodeIds: [expensive.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' },
-      { times: Number.POSITIVE_INFINITY },
+      { times: Infinity },
     );
-    await request(home, ...opened);
-    await untilIdle();
+    await requestAndSync(home, ...opened);
     expect(batchSizes()).toEqual([10, 1]);
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
@@ -449,10 +438,9 @@ describe('a pull request that makes every request for it fail', () => {
     const dropped = opened.slice(6).map(({ nodeId }) => nodeId);
     world.github.fault(
       { kind: 'broken', nodeIds: dropped, type: 'RESOURCE_LIMITS_EXCEEDED' },
-      { times: Number.POSITIVE_INFINITY, when: ({ variables }) => (variables.ids as string[]).length > 6 },
+      { times: Infinity, when: ({ variables }) => (variables.ids as string[]).length > 6 },
     );
-    await request(home, ...opened);
-    await untilIdle();
+    await requestAndSync(home, ...opened);
     expect(await waiting(home)).toEqual([]);
     expect(batchSizes()).toEqual([10, 2, 1, 1]);
   });
@@ -481,19 +469,17 @@ describe('a pull request that keeps failing', () => {
   async function startFailing() {
     const home = await world.newTenant();
     const [broken, sound] = open(home, 2);
-    await request(home, sound);
-    await untilIdle();
+    await requestAndSync(home, sound);
     await request(home, broken);
-    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Infinity });
     return { home, broken, sound };
   }
 
   /** GitHub shows another one after each failure. */
   async function failAlone({ home, sound }: Awaited<ReturnType<typeof startFailing>>, times: number): Promise<void> {
     for (let turn = 0; turn < times; turn += 1) {
-      await fail(1);
-      await request(home, sound);
-      await untilIdle();
+      await retryAll();
+      await requestAndSync(home, sound);
     }
   }
 
@@ -540,7 +526,7 @@ describe('a pull request that keeps failing', () => {
     expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
     await request(home, broken);
     world.github.clearFaults();
-    await fail(1);
+    await retryAll();
     expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
   });
 
@@ -573,7 +559,7 @@ describe('a pull request that keeps failing', () => {
     world.github.clearFaults();
     await untilIdle();
     await request(home, broken);
-    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Number.POSITIVE_INFINITY });
+    world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Infinity });
     await park(failing);
     expect(await waiting(home)).toMatchObject([parked]);
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
@@ -601,9 +587,9 @@ describe('a pull request that keeps failing', () => {
 test('pull requests that all fail cost one request at a time, however many there are', async () => {
   const failing = open(home, 20);
   const nodeIds = failing.map(({ nodeId }) => nodeId);
-  world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Number.POSITIVE_INFINITY });
+  world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Infinity });
   await request(home, ...failing);
-  await fail(6);
+  await retryAll(6);
   expect(batchSizes()).toEqual(Array(6).fill(20));
 });
 
@@ -613,17 +599,15 @@ test.each<[string, ReplyFault]>([
   ['an empty reply from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
 ])('%s parks no pull request, however long it lasts', async (_, fault) => {
   const [stored, ...others] = open(home, 3);
-  await request(home, stored);
-  await untilIdle();
+  await requestAndSync(home, stored);
   await request(home, ...others);
-  world.github.fault(fault, { times: Number.POSITIVE_INFINITY });
+  world.github.fault(fault, { times: Infinity });
   await executor.update(syncRequests).set({ attempts: 4 });
   // A pull request would be parked after eight.
-  await fail(5);
+  await retryAll(5);
   expect(await waiting(home)).toMatchObject(Array(2).fill({ attempts: 5, seconds: expect.any(Number) }));
   world.github.clearFaults();
-  await makeRequestsDue();
-  await untilIdle();
+  await retryAll();
   expect(await waiting(home)).toEqual([]);
   expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
 });
@@ -652,8 +636,7 @@ describe('a rate limit', () => {
     await request(home, ...opened);
     await makeRequestsDue();
     await untilIdle(replica);
-    await makeRequestsDue();
-    await untilIdle();
+    await retryAll();
     expect(world.github.count()).toBe(1);
     for (const row of await waiting(home)) expectAbout(row.seconds, 40);
     await endBlock();
@@ -768,10 +751,7 @@ describe('a turn', () => {
       Object.assign((reply.data as { rateLimit: object }).rateLimit, { cost: 30, remaining: limit.remaining });
       return reply;
     };
-    world.github.fault(
-      { kind: 'alter', change: costThirty },
-      { times: Number.POSITIVE_INFINITY, when: naming(edited) },
-    );
+    world.github.fault({ kind: 'alter', change: costThirty }, { times: Infinity, when: naming(edited) });
     const untilReset = () => limit.resetAt - Date.now() / 1000;
     /** Lets time pass: the end of the hour comes closer. */
     const pass = async (seconds: number) => {
@@ -829,14 +809,5 @@ describe('a turn', () => {
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
     const turns = await Promise.all(homes.map(() => claimSyncTurn(executor, leaseSeconds)));
     expect(turns.map(turn => turn?.organisationId).sort()).toEqual(homes.map(home => home.organisation.id).sort());
-  });
-
-  test('fetches nothing that another replica fetches', async () => {
-    await request(home, ...open(home, 110));
-    const replica = createRequestWorker(await world.replica());
-    await Promise.all([untilIdle(), untilIdle(replica)]);
-    const asked = world.github.requests.flatMap(({ variables }) => variables.ids as string[]);
-    expect(asked).toHaveLength(110);
-    expect(new Set(asked).size).toBe(110);
   });
 });

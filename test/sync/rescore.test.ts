@@ -24,7 +24,7 @@ import {
   figureOf,
   lockWaits,
   newStored,
-  openSession,
+  openTransaction,
   remove,
   rule,
   scoreHistory,
@@ -35,8 +35,7 @@ import {
 } from './support.ts';
 
 const world = await startWorld();
-const { service } = world;
-const { executor } = service.database;
+const { service, executor } = world;
 let home: TenantOnGithub;
 beforeEach(async () => {
   home = await world.newTenant();
@@ -103,17 +102,6 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(3);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
     expect(await countOutdated(executor, home.organisation.id)).toBe(0);
-  });
-
-  test('brings every score to the ruleset in force, batch by batch', async () => {
-    await newStored(service, home, 4_001);
-    await apply(service, home, rule('additions'));
-    expect(await countOutdated(executor, home.organisation.id)).toBe(4_001);
-    expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(4_001);
-    // Another process can continue: what is stored shows what is left.
-    await rescore(home);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 4_001 }]);
-    expect(await rescoreBatch(service, home.organisation.id)).toBe(0);
   });
 
   test('a pull request that is fetched after new rules no longer counts as outdated', async () => {
@@ -228,9 +216,9 @@ describe('re-scoring', () => {
   test('does not wait for saves', async () => {
     await newStored(service, home, 2);
     await apply(service, home, rule('additions'));
-    const save = await openSession(world);
-    await save.query('begin');
-    await save.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [home.organisation.id]);
+    await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
+      home.organisation.id,
+    ]);
     expect(await rescore(home)).toBe(2);
   });
 

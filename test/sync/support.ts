@@ -19,6 +19,7 @@ import type { Deps } from '../../src/deps.ts';
 import type { Github } from '../../src/github/github.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
+import { importPullRequests } from '../../src/sync/import.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
@@ -165,11 +166,13 @@ export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: Pull
   };
 }
 
-/** A session with the database that ends with the test, with its locks. */
-export async function openSession({ service }: World): Promise<pg.Client> {
+/** A session with the database that ends with the test, and has executed a statement in a transaction: it has its locks. */
+export async function openTransaction({ service }: World, statement: string, values: unknown[] = []) {
   const client = new pg.Client({ connectionString: service.database.url });
   await client.connect();
   onTestFinished(() => client.end());
+  await client.query('begin');
+  await client.query(statement, values);
   return client;
 }
 
@@ -236,6 +239,24 @@ export async function compare(world: World, home: TenantOnGithub): Promise<numbe
   const work = createRequestWorker(world.service, home.organisation.id);
   while (await work());
   return count() - before;
+}
+
+/** An organisation whose repositories `web` and the other one are stored, with a pull request each, and compared. */
+export async function withTwoRepositories(world: World, name: string) {
+  const home = await world.newTenant();
+  const [web, other] = [home.acme.repository('web'), home.acme.repository(name)];
+  const [inWeb, inOther] = [web.openPullRequest(), other.openPullRequest()];
+  await importPullRequests(world.service, home.organisation);
+  world.github.clock.advance(120);
+  await compare(world, home);
+  return { home, web, other, inWeb, inOther };
+}
+
+/** Lets two days go by for the sweep. */
+export async function makeSweepDue({ database: { executor } }: Deps, { organisation: { id } }: TenantOnGithub) {
+  await executor.execute(sql`
+    update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
+  await updateOrganisation(executor, id, { sweptAt: sql`now() - interval '1 hour'` });
 }
 
 export function storedPullRequests({ database }: Deps, { organisation }: TenantOnGithub) {

@@ -1,11 +1,11 @@
-import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, test } from 'vitest';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
-import { organisations } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { replacing } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -14,29 +14,20 @@ import {
   deliver,
   fetchedSync,
   makeDue,
+  makeSweepDue,
   repositoryRows,
   stored,
   storedPullRequests,
   sync,
   waitingSyncs,
   waitUntil,
+  withTwoRepositories,
 } from './support.ts';
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service } = world;
-const { executor } = service.database;
-afterEach(() => world.github.clearFaults());
+const { service, executor } = world;
 
-/** An organisation whose repositories `web` and `lib` are stored, with a pull request each, and compared. */
-async function twoRepositories() {
-  const home = await world.newTenant();
-  const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
-  const [inWeb, inLib] = [web.openPullRequest(), lib.openPullRequest()];
-  await importPullRequests(service, home.organisation);
-  world.github.clock.advance(120);
-  await compare(world, home);
-  return { home, web, lib, inWeb, inLib };
-}
+const twoRepositories = () => withTwoRepositories(world, 'lib');
 
 /** Names of those that are marked, without the owner. */
 async function leftRepositories(home: TenantOnGithub): Promise<string[]> {
@@ -45,14 +36,6 @@ async function leftRepositories(home: TenantOnGithub): Promise<string[]> {
 }
 
 const elsewhere = (repository: Repository) => repository.transfer(world.github.organisation('elsewhere'));
-
-/** Lets two days go by for the sweep. */
-async function age({ organisation: { id } }: TenantOnGithub): Promise<void> {
-  await executor.execute(sql`
-    update pull_requests set fetched_at = now() - interval '2 days'
-    where organisation_id = ${id}`);
-  await executor.update(organisations).set({ sweptAt: sql`now() - interval '1 hour'` }).where(eq(organisations.id, id));
-}
 
 describe('a repository that has left the organisation', () => {
   test('is marked by the next comparison, with one more request, once', async () => {
@@ -108,17 +91,17 @@ describe('a repository that has left the organisation', () => {
   });
 
   test('is not fetched any more, and doctor does not miss it', async () => {
-    const { home, web, inLib } = await twoRepositories();
+    const { home, web, inOther } = await twoRepositories();
     elsewhere(web);
     await compare(world, home);
-    await age(home);
-    await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inLib.id}`);
+    await makeSweepDue(service, home);
+    await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inOther.id}`);
     expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2 });
     const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
-    await age(home);
+    await makeSweepDue(service, home);
     await compareOnly(world, home);
-    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inLib.id]);
+    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inOther.id]);
     await world.workOff();
   });
 
@@ -179,8 +162,7 @@ describe('a repository that a list does not have', () => {
       insert into repositories (organisation_id, id, github_id, node_id, name)
       select ${home.organisation.id}::uuid, gen_random_uuid(), 900000000000 + place, 'R_refused_' || place, 'acme/' || place
       from generate_series(1, 100) as place`);
-    const refuse = (reply: object) => JSON.parse(JSON.stringify(reply).replaceAll('NOT_FOUND', 'FORBIDDEN'));
-    world.github.fault({ kind: 'alter', change: refuse }, { times: 20, when: 'RepositoryOwners' });
+    world.github.fault(replacing(/NOT_FOUND/g, 'FORBIDDEN'), { times: 20, when: 'RepositoryOwners' });
     elsewhere(web);
     await waitUntil(async () => {
       await compare(world, home);
@@ -223,7 +205,7 @@ describe('a repository that comes back', () => {
     await compare(world, home);
     expect(await leftRepositories(home)).toEqual([]);
     expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Edited elsewhere' });
-    await age(home);
+    await makeSweepDue(service, home);
     await compareOnly(world, home);
     expect(await waitingSyncs(service, home)).toHaveLength(2);
     await world.workOff();

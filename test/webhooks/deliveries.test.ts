@@ -19,7 +19,6 @@ beforeAll(async () => {
   world.acme.member('ada', { name: 'Ada Lovelace' });
 });
 beforeEach(async () => {
-  world.github.clearFaults();
   world.github.clock.advance(10);
   await world.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
 });
@@ -179,20 +178,6 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['gone', 'applied']);
   });
 
-  test('that arrives after a newer one does not restore the old state', async () => {
-    const { service, web, github } = world;
-    const source = web.openPullRequest({ title: 'Old title' });
-    const opened = source.open();
-    github.clock.advance(5);
-    const edited = source.edit({ title: 'New title' });
-    expect(await post(service, edited)).toMatchObject(taken);
-    await world.workOff();
-    expect(await post(service, opened)).toMatchObject(taken);
-    await world.workOff();
-    expect(await titles()).toContain('New title');
-    expect(await titles()).not.toContain('Old title');
-  });
-
   test('is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
     const { service, acme } = world;
     const payload = {
@@ -216,25 +201,6 @@ describe('a delivery about a pull request', () => {
 });
 
 describe('a comment', () => {
-  test('counts once its delivery is applied, until it is deleted', async () => {
-    const { service, web, acme } = world;
-    const bob = acme.member('bob');
-    await world.applyRules([rule('comments', 'comments > 0')]);
-    const source = web.openPullRequest({ title: 'Talked about' });
-    await post(service, source.open());
-    await world.workOff();
-    expect(await post(service, source.comment(bob))).toMatchObject(taken);
-    await world.workOff();
-    expect((await world.find(source)).score).toBe(1);
-    expect(await post(service, source.deleteComment(bob))).toMatchObject(taken);
-    // Deleting changes no time that would show whether GitHub's answer is from before: it is asked later.
-    await world.workOff();
-    expect((await world.find(source)).score).toBe(1);
-    await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
-    await world.workOff();
-    expect((await world.find(source)).score).toBe(0);
-  });
-
   test('on a pull request that waits to be fetched raises the floor of that fetch', async () => {
     const { service, web, acme, github } = world;
     const source = web.openPullRequest({ title: 'New and talked about' });

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, startReplica, startService } from '../support/service.ts';
+import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { lockWaits } from '../sync/support.ts';
-import { countRows, post } from './support.ts';
+import { countRows, post, startForAcme } from './support.ts';
 
-const service = await startService();
-await createTenant(service, { login: 'acme', githubId: 1 });
+const service = await startForAcme();
 const closed = await createTenant(service, { login: 'closed', githubId: 2 });
 await setWebhooksEnabled(service.database.executor, closed.organisation.id, false);
-afterAll(() => service.close());
 
 const execute = (statement: string) => service.database.executor.execute(sql.raw(statement));
-beforeEach(() => execute('truncate webhook_deliveries, sync_requests'));
 
 const about = (pullRequest: number, organisation = { id: 1, login: 'acme' }) => ({
   event: 'pull_request',

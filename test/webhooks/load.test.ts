@@ -1,21 +1,18 @@
 import { sql } from 'drizzle-orm';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
 import { exchange, listen, stall } from '../support/raw-http.ts';
-import { startService, webhookSecret } from '../support/service.ts';
-import { createTenant } from '../support/tenants.ts';
-import { post } from './support.ts';
+import { webhookSecret } from '../support/service.ts';
+import { post, startForAcme } from './support.ts';
 
 const maxBytes = 5_000_000;
 /** Of this size, the budget has room for so many. */
 const maxLarge = Math.floor((32 * 1024 * 1024) / maxBytes);
 
-const service = await startService();
-await createTenant(service, { login: 'acme', githubId: 1 });
+const service = await startForAcme();
 const port = await listen(service.app);
 // On a slow machine, the first of many stalled requests would end before the last one is sent.
 service.app.server.requestTimeout = 0;
-afterAll(() => service.close());
 
 /** A pull request's payload of exactly this size. */
 function payloadOf(bytes: number): string {

@@ -1,16 +1,12 @@
 import { createRequire } from 'node:module';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
-import { startService } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
-import { countRows, nothing, post } from './support.ts';
+import { countRows, nothing, post, startForAcme } from './support.ts';
 
-const service = await startService();
-await createTenant(service, { login: 'acme', githubId: 1 });
-afterAll(() => service.close());
-afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
+const service = await startForAcme();
 
 const organization = { id: 1, login: 'acme' };
 const pullRequest = { action: 'opened', pull_request: { id: 5, node_id: 'PR_5' }, organization };

@@ -1,14 +1,11 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { signature } from '../support/github/webhooks.ts';
-import { closing, startReplica, startService, webhookSecret } from '../support/service.ts';
+import { closing, startReplica, webhookSecret } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
-import { countRows, nothing, post } from './support.ts';
+import { countRows, nothing, post, startForAcme } from './support.ts';
 
-const service = await startService();
-await createTenant(service, { login: 'acme', githubId: 1 });
-afterAll(() => service.close());
-afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
+const service = await startForAcme();
 
 const delivery = {
   event: 'pull_request',

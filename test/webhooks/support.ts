@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect } from 'vitest';
+import { afterAll, afterEach, expect } from 'vitest';
 import { signedRequest } from '../support/github/webhooks.ts';
-import { type Service, webhookSecret } from '../support/service.ts';
+import { type Service, startService, webhookSecret } from '../support/service.ts';
+import { createTenant } from '../support/tenants.ts';
 
 interface WebhookReply {
   status: number;
@@ -45,6 +46,15 @@ export async function post(
   });
   expect(reply.json()).toEqual({ message: expect.stringMatching(/^[A-Z].*\.$/s) });
   return { status: reply.statusCode, message: reply.json().message, headers: reply.headers };
+}
+
+/** A service that tracks acme, whose id on GitHub is 1. It ends with the file, and deliveries are gone after each test. */
+export async function startForAcme(): Promise<Service> {
+  const service = await startService();
+  afterAll(() => service.close());
+  afterEach(() => service.database.executor.execute('truncate webhook_deliveries, sync_requests'));
+  await createTenant(service, { login: 'acme', githubId: 1 });
+  return service;
 }
 
 /** Counts all rows that a delivery could have written. */
