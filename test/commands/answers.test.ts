@@ -1,13 +1,13 @@
 import { Client } from 'pg';
-import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { query } from '../support/database-server.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { refusedNode } from '../support/github/faults.ts';
 import { createDatabase } from '../support/service.ts';
-import { createFolder, type Environment, runHere, runJson } from './support.ts';
+import { startWorld } from '../support/world.ts';
+import { createFolder, runHere, runJson } from './support.ts';
 
-let github: GithubStandIn;
-let environment: Environment;
+const { github, shell: environment } = await startWorld();
 const { write, writeRules } = createFolder();
 let organisations = 0;
 /** On GitHub; what is typed is in lower case. */
@@ -15,15 +15,6 @@ let login: string;
 let acme: string[];
 let email: string;
 
-beforeAll(async () => {
-  const database = await createDatabase();
-  github = await startGithub();
-  environment = { DATABASE_URL: database.url, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
-  return async () => {
-    await github.close();
-    await database.drop();
-  };
-});
 beforeEach(() => {
   organisations += 1;
   login = `Acme-${organisations}`;
@@ -36,7 +27,6 @@ beforeEach(() => {
     organisation.repository('web').addPullRequest({ additions: index, createdAt: 1_700_000_000 });
   organisation.repository('api').addPullRequest({ author: github.account('stranger') });
 });
-afterEach(() => github.clearFaults());
 
 const seconds = expect.any(Number);
 const addAcme = () => runJson(environment, 'organisation', 'add', login.toLowerCase());
@@ -214,7 +204,7 @@ describe('a token', () => {
   test('is revoked by its id, and stays in the list with the time of its first revocation', async () => {
     const { id } = await createToken();
     expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
-    await query(environment.DATABASE_URL ?? '', 'update access_tokens set revoked_at = to_timestamp(1)');
+    await query(environment.DATABASE_URL, 'update access_tokens set revoked_at = to_timestamp(1)');
     await runJson(environment, 'token', 'revoke', String(id));
     expect(await runJson(environment, 'token', 'list', ...acme)).toMatchObject([
       { id, state: 'revoked', revoked_at: 1 },
@@ -278,12 +268,10 @@ test('an import in which a repository fails names it, ends with 1, and can be co
   await addAcme();
   await runJson(environment, 'members', 'sync', ...acme);
   const { nodeId } = github.organisation(login).repository('api');
-  const error = { type: 'FORBIDDEN', path: ['node'], message: 'SAML.\u001b[2J\n::error::' };
-  const body = { data: { node: null }, errors: [error] };
-  github.fault(
-    { kind: 'reply', status: 200, body },
-    { times: 2, when: ({ variables }) => variables.repository === nodeId },
-  );
+  github.fault(refusedNode('FORBIDDEN', 'SAML.\u001b[2J\n::error::'), {
+    times: 2,
+    when: ({ variables }) => variables.repository === nodeId,
+  });
   const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\./);
   const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
@@ -356,9 +344,6 @@ test('members do not leave if GitHub hides them from the token', async () => {
   await addAcme();
   await runJson(environment, 'members', 'sync', ...acme);
   github.grants.viewerIsMember = false;
-  onTestFinished(() => {
-    github.grants.viewerIsMember = true;
-  });
   expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 0, left: null });
   const { code, stdout } = await runHere(environment, 'members', 'sync', ...acme);
   expect([code, stdout]).toEqual([
@@ -465,35 +450,23 @@ test('webhooks can be disabled, enabled and inspected', async () => {
   expect(status.stdout).toContain('No delivery has arrived yet, except perhaps a ping.');
 });
 
-test('the status of webhooks has as many deliveries as --limit says', async () => {
+test('webhooks status and audit-log show the newest last, and as many deliveries as --limit says', async () => {
   await addAcme();
   await query(
-    environment.DATABASE_URL ?? '',
-    `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
-      select id, 'guid ' || number, 'ping', '', 'applied', number from organisations, generate_series(1, 25) as number where login = '${login}'`,
-  );
-  const count = async (...options: string[]) =>
-    (await runJson<{ deliveries: unknown[] }>(environment, 'webhooks', 'status', ...acme, ...options)).deliveries
-      .length;
-  expect([await count(), await count('--limit', '3'), await count('--limit', '1000')]).toEqual([20, 3, 25]);
-  expect((await runHere(environment, 'webhooks', 'status', ...acme, '--limit', 'all')).code).toBe(2);
-});
-
-test('webhooks status and audit-log show the newest last', async () => {
-  await addAcme();
-  await query(
-    environment.DATABASE_URL ?? '',
+    environment.DATABASE_URL,
     `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket, received_at)
       select id, 'guid ' || number, 'ping', '', 'applied', number, now() + number * interval '1 minute'
-      from organisations, generate_series(1, 3) as number where login = '${login}'`,
+      from organisations, generate_series(1, 25) as number where login = '${login}'`,
   );
+  const status = async (...options: string[]) =>
+    (await runHere(environment, 'webhooks', 'status', ...acme, ...options)).stdout.match(/guid \d+/g);
+  const last = (count: number) => Array.from({ length: count }, (_, index) => `guid ${26 - count + index}`);
+  expect([await status(), await status('--limit', '3'), await status('--limit', '1000')]).toEqual(
+    [20, 3, 25].map(last),
+  );
+  expect((await runHere(environment, 'webhooks', 'status', ...acme, '--limit', 'all')).code).toBe(2);
   for (const name of ['disable', 'enable']) await runJson(environment, 'webhooks', name, ...acme);
-  const [status, log] = await Promise.all([
-    runHere(environment, 'webhooks', 'status', ...acme),
-    runHere(environment, 'audit-log', ...acme),
-  ]);
-  expect(status.stdout.match(/guid \d/g)).toEqual(['guid 1', 'guid 2', 'guid 3']);
-  expect(log.stdout.match(/\w+\.(?:add|\w+able)/g)).toEqual([
+  expect((await runHere(environment, 'audit-log', ...acme)).stdout.match(/\w+\.(?:add|\w+able)/g)).toEqual([
     'organisation.add',
     'webhooks.disable',
     'webhooks.enable',

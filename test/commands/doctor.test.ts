@@ -10,19 +10,17 @@ import { addOrganisation, setWebhooksEnabled } from '../../src/database/organisa
 import { markRepositoriesLeft } from '../../src/database/repositories.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { takeAppliedDelivery } from '../../src/database/webhook-deliveries.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { credentialOf } from '../../src/sync/share-github-points.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 import { newAppKeys } from '../support/app-keys.ts';
 import { query } from '../support/database-server.ts';
-import { htmlError, secondaryLimit } from '../support/github/faults.ts';
-import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
+import { htmlError, refusedNode, secondaryLimit } from '../support/github/faults.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
-import { createDatabase, createEmptyDatabase, type Service, startReplica, webhookSecret } from '../support/service.ts';
-import { applyRules, createTenant, type Tenant } from '../support/tenants.ts';
+import { createDatabase, createEmptyDatabase, webhookSecret } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
+import { rule } from '../sync/support.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 
 /*
@@ -32,59 +30,37 @@ import { complaintOf, type Environment, runHere, runJson } from './support.ts';
 const { publicKey, privateKey } = newAppKeys('pkcs1');
 const events = [...subscribedEvents.keys()];
 
-let github: GithubStandIn;
-let acme: GithubOrganisation;
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let service: Service;
-let tenant: Tenant;
+const world = await startWorld({ RECONCILE_INTERVAL: '900' }, { app: { id: '4711', publicKey } });
+const { github, service, executor, organisation, acme, web } = world;
 let loops: Loops;
 let environment: Environment;
-let grants: GithubStandIn['grants'];
 
 beforeAll(async () => {
-  [github, database] = await Promise.all([startGithub({ app: { id: '4711', publicKey } }), createDatabase()]);
-  grants = structuredClone(github.grants);
-  acme = github.organisation('acme', { name: 'Acme' });
+  github.uninstallApp(acme);
   acme.member('ada');
-  acme.repository('web').addPullRequest();
-  service = await startReplica(database.url, { GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token });
-  tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
-  await syncMembers(service, tenant.organisation);
-  await importPullRequests(service, tenant.organisation);
-  const rule = { name: 'One', logic: [{ expression: 'true', effect: { action: 'ADD' as const, value: '1' } }] };
-  await applyRules(service, tenant.organisation.id, { rules: [{ ...rule, description: '', is_enabled: true }] });
+  web.addPullRequest();
+  await syncMembers(service, organisation);
+  await world.import();
+  await world.applyRules([rule('1')]);
   environment = {
-    DATABASE_URL: database.url,
-    GITHUB_API_URL: github.apiUrl,
-    GITHUB_TOKEN: github.token,
+    ...world.shell,
     GITHUB_WEBHOOK_SECRET: webhookSecret,
     PUBLIC_URL: await service.app.listen({ host: '127.0.0.1', port: 0 }),
   };
   const delivery = { guid: 'the first', event: 'repository', action: 'created' };
-  await takeAppliedDelivery(service.database.executor, delivery, tenant.organisation);
+  await takeAppliedDelivery(executor, delivery, organisation);
   await startWork();
 });
-afterAll(async () => {
-  await loops.stop();
-  await service.close();
-  await github.close();
-  await database.drop();
-});
+afterAll(() => loops.stop());
 
 /** Starts the loops and waits until the database server shows their connection. */
 async function startWork(): Promise<void> {
   loops = startLoops(service);
-  await vi.waitFor(async () => expect(await countWorkers(service.database.executor)).toBe(1), { timeout: 20_000 });
+  await vi.waitFor(async () => expect(await countWorkers(executor)).toBe(1), { timeout: 20_000 });
 }
 
-beforeEach(async () => {
-  Object.assign(github.grants, structuredClone(grants));
-  github.stopWebhooks();
-});
-afterEach(() => {
-  github.clearFaults();
-  github.uninstallApp(acme);
-});
+beforeEach(() => github.stopWebhooks());
+afterEach(() => github.uninstallApp(acme));
 
 /** Sets up the webhook as README says, but for `settings`, and waits until its ping is answered. */
 async function hook(settings: HookSettings & { url?: string; secret?: string } = {}): Promise<void> {
@@ -147,7 +123,7 @@ test('doctor names a session that holds the migration lock', async () => {
 
 test('doctor finds nothing wrong with a healthy service in any area', async () => {
   await hook();
-  acme.repository('web').openPullRequest();
+  web.openPullRequest();
   await github.delivered();
   await expect.poll(() => complaints()).toEqual([]);
   const text = await show();
@@ -229,10 +205,10 @@ describe('the database', () => {
   });
 
   test('doctor reports a database that does not let its user change the schema or write', async () => {
-    await query(database.url, 'create role doctor_guest');
-    onTestFinished(async () => void (await query(database.url, 'drop role doctor_guest')));
+    await query(service.database.url, 'create role doctor_guest');
+    onTestFinished(async () => void (await query(service.database.url, 'drop role doctor_guest')));
     const as = (options: string) => {
-      const url = new URL(database.url);
+      const url = new URL(service.database.url);
       url.searchParams.set('options', options);
       return url.href;
     };
@@ -318,11 +294,7 @@ describe('GitHub', () => {
   });
 
   test('doctor does not call GitHub while its rate limit blocks requests', async () => {
-    const { executor } = service.database;
-    await blockGithub(executor, credentialOf(service.config, tenant.organisation), 600);
-    onTestFinished(async () => {
-      await executor.execute(sql`delete from github_limits`);
-    });
+    await blockGithub(executor, credentialOf(service.config, organisation), 600);
     const asked = github.requests.length;
     expect(await complaints()).toEqual([
       expect.stringMatching(/^warning patience: GitHub's rate limit blocks requests for another 10 min: .* → Wait\./),
@@ -331,14 +303,11 @@ describe('GitHub', () => {
   });
 
   test('doctor saves a rate limit that GitHub sets, and its next run keeps to it', async () => {
-    onTestFinished(async () => {
-      await service.database.executor.execute(sql`delete from github_limits`);
-    });
     github.fault(secondaryLimit('300'));
     await complaints();
     const blocked = [expect.stringContaining('rate limit blocks requests for another 5 min')];
     expect(await complaints()).toEqual(blocked);
-    await service.database.executor.execute(sql`delete from github_limits`);
+    await executor.execute(sql`delete from github_limits`);
     // Where a refusal could also mean that the credentials may not see something.
     github.fault(secondaryLimit('300'), { when: ({ path }) => path.endsWith('/hooks') });
     await complaints();
@@ -347,20 +316,9 @@ describe('GitHub', () => {
 
   test('doctor names the missing permission if GitHub refuses to show something', async () => {
     await hook();
-    const refuse = (operation: string, path: string) =>
-      github.fault(
-        {
-          kind: 'reply',
-          status: 200,
-          body: {
-            data: null,
-            errors: [{ type: 'FORBIDDEN', path: [path], message: 'Resource not accessible by personal access token' }],
-          },
-        },
-        { when: request => request.operation === operation },
-      );
-    refuse('Members', 'node');
-    refuse('PullRequestList', 'node');
+    for (const when of ['Members', 'PullRequestList']) {
+      github.fault(refusedNode('FORBIDDEN', 'Resource not accessible by personal access token'), { when });
+    }
     expect(await complaints()).toEqual([
       expect.stringMatching(
         /^problem members: GitHub does not let GITHUB_TOKEN read the members of acme: "Resource not accessible.* → On GitHub, let GITHUB_TOKEN read Members/,
@@ -379,9 +337,9 @@ describe('GitHub', () => {
   });
 
   test('doctor reports an organisation that GitHub does not show', async () => {
-    await addOrganisation(service.database.executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
+    await addOrganisation(executor, { login: 'nobodys', githubId: null, name: '', photoUrl: '' });
     onTestFinished(async () => {
-      await service.database.executor.execute(sql`delete from organisations where login = 'nobodys'`);
+      await executor.execute(sql`delete from organisations where login = 'nobodys'`);
     });
     const found = await complaints({}, '--organisation', 'Nobodys');
     expect(found).toContainEqual(
@@ -411,20 +369,18 @@ describe('GitHub', () => {
 
   test('doctor names repositories that GitHub no longer shows, and deletes nothing', async () => {
     await hook();
-    const { executor } = service.database;
-    const { id } = tenant.organisation;
     const stored = async () =>
       (await executor.execute<{ name: string }>(sql`select name from repositories order by name`)).rows.map(
         ({ name }) => name,
       );
     const [api, docs] = [acme.repository('api'), acme.repository('docs')];
     for (const repository of [api, docs]) repository.addPullRequest();
-    await importPullRequests(service, tenant.organisation);
+    await world.import();
     // As if comparisons had since seen only this one.
     const ticket = await drawTicket(executor);
     await executor.execute(sql`update repositories set fetch_ticket = ${ticket} where name = 'acme/web'`);
     onTestFinished(async () => {
-      await executor.execute(sql`delete from pull_requests where organisation_id = ${id} and repository_id in
+      await executor.execute(sql`delete from pull_requests where organisation_id = ${organisation.id} and repository_id in
         (select id from repositories where name <> 'acme/web')`);
       await executor.execute(sql`delete from repositories where name <> 'acme/web'`);
     });
@@ -438,7 +394,7 @@ describe('GitHub', () => {
           'fetched. → On GitHub, check the repository access of GITHUB_TOKEN. If the repository was deleted or transferred, ' +
           'there is nothing to do.',
       ]);
-      await markRepositoriesLeft(executor, id, await drawTicket(executor), [api.id, docs.id]);
+      await markRepositoriesLeft(executor, organisation.id, await drawTicket(executor), [api.id, docs.id]);
     }
     expect(await stored()).toEqual(['acme/api', 'acme/docs', 'acme/web']);
     expect(await complaints({ RECONCILE_INTERVAL: '0' })).not.toContainEqual(
@@ -566,7 +522,7 @@ describe('the webhook on GitHub', () => {
 
   test('doctor reports a webhook that failed once, but works again', async () => {
     await hook();
-    acme.repository('web').openPullRequest();
+    web.openPullRequest();
     await github.delivered();
     const change = (reply: unknown) =>
       Array.isArray(reply)
@@ -593,9 +549,8 @@ describe('the webhook on GitHub', () => {
   });
 
   test('doctor does not check the webhook if webhooks are disabled', async () => {
-    const { executor } = service.database;
-    await setWebhooksEnabled(executor, tenant.organisation.id, false);
-    onTestFinished(() => setWebhooksEnabled(executor, tenant.organisation.id, true));
+    await setWebhooksEnabled(executor, organisation.id, false);
+    onTestFinished(() => setWebhooksEnabled(executor, organisation.id, true));
     expect(await complaints()).toEqual([
       'skipped deliveries: Disabled here: deliveries are ignored. → To accept them: pullscore webhooks enable --organisation acme',
       'skipped comparison: Repositories are not compared: webhooks are disabled.',
@@ -621,12 +576,9 @@ describe('the webhook on GitHub', () => {
 
 describe('the background work', () => {
   async function requests(values: string): Promise<void> {
-    const { executor } = service.database;
     const columns = 'organisation_id, github_id, node_id, ticket, due_at, attempts, last_error';
     await executor.execute(
-      sql.raw(
-        `insert into sync_requests (${columns}) values ${values.replaceAll('$acme', `'${tenant.organisation.id}'`)}`,
-      ),
+      sql.raw(`insert into sync_requests (${columns}) values ${values.replaceAll('$acme', `'${organisation.id}'`)}`),
     );
     onTestFinished(async () => {
       await executor.execute(sql`delete from sync_requests`);
@@ -634,11 +586,10 @@ describe('the background work', () => {
   }
   /** Stores a delivery of this age. */
   async function deliveries(state: 'pending' | 'gone', age: string, githubId: number): Promise<void> {
-    const { executor } = service.database;
     await executor.execute(sql`
       insert into webhook_deliveries
         (organisation_id, guid, event, action, state, pull_request_github_id, ticket, received_at)
-      values (${tenant.organisation.id}, ${`doctor-${githubId}`}, 'pull_request', 'opened', ${state}, ${githubId}, 0,
+      values (${organisation.id}, ${`doctor-${githubId}`}, 'pull_request', 'opened', ${state}, ${githubId}, 0,
         now() - ${age}::interval)`);
     onTestFinished(async () => {
       await executor.execute(sql`delete from webhook_deliveries where guid like 'doctor-%'`);
@@ -654,7 +605,7 @@ describe('the background work', () => {
     expect(await complaints()).toEqual([
       `warning requests: 1 pull request is tried again after a failure, such as PR_2: Something went wrong. → ${retry}`,
     ]);
-    await service.database.executor.execute(sql`delete from sync_requests`);
+    await executor.execute(sql`delete from sync_requests`);
     await requests(`${failing}, ${parked}`);
     expect(await complaints()).toEqual([
       `problem requests: 1 pull request is parked after failures, such as PR_3: Nothing helps. → ${retry}`,
@@ -696,7 +647,6 @@ describe('the background work', () => {
   test('doctor has no complaint while a pull request waits for GitHub to show what a webhook announced', async () => {
     await hook();
     await requests(`($acme, 5, 'PR_5', 1, now() + interval '5 minutes', 0, null)`);
-    const { executor } = service.database;
     await executor.execute(sql`update sync_requests set behind_since = now() - interval '11 minutes'`);
     await deliveries('pending', '11 minutes', 5);
     expect(await complaints()).toEqual([]);
@@ -735,7 +685,6 @@ describe('the background work', () => {
 
   test('doctor has no complaint if a later fetch found the pull request of a delivery', async () => {
     await hook();
-    const { executor } = service.database;
     const { rows } = await executor.execute<{ id: string }>(sql`select github_id as id from pull_requests limit 1`);
     await deliveries('gone', '1 hour', Number(rows[0]?.id));
     expect(await complaints()).toEqual([]);
@@ -745,11 +694,9 @@ describe('the background work', () => {
 
   test('doctor reports refetches that come much later than docs/rules.md promises', async () => {
     await hook();
-    const { executor } = service.database;
-    const { id } = tenant.organisation;
     const age = (interval: string) =>
       executor.execute(sql`update pull_requests set fetched_at = now() - ${interval}::interval
-        where id = (select min(id::text)::uuid from pull_requests where organisation_id = ${id})`);
+        where id = (select min(id::text)::uuid from pull_requests where organisation_id = ${organisation.id})`);
     onTestFinished(async () => {
       await age('0');
     });
@@ -765,14 +712,12 @@ describe('the background work', () => {
   test('doctor reports waiting pull requests and an overdue comparison if no process works', async () => {
     await hook();
     await loops.stop();
-    const { executor } = service.database;
-    const { id } = tenant.organisation;
     onTestFinished(async () => {
       await startWork();
       await executor.execute(sql`update organisations set comparison_due_at = now() + interval '10 minutes'`);
     });
     await executor.execute(
-      sql`update organisations set comparison_due_at = now() - interval '3 hours' where id = ${id}`,
+      sql`update organisations set comparison_due_at = now() - interval '3 hours' where id = ${organisation.id}`,
     );
     await requests(`($acme, 4, 'PR_4', 1, now() - interval '1 hour', 0, null)`);
     await expect

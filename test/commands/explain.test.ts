@@ -15,8 +15,7 @@ import { createFolder, runHere } from './support.ts';
 
 const { write, writeRules } = createFolder();
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, github } = world;
-const { executor } = service.database;
+const { service, executor, github } = world;
 let homes = 0;
 let home: TenantOnGithub;
 let login: string;

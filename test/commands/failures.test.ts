@@ -1,12 +1,10 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { buildProgram } from '../../src/commands/program.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { createDatabase, startReplica } from '../support/service.ts';
-import { createTenant } from '../support/tenants.ts';
+import { startWorld } from '../support/world.ts';
 import {
   complaintOf,
   createFolder,
@@ -18,29 +16,15 @@ import {
 } from './support.ts';
 
 const { write } = createFolder();
-let databaseUrl: string;
-let drop: () => Promise<void>;
-let github: GithubStandIn;
-let environment: Environment;
+const world = await startWorld();
+world.web.addPullRequest();
+const environment = world.shell;
 /** Nothing listens there, so a command that opens the database before it checks its arguments fails. */
 const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
 
 const exampleRules = fileURLToPath(new URL('../../rules.example.yaml', import.meta.url));
 
-beforeAll(async () => {
-  requireBuild();
-  ({ url: databaseUrl, drop } = await createDatabase());
-  github = await startGithub();
-  github.organisation('acme').repository('web').addPullRequest();
-  const service = await startReplica(databaseUrl);
-  await createTenant(service, { login: 'acme', githubId: github.organisation('acme').id });
-  await service.close();
-  environment = { DATABASE_URL: databaseUrl, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
-});
-afterAll(async () => {
-  await github.close();
-  await drop();
-});
+beforeAll(requireBuild);
 
 /** Checks two cases at a time. */
 async function each<Case>(cases: readonly Case[], check: (one: Case) => Promise<void>): Promise<void> {
@@ -136,7 +120,7 @@ describe('a failure that ends with 1 and one line on standard error', () => {
 
   test('names the database server and the cause, but never the password', async () => {
     const elsewhere = (change: (url: URL) => void) => {
-      const url = new URL(databaseUrl);
+      const url = new URL(environment.DATABASE_URL);
       change(url);
       return url.href;
     };
@@ -168,17 +152,6 @@ describe('a failure that ends with 1 and one line on standard error', () => {
       expect(line).toMatch(expected);
       expect(line).not.toContain('hush');
     });
-  });
-
-  test('says where to look for a user', async () => {
-    for (const words of [
-      ['token', 'create', '--user'],
-      ['user', 'remove'],
-    ]) {
-      expect(await complaint(environment, ...words, 'x@acme.example')).toBe(
-        'pullscore: There is no user x@acme.example. List them: pullscore user list',
-      );
-    }
   });
 
   test('names the variables of missing or wrong credentials', async () => {

@@ -1,20 +1,13 @@
 import { sql } from 'drizzle-orm';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare } from '../sync/support.ts';
-import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+import { complaintOf, runHere, runJson } from './support.ts';
 
 const world = await startWorld();
-let environment: Environment;
+const environment = world.shell;
 let home: TenantOnGithub;
 let login: string;
-beforeAll(() => {
-  environment = {
-    DATABASE_URL: world.service.database.url,
-    GITHUB_API_URL: world.github.apiUrl,
-    GITHUB_TOKEN: world.github.token,
-  };
-});
 beforeEach(async () => {
   home = await world.newTenant();
   login = home.acme.login;
@@ -138,13 +131,6 @@ describe('what other commands say of ignored repositories', () => {
       expect(document).not.toHaveProperty('ignored');
       expect(document.ignored_repositories).toContainEqual({ repository: `${login}/old`, reason: 'it is archived' });
     }
-  });
-
-  test('an import of an ignored repository by its name fails with the reason', async () => {
-    await settings('--ignore', 'sandbox-*');
-    const ended = await run('import', '--organisation', login, '--repository', `${login}/sandbox-1`);
-    expect(ended.code).toBe(1);
-    expect(complaintOf(ended)).toContain(`The organisation ignores ${login}/sandbox-1: its name matches sandbox-*.`);
   });
 
   test('explain says why the repository is ignored instead of that it has left, and standings do not count it', async () => {

@@ -4,16 +4,11 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { storedPullRequests, sync } from '../sync/support.ts';
-import { complaintOf, type Environment, runHere, runJson } from './support.ts';
+import { complaintOf, runHere, runJson } from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
-const environment = {
-  DATABASE_URL: service.database.url,
-  GITHUB_API_URL: world.github.apiUrl,
-  GITHUB_TOKEN: world.github.token,
-  LOG_LEVEL: 'silent',
-} as Environment;
+const environment = { ...world.shell, LOG_LEVEL: 'silent' };
 
 const run = ({ organisation }: TenantOnGithub, ...command: string[]) =>
   runHere(environment, ...command, '--organisation', organisation.login);

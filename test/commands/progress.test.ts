@@ -8,8 +8,8 @@ afterEach(() => void vi.useRealTimers());
 
 const wait = (seconds: number) => vi.advanceTimersByTime(seconds * 1_000);
 
-/** Progress, and what it writes. */
-function start(terminal: { isTTY?: boolean; columns?: number } = {}) {
+/** Standard error, and what is written there. */
+function terminal(properties: { isTTY?: boolean; columns?: number } = {}) {
   let written = '';
   const stderr = new Writable({
     write(chunk, _encoding, done) {
@@ -17,8 +17,21 @@ function start(terminal: { isTTY?: boolean; columns?: number } = {}) {
       done();
     },
   });
-  const progress = startProgress({ stderr: Object.assign(stderr, terminal) } as unknown as Context, 'pull requests');
-  return { progress, lines: () => written.split('\n').filter(line => line !== ''), text: () => written };
+  return { stderr: Object.assign(stderr, properties), text: () => written };
+}
+
+/** Progress, and what it writes. */
+function start(...properties: Parameters<typeof terminal>) {
+  const { stderr, text } = terminal(...properties);
+  const progress = startProgress({ stderr } as unknown as Context, 'pull requests');
+  return {
+    progress,
+    lines: () =>
+      text()
+        .split('\n')
+        .filter(line => line !== ''),
+    text,
+  };
 }
 
 describe('progress without a terminal', () => {
@@ -109,13 +122,7 @@ describe('progress on a terminal', () => {
 
 test('work that the operator interrupts ends with one clear line, after its progress', async () => {
   const interruption = new AbortController();
-  let written = '';
-  const stderr = new Writable({
-    write(chunk, _encoding, done) {
-      written += chunk;
-      done();
-    },
-  });
+  const { stderr, text } = terminal();
   const context = { stderr, interrupted: interruption.signal } as unknown as Context;
   const working = withProgress(context, 'pull requests', async ({ signal, onProgress }) => {
     onProgress(3, 4);
@@ -124,5 +131,5 @@ test('work that the operator interrupts ends with one clear line, after its prog
     signal.throwIfAborted();
   });
   await expect(working).rejects.toThrow('Interrupted. Nothing was changed.');
-  expect(written).toContain('3 of 4 pull requests');
+  expect(text()).toContain('3 of 4 pull requests');
 });

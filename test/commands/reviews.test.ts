@@ -12,7 +12,7 @@ import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 const world = await startWorld();
 const { service, acme, web } = world;
 const hostile = '\u001b[31m|<b>@eve';
-let environment: Record<string, string>;
+const environment = { DATABASE_URL: service.database.url, COLUMNS: '120' };
 const organisation = ['--organisation', 'acme'];
 
 const { folder, write } = createFolder();
@@ -37,7 +37,6 @@ let first: string;
 let second: string;
 
 beforeAll(async () => {
-  environment = { DATABASE_URL: service.database.url, COLUMNS: '120' };
   without = file('without.yaml', []);
   first = file('first.yaml', [['Verdict', 'verdict == "approved"', '3']]);
   second = file('second.yaml', [

@@ -2,14 +2,13 @@ import { beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, type Environment, runHere, runJson } from './support.ts';
+import { createFolder, runHere, runJson } from './support.ts';
 
 const { service, newTenant } = await startWorld();
-let environment: Environment;
+const environment = { DATABASE_URL: service.database.url };
 let login: string;
 
 beforeAll(async () => {
-  environment = { DATABASE_URL: service.database.url };
   const tenant = await newTenant();
   login = tenant.organisation.login;
   // Each has one line added and one removed.

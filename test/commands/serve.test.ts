@@ -4,15 +4,13 @@ import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { query } from '../support/database-server.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, createDatabase, startReplica, webhookSecret } from '../support/service.ts';
-import { createTenant, type Tenant } from '../support/tenants.ts';
+import { closing, createDatabase, webhookSecret } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 import {
   complaintOf,
-  type Environment,
   type Running,
   requireBuild,
   runHere,
@@ -32,40 +30,21 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-let database: { url: string; drop(): Promise<void> };
-let github: GithubStandIn;
-let tenant: Tenant;
-let environment: Environment;
+const world = await startWorld();
+const { github, acme, web } = world;
+const { url: databaseUrl } = world.service.database;
+const environment = { ...world.shell, GITHUB_WEBHOOK_SECRET: webhookSecret, RECONCILE_INTERVAL: '0', PORT: '0' };
 
 beforeAll(async () => {
   requireBuild();
-  database = await createDatabase();
-  github = await startGithub();
-  const acme = github.organisation('acme');
   acme.member('ada');
-  for (let index = 0; index < 3; index += 1) acme.repository('web').addPullRequest();
-  const service = await startReplica(database.url);
-  tenant = await createTenant(service, { login: 'acme', githubId: acme.id });
-  await service.close();
-  environment = {
-    DATABASE_URL: database.url,
-    GITHUB_API_URL: github.apiUrl,
-    GITHUB_TOKEN: github.token,
-    GITHUB_WEBHOOK_SECRET: webhookSecret,
-    RECONCILE_INTERVAL: '0',
-    PORT: '0',
-  };
-  await runJson(environment, 'import', '--organisation', 'acme');
+  for (let index = 0; index < 3; index += 1) web.addPullRequest();
+  await world.import();
 });
-afterAll(async () => {
-  await github.close();
-  await database.drop();
-});
-afterEach(() => github.clearFaults());
 
 /** Delivers an edit of one of acme's three pull requests. */
 function deliverEdit(url: string, index: 0 | 1, title: string) {
-  const pullRequest = github.organisation('acme').repository('web').pullRequests[index];
+  const pullRequest = web.pullRequests[index];
   if (pullRequest === undefined) throw new Error('no pull request');
   return github.deliver(`${url}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
 }
@@ -122,7 +101,7 @@ describe('serve', () => {
     const [, command = ''] = /^ExecStart=\/usr\/bin\/node (.*)$/m.exec(unit) ?? [];
     const { child, shows, ended } = typeForTest(environment, `${process.execPath} ${command}`);
     const [, url = ''] = await shows(/ready at (http:\S+)/);
-    const headers = { authorization: `Bearer ${tenant.token}` };
+    const headers = { authorization: `Bearer ${world.token}` };
     const list = async () => fetch(`${url}/2025-04/pull-requests`, { headers });
     const { data } = (await (await list()).json()) as { data: { id: string; number: number }[] };
     const third = data.find(({ number }) => number === 3);
@@ -150,13 +129,13 @@ describe('serve', () => {
   });
 
   test('ends on SIGTERM during start-up', async () => {
-    const holder = new pg.Client({ connectionString: database.url });
+    const holder = new pg.Client({ connectionString: databaseUrl });
     await holder.connect();
     onTestFinished(() => holder.end());
     await holder.query('begin; lock table service_reports');
     const { child, ended } = startForTest(environment, 'serve');
     const waiting = "select from pg_locks where relation = 'service_reports'::regclass and not granted";
-    await expect.poll(() => query(database.url, waiting)).toHaveLength(1);
+    await expect.poll(() => query(databaseUrl, waiting)).toHaveLength(1);
     child.kill('SIGTERM');
     await holder.query('commit');
     expect(await ended).toMatchObject({ code: 0, stdout: '' });
@@ -197,9 +176,9 @@ describe('serve', () => {
   });
 
   test('ends with 1 if the database fails during start-up', async () => {
-    const proxy = closing(await startProxy(database.url));
+    const proxy = closing(await startProxy(databaseUrl));
     proxy.loseReplyTo('"hasToken"');
-    const failing = { ...environment, DATABASE_URL: proxy.through(database.url) };
+    const failing = { ...environment, DATABASE_URL: proxy.through(databaseUrl) };
     const { code, stdout, stderr } = await runHere(failing, 'serve');
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('The database is not available');
@@ -301,6 +280,6 @@ describe('a service with WORKER=false beside a worker', () => {
     await expect.poll(status).toMatchObject({ waiting: 0 });
     const listening =
       "select from pg_stat_activity where datname = current_database() and application_name = 'pullscore listener'";
-    expect(await query(database.url, listening)).toHaveLength(1);
+    expect(await query(databaseUrl, listening)).toHaveLength(1);
   });
 });

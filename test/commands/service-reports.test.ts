@@ -1,8 +1,6 @@
-import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { pino } from 'pino';
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { sharedSettings } from '../../src/commands/doctor/configuration-checks.ts';
 import { goneSeconds, startReporting } from '../../src/commands/report-process.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -11,53 +9,43 @@ import { listServiceReports, reportService, withdrawReport } from '../../src/dat
 import { connectDeps } from '../../src/deps.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { query } from '../support/database-server.ts';
-import { startGithub } from '../support/github/server.ts';
-import { createHome, removeHome } from '../support/home.ts';
-import { createDatabase, startReplica } from '../support/service.ts';
-import { type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { startReplica } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
+import { createFolder, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
+const { service, github } = await startWorld();
+const { url: databaseUrl } = service.database;
+const { write } = createFolder();
 /** A shell with nothing but the database. */
-let shell: Environment;
-/** The variables of a service, which is not here. */
-let elsewhere: Environment;
-let folder: string;
-/** What to close before the database is dropped. */
-let ending: (() => Promise<void>)[];
+const shell = { DATABASE_URL: databaseUrl, GITHUB_API_URL: 'http://127.0.0.1:1' };
 const secret = 'a secret of more than sixteen';
+/** The variables of a service, which is not here. */
+const elsewhere = {
+  ...shell,
+  PORT: '0',
+  GITHUB_TOKEN: 'ghp_of_the_service',
+  GITHUB_WEBHOOK_SECRET_FILE: write('secret', secret),
+  PUBLIC_URL: 'https://scores.example',
+};
+/** What to close when the test ends. */
+const ending: (() => Promise<void>)[] = [];
 
 beforeAll(requireBuild);
-
-beforeEach(async () => {
-  ending = [];
-  const database = await createDatabase();
-  folder = createHome('report');
-  writeFileSync(join(folder, 'secret'), secret);
-  shell = { DATABASE_URL: database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
-  elsewhere = {
-    ...shell,
-    PORT: '0',
-    GITHUB_TOKEN: 'ghp_of_the_service',
-    GITHUB_WEBHOOK_SECRET_FILE: join(folder, 'secret'),
-    PUBLIC_URL: 'https://scores.example',
-  };
-  await runJson(shell, 'organisation', 'add', 'acme');
-  return async () => {
-    for (const end of ending) await end();
-    await database.drop();
-    removeHome(folder);
-  };
+afterEach(async () => {
+  for (const end of ending.splice(0)) await end();
+  await run('delete from service_reports');
 });
 
 /** Reports this process as one with these variables, until the test ends or the returned function withdraws it. */
 async function report(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
   const config = loadConfig({ PULLSCORE_HOME: '/nonexistent/pullscore', ...environment });
-  const deps = connectDeps(config, pino({ level: 'silent' }), shell.DATABASE_URL ?? '');
+  const deps = connectDeps(config, pino({ level: 'silent' }), databaseUrl);
   const withdraw = await startReporting(deps, command, sharedSettings(command, config));
   ending.push(withdraw, () => deps.close());
   return withdraw;
 }
 
-const run = <Row extends object>(statement: string) => query<Row>(shell.DATABASE_URL ?? '', statement);
+const run = <Row extends object>(statement: string) => query<Row>(databaseUrl, statement);
 const reports = <Row extends object>() => run<Row>('select *, service_reports::text as text from service_reports');
 
 interface Finding {
@@ -76,11 +64,6 @@ async function findings(environment: Environment): Promise<string[]> {
 }
 
 const status = (environment: Environment) => runHere(environment, 'webhooks', 'status', '--organisation', 'acme');
-const file = (content: string) => {
-  const path = join(folder, 'another secret');
-  writeFileSync(path, content);
-  return path;
-};
 const doubt = ': what is checked with it here may not hold there.';
 const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
@@ -115,7 +98,10 @@ describe('doctor', () => {
     await report(elsewhere);
     await run("update service_reports set place = 'another machine'");
     await report({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
-    await report({ ...shell, GITHUB_TOKEN_FILE: file('ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' }, 'worker');
+    await report(
+      { ...shell, GITHUB_TOKEN_FILE: write('token', 'ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' },
+      'worker',
+    );
     const found = await findings({ ...shell, GITHUB_API_URL: 'http://127.0.0.1:1/', GITHUB_TOKEN: 'ghp_another' });
     const [elder, younger] = ['another machine', `${hostname()}, process ${process.pid}`];
     expect(found.filter(line => line.startsWith('warning'))).toEqual([
@@ -136,7 +122,7 @@ describe('doctor', () => {
 });
 
 test('a service that cannot reach GitHub is a problem, and doctor and webhooks status say why', async () => {
-  const service = await startReplica(shell.DATABASE_URL ?? '', { ...shell, GITHUB_TOKEN: 'ghp_of_the_service' });
+  const service = await startReplica(databaseUrl, { ...shell, GITHUB_TOKEN: 'ghp_of_the_service' });
   const loops = startLoops(service);
   ending.push(loops.stop, service.close);
   const reason = 'The connection to GitHub failed: ';
@@ -158,10 +144,7 @@ test('a service that cannot reach GitHub is a problem, and doctor and webhooks s
 });
 
 test('doctor names the variable that holds the file of the token', async () => {
-  const github = await startGithub();
-  onTestFinished(() => github.close());
-  const file = elsewhere.GITHUB_WEBHOOK_SECRET_FILE ?? '';
-  writeFileSync(file, github.token);
+  const file = write('token', github.token);
   const found = await findings({ ...shell, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN_FILE: file });
   expect(found).toContain('ok: GitHub accepts GITHUB_TOKEN_FILE.');
   expect(found.join()).not.toMatch(/GITHUB_TOKEN\b/);
@@ -232,7 +215,7 @@ describe('the report of a process', () => {
   });
 
   test('is renewed, and comes back if it was removed during an outage', async () => {
-    const database = connectDatabase(shell.DATABASE_URL ?? '', pino({ level: 'silent' }));
+    const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
     onTestFinished(() => database.close());
     const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], settings: {} };
     await reportService(database, own, goneSeconds);

@@ -10,7 +10,7 @@ import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
-let environment: Record<string, string>;
+const environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
 const { write, writeRules } = createFolder();
 
 interface Standings {
@@ -24,10 +24,6 @@ interface Standings {
 
 /** One point for each line added, and one less for each line removed. */
 const lineRules = writeRules('lines.yaml', ['Pays', 'true', 'additions - deletions']);
-
-beforeAll(async () => {
-  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
-});
 
 const rulesFile = (name: string, value: string) => writeRules(name, ['Pays', 'true', value]);
 

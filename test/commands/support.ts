@@ -68,7 +68,6 @@ export interface Ended {
   code: number | null;
   stdout: string;
   stderr: string;
-  milliseconds: number;
 }
 
 export interface Running {
@@ -109,18 +108,13 @@ function startProcess(
   [file = '', ...operands]: readonly string[],
   options: SpawnOptions = {},
 ): Running {
-  const begin = performance.now();
   const child = spawn(file, operands, {
     ...settingsOf(environment),
     ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = read(child.stdout, child.stderr);
-  const ended = once(child, 'close').then(([code]) => ({
-    code,
-    ...output,
-    milliseconds: performance.now() - begin,
-  }));
+  const ended = once(child, 'close').then(([code]) => ({ code, ...output }));
   return {
     child,
     ended,

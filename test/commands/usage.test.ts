@@ -69,17 +69,6 @@ describe('a failure with --json', () => {
         action: 'See: pullscore rules export --help',
       },
     ],
-    [
-      'a failed start of the service',
-      unreachable,
-      ['serve'],
-      1,
-      {
-        code: 'database_unavailable',
-        message: "The database server at 127.0.0.1:1 can't be reached: ECONNREFUSED.",
-        action: 'Check DATABASE_URL and that the server runs.',
-      },
-    ],
   ];
   test.each(cases)('%s gives an error document', async (_name, change, operands, code, error) => {
     const ended = await runHere({ ...environment, ...change }, ...operands, '--json');

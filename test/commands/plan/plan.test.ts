@@ -241,13 +241,6 @@ describe('--detailed-exitcode', () => {
   });
 });
 
-test('a plan refuses a file with problems', async () => {
-  const { login } = await newOrganisation(1);
-  const broken = await plan(login, rulesFile('broken.yaml', ['One', 'title > 5', '1']));
-  expect(broken).toMatchObject({ code: 1, stdout: '' });
-  expect(complaintOf(broken)).toContain('Rule "One"');
-});
-
 test('rules plan --format markdown prints the plan in Markdown', async () => {
   const { login } = await newOrganisation(2);
   const { code, stdout } = await plan(
