@@ -105,7 +105,7 @@ export const changes: readonly Change[] = [
   ),
 
   ...of('Membership', 'database/members.ts', sync('members', 'order'), [
-    ['          leftAt: null,\n', ''],
+    ['        leftAt: null,\n', ''],
     ['await executor.update(members).set({ fetchTicket: ticket }).where(isOther);', ''],
     ['and(isUnlisted, lte(members.fetchTicket, ticket))', 'isUnlisted'],
     ['<> all(', '<> any('],
