@@ -75,13 +75,16 @@ async function github(method, path, body) {
   return reply.json();
 }
 
-async function findComment(number) {
+async function find(path, isWanted) {
   for (let page = 1; ; page += 1) {
-    const comments = await github('GET', `issues/${number}/comments?per_page=100&page=${page}`);
-    const found = comments.find(({ user, body }) => user?.login === commenter && marker.test(body ?? ''));
-    if (found !== undefined || comments.length < 100) return found;
+    const listed = await github('GET', `${path}?per_page=100&page=${page}`);
+    const found = listed.find(isWanted);
+    if (found !== undefined || listed.length < 100) return found;
   }
 }
+
+const isPlan = ({ user, body }) => user?.login === commenter && marker.test(body ?? '');
+const findComment = number => find(`issues/${number}/comments`, isPlan);
 
 async function plan({ number }) {
   process.stdout.write(pullscore('rules', 'check', file));
@@ -101,7 +104,7 @@ async function plan({ number }) {
 }
 
 async function apply({ after }) {
-  const merged = (await github('GET', `commits/${after}/pulls`)).find(each => each.merge_commit_sha === after);
+  const merged = await find(`commits/${after}/pulls`, each => each.merge_commit_sha === after);
   const comment = merged && (await findComment(merged.number));
   const [, version, planned] = marker.exec(comment?.body ?? '') ?? [];
   if (version === undefined) {

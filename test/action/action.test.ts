@@ -57,10 +57,12 @@ beforeAll(async () => {
     const send = (body: unknown) => reply.end(JSON.stringify(body));
     // Pull requests that have the commit come in any order: one may have been merged into the branch of another.
     if (url.includes('/commits/')) {
-      return send([
-        { number: 3, merge_commit_sha: 'elsewhere' },
-        { number: 4, merge_commit_sha: url.split('/').at(-2) },
-      ]);
+      const { pathname, searchParams } = new URL(url, api);
+      const elsewhere = Array(150).fill({ number: 3, merge_commit_sha: 'elsewhere' });
+      const found = [...elsewhere, { number: 4, merge_commit_sha: pathname.split('/').at(-2) }];
+      const perPage = Number(searchParams.get('per_page') ?? 30);
+      const end = perPage * Number(searchParams.get('page') ?? 1);
+      return send(found.slice(end - perPage, end));
     }
     if (method === 'GET') return send(url.includes('/issues/4/') ? comments : []);
     if (method === 'POST')
