@@ -107,7 +107,10 @@ export function loadConfig(env: Variables, envFile?: string) {
   const proxy = readProxy(environment);
 
   for (const name of ['PUBLIC_URL', 'GITHUB_API_URL'] as const) {
-    if (!URL.canParse(environment[name] ?? 'https://unset')) problems.add(`${name} must be ${address.title}`);
+    const url = environment[name] ?? 'https://unset';
+    const action = name === 'GITHUB_API_URL' ? ': set GITHUB_TOKEN' : '';
+    if (!URL.canParse(url)) problems.add(`${name} must be ${address.title}`);
+    else if (hasCredentials(new URL(url))) problems.add(`${name} must not contain a user or a password${action}`);
   }
   if (proxy !== undefined && !(URL.canParse(proxy.url) && /^https?:/i.test(proxy.url))) {
     problems.add(`${proxy.name} must be ${address.title}`);
@@ -134,9 +137,6 @@ export function loadConfig(env: Variables, envFile?: string) {
   if (environment.GITHUB_TOKEN !== undefined && appId !== undefined) {
     problems.add('GITHUB_TOKEN and GITHUB_APP_ID are both set: unset one');
   }
-  if (hasCredentials(environment.GITHUB_API_URL)) {
-    problems.add('GITHUB_API_URL must not contain a user or a password: set GITHUB_TOKEN');
-  }
   const webhookSecrets = env.GITHUB_WEBHOOK_SECRET_FILE?.trim()
     ? split(environment.GITHUB_WEBHOOK_SECRET, /\r?\n/).map(line =>
         // What follows a colon at the start is the secret, whatever it holds.
@@ -147,6 +147,10 @@ export function loadConfig(env: Variables, envFile?: string) {
     problems.add(
       `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
     );
+  }
+  // Probably after `acme:`. White space around an entry is ignored, so such a secret could not be told from a mistake.
+  if (webhookSecrets.some(({ secret }) => /^\s/.test(secret))) {
+    problems.add('GITHUB_WEBHOOK_SECRET has a secret that begins with a space: remove it');
   }
   for (const login of new Set(webhookSecrets.map(each => each.login))) {
     if (webhookSecrets.filter(each => each.login === login).length <= maxSecretsTried) continue;
@@ -265,7 +269,9 @@ function readProxy({ GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY, NO_PROXY = '' }: E
   const isExcepted = NO_PROXY.toLowerCase()
     .split(/[\s,]+/)
     .some(entry => {
-      const [, domain = '', only] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+      // A colon of a bare IPv6 address begins no port.
+      const host = isIP(entry) === 6 ? `[${entry}]` : entry;
+      const [, domain = '', only] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(host) ?? [];
       if (only !== undefined && only !== (port || (isHttps ? '443' : '80'))) return false;
       return entry === '*' || (domain !== '' && `.${hostname}`.endsWith(`.${domain}`));
     });
@@ -273,11 +279,7 @@ function readProxy({ GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY, NO_PROXY = '' }: E
   return { name: isHttps ? 'HTTPS_PROXY' : 'HTTP_PROXY', url: given.includes('://') ? given : `http://${given}` };
 }
 
-function hasCredentials(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { username, password } = new URL(url);
-  return username !== '' || password !== '';
-}
+const hasCredentials = ({ username, password }: URL): boolean => username !== '' || password !== '';
 
 function readSecret(env: Variables, name: string, problems: Set<string>): string | undefined {
   const path = env[`${name}_FILE`]?.trim();

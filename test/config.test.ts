@@ -105,9 +105,12 @@ test('a value that is the default counts as not set when processes are compared'
   expect(settings).toEqual({ PORT: '3001' });
 });
 
-test('an address of GitHub with a password is refused, and not shown', () => {
-  const problems = problemsOf({ GITHUB_API_URL: 'https://me:hush@github.example/api/v3' });
-  expect(problems).toContain('GITHUB_API_URL must not contain a user or a password: set GITHUB_TOKEN');
+test.each([
+  ['GITHUB_API_URL', ': set GITHUB_TOKEN'],
+  ['PUBLIC_URL', ''],
+])('a %s with a password is refused, and not shown', (name, action) => {
+  const problems = problemsOf({ [name]: 'https://me:hush@github.example/api/v3' });
+  expect(problems).toMatch(new RegExp(`${name} must not contain a user or a password${action}\\b`));
   expect(problems).not.toContain('hush');
 });
 
@@ -220,6 +223,18 @@ describe('the proxy for GitHub', () => {
     ['.', true],
   ])('with NO_PROXY=%s, requests to GitHub use the proxy: %s', (noProxy, isUsed) => {
     expect(proxyWith({ HTTPS_PROXY: proxy, NO_PROXY: noProxy }) !== undefined).toBe(isUsed);
+  });
+
+  test.each([
+    ['::1', false],
+    ['[::1]', false],
+    ['[::1]:8443', false],
+    ['[::1]:443', true],
+    ['::2', true],
+    ['1', true],
+  ])('with NO_PROXY=%s, requests to an IPv6 address use the proxy: %s', (noProxy, isUsed) => {
+    const environment = { GITHUB_API_URL: 'https://[::1]:8443', HTTPS_PROXY: proxy, NO_PROXY: noProxy };
+    expect(proxyWith(environment) !== undefined).toBe(isUsed);
   });
 
   test('a proxy that is not used may have any address', () => {
@@ -345,6 +360,9 @@ describe('a secret', () => {
     expect(secretsOf('acme:a:secret:with:colons')).toEqual([{ login: 'acme', secret: 'a:secret:with:colons' }]);
     expect(secretsOf('Acme:a long own secret')).toEqual([{ login: 'acme', secret: 'a long own secret' }]);
     expect(secretsOf('not_a_login:a long secret')).toEqual([{ login: undefined, secret: 'not_a_login:a long secret' }]);
+    expect(() => secretsOf('acme: a long own secret')).toThrow(
+      'GITHUB_WEBHOOK_SECRET has a secret that begins with a space',
+    );
   });
 });
 
