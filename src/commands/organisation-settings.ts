@@ -71,8 +71,10 @@ function settingsOf(
       ignoredGlobs.length === 0 ? 'It ignores no names.' : `It ignores ${ignoredGlobs.join(', ')}.`,
     );
   }
-  const kept = ignoredGlobs.filter(glob => !removed.includes(glob));
-  const globs = [...new Set([...kept, ...ignore.map(parse)])];
+  const added = ignore.map(parse);
+  const globs = [...new Set([...ignoredGlobs, ...added])].filter(
+    each => added.includes(each) || !removed.includes(each),
+  );
   if (globs.length > maxGlobs) throw new UsageError(`There can be at most ${maxGlobs} globs.`, 'Join some: {a,b}-*');
   return { ignoredGlobs: globs, ignoresArchived: ignoreArchived, ignoresForks: ignoreForks };
 }

@@ -58,10 +58,13 @@ describe('organisation settings', () => {
     expect(await due()).toBe(false);
     await settings('--ignore', 'sandbox-*', '--ignore-forks');
     expect(await due()).toBe(true);
+    await settings('--ignore', 'lab');
     await settings('--ignore', 'SANDBOX-*', '--ignore-forks');
-    await settings('--no-ignore-forks', '--unignore', 'sandbox-*');
+    await settings('--unignore', 'sandbox-*', '--ignore', 'sandbox-*');
+    await settings('--no-ignore-forks', '--unignore', 'sandbox-*', '--unignore', 'lab');
     expect((await auditLog()).toSorted()).toEqual([
       'organisation.settings ignores forks, sandbox-*',
+      'organisation.settings ignores forks, sandbox-*, lab',
       'organisation.settings ignores nothing',
     ]);
   });
