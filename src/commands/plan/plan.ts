@@ -1,6 +1,5 @@
-import { constants } from 'node:fs';
-import { access, readFile, stat, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { appendFile, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { Option } from 'commander';
 import { type PlanDocument, readPlan } from '../../reports/plan.ts';
 import { shellWord } from '../../text/terminal.ts';
@@ -14,21 +13,24 @@ import { planMarkdown, planText } from './text.ts';
 /** The exit code of `--detailed-exitcode` if the file would change something. 2 is wrong usage. */
 const changesExitCode = 3;
 
-const unwritable = (path: string, { code }: Pick<NodeJS.ErrnoException, 'code'>, action: string) =>
-  new CommandError(`${path} can't be written (${code}).`, action);
+const unwritable = (path: string, { code }: NodeJS.ErrnoException) =>
+  new CommandError(`${path} can't be written (${code}).`, 'Name another file, in a folder that exists.');
 
 /** Fails before the plan is made, not after minutes of work. @param force whether any file may be replaced */
 async function checkReportPath(path: string, file: string, force: boolean): Promise<void> {
   if (resolve(path) === resolve(file)) {
     throw new CommandError('The report would overwrite the rules.', 'Name another file.');
   }
-  await access(dirname(resolve(path)), constants.W_OK).catch(error => {
-    throw unwritable(path, error, 'Name a file in a folder that exists.');
-  });
   const found = await stat(path).catch(() => undefined);
-  if (found?.isDirectory()) throw unwritable(path, { code: 'EISDIR' }, 'Name a file in it.');
   // A pipe has no contents that could be lost.
-  if (force || !found?.isFile() || isPlanReport(await readFile(path, 'utf8'))) return;
+  if (found !== undefined && !found.isFile() && !found.isDirectory()) return;
+  try {
+    await appendFile(path, '');
+    if (found === undefined) return await rm(await realpath(path));
+    if (force || isPlanReport(await readFile(path, 'utf8'))) return;
+  } catch (error) {
+    throw unwritable(path, error as NodeJS.ErrnoException);
+  }
   throw new CommandError(`${path} exists, and is not a report.`, 'Name another file, or add --force to replace it.');
 }
 
@@ -75,7 +77,7 @@ GitHub.`,
             const plan = { ...document, file: name };
             if (report !== undefined) {
               await writeFile(report, planReport(plan, new Date())).catch(error => {
-                throw unwritable(report, error, 'Name another file.');
+                throw unwritable(report, error);
               });
             }
             const place =

@@ -306,8 +306,17 @@ describe('--report', () => {
   test('fails at once if it cannot write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
-    const nowhere = await plan(login, file, '--report', join(folder, 'none', 'plan.html'));
-    expect([nowhere.code, complaintOf(nowhere)]).toEqual([1, expect.stringContaining('ENOENT')]);
+    await service.database.executor.execute(sql`update organisations set removed_at = now() where login = ${login}`);
+    const wrong: [string, string][] = [
+      [join(folder, 'none', 'plan.html'), 'ENOENT'],
+      [join(folder, 'x'.repeat(300)), 'ENAMETOOLONG'],
+      [`${folder}/none/`, 'EISDIR'],
+      ['', 'ENOENT'],
+    ];
+    for (const [path, reason] of wrong) {
+      const ended = await plan(login, file, '--force', '--report', path);
+      expect([ended.code, complaintOf(ended)]).toEqual([1, expect.stringContaining(`can't be written (${reason})`)]);
+    }
     const itself = await plan(login, file, '--report', join(folder, '.', 'kept.yaml'));
     expect([itself.code, complaintOf(itself)]).toEqual([1, expect.stringContaining('overwrite')]);
     expect(readFileSync(file, 'utf8')).toContain('One');
