@@ -1,7 +1,7 @@
 /** Asks a running service instead of the database: `--server`. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ErrorCode, errorStatuses, ServiceError } from '../errors.ts';
-import { plain } from '../text/terminal.ts';
+import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context, UsageError } from './context.ts';
 
 interface ServiceRequest {
@@ -71,7 +71,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     })
       .then(async reply => ({ reply, text: await reply.text() }))
       .catch((error: unknown) => {
-        throw failedToAsk(context, url, request, error);
+        throw failedToAsk(context, server, request, error);
       });
     if (reply.ok) return { origin: url.origin, text, etag: reply.headers.get('etag') };
     const seconds = Number(reply.headers.get('retry-after'));
@@ -99,25 +99,26 @@ function addressOf(server: string, path: string): URL {
   return new URL(`2026-12/${path}`, server.endsWith('/') ? server : `${server}/`);
 }
 
+/** The connection was there, so the service may have done what it was asked. */
+const lost = /^(ECONNRESET|EPIPE|UND_ERR_(SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/;
+
 function failedToAsk(
-  { interrupted }: Context,
-  { origin }: URL,
+  { interrupted: { aborted }, program }: Context,
+  server: string,
   { method }: ServiceRequest,
   error: unknown,
 ): CommandError {
-  if (interrupted.aborted && method === 'PUT') {
-    // The service does not say how far it came.
+  const { origin } = new URL(server);
+  const { message = 'no connection', code = message } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
+  if (method === 'PUT' && (aborted || lost.test(code))) {
+    const what = aborted ? 'Interrupted' : `The connection to ${origin} was lost (${code})`;
     return new CommandError(
-      'Interrupted. The service may have changed the rules.',
-      'Run the command again to be sure.',
+      `${what}. It is not known whether the rules were applied.`,
+      `To see the rules in force: ${program} rules export --server ${shellWord(server)}`,
     );
   }
-  if (interrupted.aborted) return new CommandError('Interrupted. Nothing was changed.');
-  const { message, code } = (error as { cause?: { message?: string; code?: string } }).cause ?? {};
-  return new CommandError(
-    `${origin} can't be asked (${code ?? message ?? 'no connection'}).`,
-    'Check --server, and that the service runs.',
-  );
+  if (aborted) return new CommandError('Interrupted. Nothing was changed.');
+  return new CommandError(`${origin} can't be asked (${code}).`, 'Check --server, and that the service runs.');
 }
 
 /** The service's error as it is beside the database. Proxies and services in trouble answer anything. */

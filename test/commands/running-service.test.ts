@@ -204,14 +204,20 @@ describe('--server', () => {
     ]);
   });
 
-  test('an interrupted rules apply --server does not say that nothing was changed', async () => {
-    const slow = await answering(() => void command.interrupt());
+  test.each([
+    ['is interrupted', 'Interrupted'],
+    ['loses its connection', 'The connection to SERVER was lost (UND_ERR_SOCKET)'],
+  ])('rules apply --server that %s says that the outcome is not known, and how to see it', async (what, complaint) => {
+    const slow = await answering(({ socket }) =>
+      what === 'is interrupted' ? command.interrupt() : void socket.destroy(),
+    );
     const words = ['rules', 'apply', rules, '--server', slow];
     const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
     const { code, stderr } = await command.ended;
-    const complaint =
-      'pullscore: Interrupted. The service may have changed the rules. Run the command again to be sure.\n';
-    expect([code, stderr]).toEqual([1, complaint]);
+    expect([code, stderr.replaceAll(slow, 'SERVER')]).toEqual([
+      1,
+      `pullscore: ${complaint}. It is not known whether the rules were applied. To see the rules in force: pullscore rules export --server SERVER\n`,
+    ]);
   });
 
   test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
