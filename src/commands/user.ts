@@ -63,7 +63,7 @@ export function userCommands(program: PullscoreCommand, context: Context): void 
     .option('--photo-url <url>', "the photo's address (default: the organisation's photo)")
     .examples('user add --organisation acme --name "Ada Lovelace" --email ada@acme.example')
     .answerFor<{ name: string; email: string; photoUrl?: string }>(({ name, email, photoUrl = '' }) => {
-      if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
+      if (!/^[^\s\p{Cc}\p{Cf}@]+@[^\s\p{Cc}\p{Cf}@]+$/u.test(email) || email.length > 254) {
         throw new UsageError(`"${email}" is not an e-mail address.`);
       }
       if (name.trim() === '' || name.length > 200) throw new UsageError('The name must have 1 to 200 characters.');

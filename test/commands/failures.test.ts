@@ -71,10 +71,12 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
   const cases: [string[], string][] = [
     [[], 'Usage: pullscore'],
     [['organisation', 'add', 'two words'], '"two words" can\'t be a login on GitHub'],
-    [
-      ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', 'nobody'],
-      '"nobody" is not an e-mail address',
-    ],
+    ...['nobody', 'a\u001b[2Jb@acme.example', 'a@acme.example\u007f', 'a\u202eb@acme.example'].map(
+      (email): [string[], string] => [
+        ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', email],
+        'is not an e-mail address',
+      ],
+    ),
     ...['', ' ', 'x'.repeat(201)].map((name): [string[], string] => [
       ['user', 'add', '--organisation', 'acme', '--name', name, '--email', 'x@acme.example'],
       'The name must have 1 to 200 characters.',
