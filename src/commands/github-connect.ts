@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Config, isLoopback } from '../config.ts';
+import { type Config, isLoopback, loadConfig } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import { exchangeCode, githubWebsite, isManifestCode, type RegisteredApp } from '../github/app-manifest.ts';
 import { createInspection } from '../github/rest.ts';
@@ -55,9 +55,15 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     throw new UsageError('This is not a valid code.', 'Copy what follows "code=" in the address, up to the next "&".');
   }
   const before = readEnvFile(output);
+  const { GITHUB_WEBHOOK_SECRET } = loadConfig({
+    GITHUB_WEBHOOK_SECRET: valueIn(before, 'GITHUB_WEBHOOK_SECRET'),
+  }).settings;
+  const valueBefore = (name: string) =>
+    name === 'GITHUB_WEBHOOK_SECRET' ? GITHUB_WEBHOOK_SECRET : valueIn(before, name)?.trim();
   const overriding = config.variables.filter(
     name =>
-      /^GITHUB_(TOKEN|APP_|WEBHOOK_)/.test(name) && (name.endsWith('_FILE') || valueIn(before, name) === undefined),
+      /^GITHUB_(TOKEN|APP_|WEBHOOK_)/.test(name) &&
+      (name.endsWith('_FILE') || valueBefore(name) !== config.settings[name]),
   );
   if (overriding.length > 0) {
     throw new CommandError(

@@ -303,10 +303,17 @@ describe('github connect', () => {
       { GITHUB_APP_ID: '1', GITHUB_APP_PRIVATE_KEY_FILE: 'test/support/certificate/key.pem' },
       '.env beside GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY_FILE. Unset',
     ],
+    [{ GITHUB_TOKEN: 'ghp_other' }, '.env beside GITHUB_TOKEN. Unset'],
+    [{ GITHUB_WEBHOOK_SECRET: 'another-secret-of-before' }, '.env beside GITHUB_WEBHOOK_SECRET. Unset'],
+    [
+      { GITHUB_TOKEN: 'ghp_old', GITHUB_WEBHOOK_SECRET: 'a-secret-of-before, acme:a-secret-of-acme' },
+      'Replace GITHUB_TOKEN',
+    ],
   ])('refuses the configuration %o, and says why', async (changes, message) => {
     const { environment, output } = await prepare();
+    writeFileSync(output, 'GITHUB_TOKEN=ghp_old\nGITHUB_WEBHOOK_SECRET=a-secret-of-before,acme:a-secret-of-acme\n');
     const refused = await runHere({ ...environment, ...changes }, ...operands({ output }, '--code', 'abc'));
-    expect(refused.code).toBe(1);
+    expect(refused.code).not.toBe(0);
     expect(complaintOf(refused)).toContain(message);
   });
 
