@@ -56,10 +56,22 @@ export async function withDeps<Result>(
   create = false,
 ): Promise<Result> {
   const deps = await createDeps(context.config, context.log, { create, upgrade: false });
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= deps.close();
+    return closing;
+  };
+  // The embedded server would go on running.
+  const end = (signal: NodeJS.Signals) => {
+    const isHandled = process.listenerCount(signal) > 0;
+    if (!isHandled) void close().finally(() => process.kill(process.pid, signal));
+  };
+  if (context.config.databaseUrl === undefined) process.once('SIGINT', end).once('SIGTERM', end);
   try {
     return await work(deps);
   } finally {
-    await deps.close();
+    process.off('SIGINT', end).off('SIGTERM', end);
+    await close();
   }
 }
 

@@ -1,8 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { runHere, runJson } from './support.ts';
+import { closing } from '../support/service.ts';
+import { requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 function newHome(): string {
   const folder = createHome('none');
@@ -57,4 +59,21 @@ test('a command that adds something makes the database, and then others find it'
   const environment = { PULLSCORE_HOME: newHome() };
   await runJson(environment, 'organisation', 'add', 'acme');
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'acme' }]);
+});
+
+test.each(['SIGINT', 'SIGTERM'] as const)('a command that %s ends leaves no database server behind', async signal => {
+  requireBuild();
+  const home = newHome();
+  const github = closing(await startGithub());
+  const { begun } = github.hold('hold');
+  const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
+  const { child, ended } = startForTest(environment, 'organisation', 'add', 'acme');
+  await begun;
+  const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
+  expect(existsSync(pidFile)).toBe(true);
+  child.kill(signal);
+  const { code, stdout, stderr } = await ended;
+  expect([code, child.signalCode, stdout]).toEqual([null, signal, '']);
+  expect(stderr).not.toContain('pullscore: ');
+  expect(existsSync(pidFile)).toBe(false);
 });
