@@ -55,9 +55,8 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
     throw new UsageError('This is not a valid code.', 'Copy what follows "code=" in the address, up to the next "&".');
   }
   const before = readEnvFile(output);
-  const { GITHUB_WEBHOOK_SECRET } = loadConfig({
-    GITHUB_WEBHOOK_SECRET: valueIn(before, 'GITHUB_WEBHOOK_SECRET'),
-  }).settings;
+  const earlier = valueIn(before, 'GITHUB_WEBHOOK_SECRET');
+  const { GITHUB_WEBHOOK_SECRET } = loadConfig({ GITHUB_WEBHOOK_SECRET: earlier }).settings;
   const valueBefore = (name: string) =>
     name === 'GITHUB_WEBHOOK_SECRET' ? GITHUB_WEBHOOK_SECRET : valueIn(before, name)?.trim();
   const overriding = config.variables.filter(
@@ -71,6 +70,10 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       'Unset these, and run the command again.',
     );
   }
+  // A service may have others, of earlier webhooks.
+  const withSecret = (secret: string) => [...(earlier ? [earlier] : []), `${login}:${secret}`].join();
+  // Throws if there are so many that no service would start.
+  loadConfig({ GITHUB_WEBHOOK_SECRET: withSecret('x'.repeat(40)) });
   const replaced = ['GITHUB_APP_ID', 'GITHUB_APP_PRIVATE_KEY', 'GITHUB_TOKEN'].filter(
     name => valueIn(before, name) !== undefined,
   );
@@ -85,7 +88,6 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
       'Delete it on GitHub, and run the command again.',
     );
   }
-  const secrets = [valueIn(before, 'GITHUB_WEBHOOK_SECRET'), `${login}:${app.webhookSecret}`];
   try {
     writeEnvFile(
       output,
@@ -93,8 +95,7 @@ async function connect(context: Context, options: ConnectOptions): Promise<Answe
         GITHUB_TOKEN: '',
         GITHUB_APP_ID: app.id,
         GITHUB_APP_PRIVATE_KEY: app.privateKey.trim().replaceAll(/\r?\n/g, '\\n'),
-        // A service may have others, of earlier webhooks.
-        GITHUB_WEBHOOK_SECRET: secrets.filter(secret => secret !== undefined).join(','),
+        GITHUB_WEBHOOK_SECRET: withSecret(app.webhookSecret),
       }),
     );
   } catch (error) {

@@ -296,6 +296,14 @@ describe('github connect', () => {
     }
   });
 
+  test('refuses a file that has the most secrets of one organisation, with which no service would start', async () => {
+    const { environment, output } = await prepare();
+    const secrets = [1, 2, 3, 4].map(number => `Acme:a-secret-of-before-${number}`);
+    writeFileSync(output, `GITHUB_WEBHOOK_SECRET=${secrets}\n`);
+    const refused = await runHere(environment, ...operands({ output }, '--code', 'abc'));
+    expect(complaintOf(refused)).toContain('GITHUB_WEBHOOK_SECRET has more than 4 secrets for one organisation');
+  });
+
   test.each([
     [{ PUBLIC_URL: '' }, 'PUBLIC_URL is not set. Set it to the address'],
     [{ PUBLIC_URL: 'http://localhost:3000' }, "GitHub can't deliver webhooks to PUBLIC_URL"],
