@@ -60,6 +60,13 @@ export const secrets: readonly (keyof Environment)[] = [
 /** Other programs read these, too, in small letters first. */
 const sharedNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
 
+const spellings = (name: string): string[] => (sharedNames.includes(name) ? [name.toLowerCase(), name] : [name]);
+
+/** All names that are read. */
+const ours = Object.keys(Environment.properties).flatMap(name =>
+  secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : spellings(name),
+);
+
 /** Shorter ones can be guessed from a single signed delivery. */
 const minSecretLength = 16;
 
@@ -239,15 +246,10 @@ export function loadConfig(env: Variables, envFile?: string) {
 
 /** Names of our variables that are set. */
 export const setVariables = (env: Variables): string[] =>
-  Object.keys(Environment.properties)
-    .flatMap(name => (secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : spellings(name)))
-    .filter(name => env[name]?.trim() && !isServiceLink(name, env[name]));
+  ours.filter(name => env[name]?.trim() && !isServiceLink(name, env[name]));
 
 /** Variables that are set and probably meant to be ours, such as `PORTT`, with the names that were meant. */
 function misspeltVariables(env: Variables): (readonly [name: string, meant: string])[] {
-  const ours = Object.keys(Environment.properties).flatMap(name =>
-    secrets.includes(name as keyof Environment) ? [name, `${name}_FILE`] : [name],
-  );
   return Object.keys(env).flatMap(name => {
     if (!/^[A-Z_]{5,}$/.test(name) || ours.includes(name) || !env[name]?.trim()) return [];
     // Other programs have names that are near, such as FTP_PROXY: one letter, or a whole part, makes a misspelling.
@@ -257,8 +259,6 @@ function misspeltVariables(env: Variables): (readonly [name: string, meant: stri
     return meant === undefined || env[meant]?.trim() ? [] : [[name, meant] as const];
   });
 }
-
-const spellings = (name: string): string[] => (sharedNames.includes(name) ? [name.toLowerCase(), name] : [name]);
 
 /** Which proxy to use for GitHub, by the rules of curl: https://everything.curl.dev/usingcurl/proxies/env.html */
 function readProxy({ GITHUB_API_URL, HTTP_PROXY, HTTPS_PROXY, NO_PROXY = '' }: Environment) {

@@ -100,11 +100,6 @@ test('everything can be configured', () => {
   });
 });
 
-test('a value that is the default counts as not set when processes are compared', () => {
-  const { settings } = loadConfig({ GITHUB_API_URL: 'https://api.github.com/', RATE_LIMIT: '600', PORT: '3001' });
-  expect(settings).toEqual({ PORT: '3001' });
-});
-
 test.each([
   ['GITHUB_API_URL', ': set GITHUB_TOKEN'],
   ['PUBLIC_URL', ''],
@@ -136,19 +131,11 @@ test('trailing slashes, empty lists and explicit defaults change nothing', () =>
     TRUST_PROXY: ' , ',
     GITHUB_WEBHOOK_SECRET: ',',
     WORKER: 'true',
+    RATE_LIMIT: '600',
   });
-  const variables = ['TRUST_PROXY', 'GITHUB_API_URL', 'GITHUB_WEBHOOK_SECRET', 'WORKER'];
+  const variables = ['TRUST_PROXY', 'GITHUB_API_URL', 'GITHUB_WEBHOOK_SECRET', 'WORKER', 'RATE_LIMIT'];
   expect(config).toEqual({ ...loadConfig({}), variables });
   expect(loadConfig({ PUBLIC_URL: 'https://scores.example/api//' }).publicUrl).toBe('https://scores.example/api');
-});
-
-test('a token is enough to configure GitHub', () => {
-  expect(loadConfig({ GITHUB_TOKEN: 'ghp_1' }).github).toEqual({
-    apiUrl: 'https://api.github.com',
-    token: 'ghp_1',
-    tokenName: 'GITHUB_TOKEN',
-    app: undefined,
-  });
 });
 
 test('the message about a wrong configuration lists each problem once, with its variable', () => {

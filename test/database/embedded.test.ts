@@ -112,16 +112,6 @@ describe('sharing', () => {
     expect(await query((await joinAt(home)).url, 'select text from backed_up')).toBe('this');
   });
 
-  it('a database keeps its data and its URL when all have left and one joins again', async () => {
-    const first = await joinAt(shared);
-    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
-    await leave(first);
-    expect(processesOf(first.dataDirectory)).toEqual([]);
-    const second = await joinAt(shared);
-    expect(await query(second.url, 'SELECT answer FROM kept')).toBe(42);
-    expect(second.url).toBe(first.url);
-  });
-
   it('the server stays up for a user without a connection just now, and ends with the last user', async () => {
     const [first, second] = [await joinAt(shared), await joinInChild(shared)];
     const started = await startOf(first.url);
