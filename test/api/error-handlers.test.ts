@@ -216,6 +216,11 @@ describe('what is not an HTTP request', () => {
     ]);
   });
 
+  test('an unknown expectation in a request is ignored', async () => {
+    const answer = await answerTo('GET /fails HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 500 /);
+  });
+
   test.each([
     ['cannot be written to', { writable: false }, new Error('late')],
     ['was reset', { writable: true }, Object.assign(new Error('gone'), { code: 'ECONNRESET' })],

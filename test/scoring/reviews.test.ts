@@ -120,12 +120,24 @@ describe('a review', () => {
     });
   });
 
-  test('has a score that is JSON, whatever its reviewer is called', () => {
+  test('has a score that is JSON, whatever its reviewer and rules are called', () => {
     const texts = ['"]},{', '\\', '\u2028 </script> $1 🙂 \u0007', '__proto__', '`$&'];
     for (const text of texts) {
-      const facts = reviewed({ reviewer: text, member: text });
-      const scores = scoresOf(reviewRules(rule('R', entry(`reviewer == ${JSON.stringify(text)}`, '1'))), facts);
-      expect(scores).toMatchObject([{ reviewer: text, member: text, score: 1 }]);
+      const expression = `reviewer == ${JSON.stringify(text)}`;
+      const scores = scoresOf(reviewRules(rule(text, entry(expression, '1'), entry(expression, 'size + 1'))), {
+        ...reviewed({ reviewer: text, member: text }),
+      });
+      expect(scores).toMatchObject([
+        {
+          reviewer: text,
+          member: text,
+          score: 2,
+          breakdown: [
+            { name: text, expression },
+            { name: text, expression },
+          ],
+        },
+      ]);
     }
   });
 
@@ -223,6 +235,13 @@ describe('rules of reviews', () => {
   test('have names that no rule of the file has', () => {
     const twice = inFile('rules', 'true') + inFile('reviews', 'true').replace('rules: []\n', '');
     expect(problems(twice)).toEqual(['7: Rule "R" is in the file twice; give each rule its own name']);
+  });
+
+  test('are 200 at most, as those of pull requests are', () => {
+    const one = (_: unknown, index: number) =>
+      `- { name: R${index}, logic: [{ expression: draft, effect: { action: ADD, value: "1" } }] }\n`;
+    const found = problems(`rules: []\nreviews:\n${Array.from({ length: 201 }, one).join('')}`);
+    expect(found).toContain('203: `reviews` has 201 rules, more than 200');
   });
 
   test('have 8 KB in the breakdown of one review at most', () => {
