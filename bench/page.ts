@@ -12,6 +12,22 @@ const listedRows = 10_000;
 /** At 60 frames a second, one that comes later than this has left out another. */
 const maxFrameMs = 25;
 
+/**
+ * Until the first row of a table is painted, in milliseconds since the address was entered. Playwright looks for a row
+ * twice a second, and a new tab takes a quarter of a second of its own.
+ */
+const watchFirstRow = `globalThis.firstRowPainted = new Promise(painted =>
+  new MutationObserver((_, observer) => {
+    if (document.getElementsByTagName('tr').length < 2) return;
+    observer.disconnect();
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => painted(performance.now());
+      port2.postMessage(null);
+    });
+  }).observe(document, { childList: true, subtree: true }),
+)`;
+
 /** What somebody sees who opens the page of a large organisation, and scrolls. */
 export async function measure(): Promise<void> {
   await using server = await joinStored();
@@ -23,6 +39,7 @@ export async function measure(): Promise<void> {
   /** In a tab of its own, without anything in its cache. */
   const openTable = async (place: string): Promise<Page> => {
     const page = await (await browser.newContext({ locale: 'en-GB' })).newPage();
+    await page.addInitScript(watchFirstRow);
     await page.addInitScript(`sessionStorage.setItem('token', '${server.token}')`);
     await page.goto(`${service.origin}/#/${place}`, { waitUntil: 'commit' });
     await page.getByRole('row').nth(1).waitFor();
@@ -31,16 +48,15 @@ export async function measure(): Promise<void> {
   const opened = async (period: string) => {
     const times: number[] = [];
     for (let round = 1; round <= rounds; round += 1) {
-      const begin = performance.now();
       const page = await openTable(`standings?${period}`);
-      times.push(Math.round(performance.now() - begin));
+      times.push(Math.round(await page.evaluate<number>('firstRowPainted')));
       await page.context().close();
     }
     return times;
   };
   const month = await opened('since=2017-07-14&until=2017-08-13');
   print(`standings of all time: ${(await opened('since=all')).join(', ')} ms`);
-  atMost(1, `standings of a month, of ${allPullRequests}, until the table is there`, 'a second', {
+  atMost(1, `standings of a month, of ${allPullRequests}, until the table is painted`, 'a second', {
     ratio: median(month) / maxFirstViewMs,
     detail: `${month.join(', ')} ms`,
   });

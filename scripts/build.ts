@@ -43,6 +43,7 @@ const page = await build({
   entryPoints: ['web/main.tsx', 'web/token.ts', 'web/style.css', 'web/index.html', 'web/icon.svg'],
   outdir: 'dist/web',
   bundle: true,
+  splitting: true,
   minify: true,
   format: 'esm',
   target: 'es2022',

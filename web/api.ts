@@ -1,5 +1,5 @@
 import createClient, { type Client, type ClientPathsWithMethod, type MethodResponse } from 'openapi-fetch';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { components, paths } from '../openapi/2026-12.d.ts';
 
 export type Schemas = components['schemas'];
@@ -73,11 +73,11 @@ export type ParametersOf<Path extends Resource> = paths[Path]['get']['parameters
 /**
  * What a path of the interface answers. While the service is away or overloaded, it is asked again after growing waits.
  */
-export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>) {
+export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>, isReady = true) {
   type Data = MethodResponse<Client<paths>, 'get', Path>;
   const [{ key, ...state }, setState] = useState<Omit<Loading<Data>, 'isLoading'> & { key?: string }>({});
   const present = JSON.stringify([path, params, session.round]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const stopping = new AbortController();
     const load = async (tries: number) => {
       const ask: Ask<Data> = api => (api.GET as (path: Path, options: object) => never)(path, { params });
@@ -89,9 +89,9 @@ export function useData<Path extends Resource>(path: Path, params: ParametersOf<
         setTimeout(load, seconds * 1000, tries + 1);
       } else setState({ key: present, data, problem });
     };
-    void load(0);
+    if (isReady) void load(0);
     return () => stopping.abort();
-  }, [present]);
+  }, [present, isReady]);
   return { ...state, isLoading: key !== present };
 }
 

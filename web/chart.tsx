@@ -1,7 +1,7 @@
-import { BarController, BarElement, CategoryScale, Chart, Legend, LinearScale, Tooltip } from 'chart.js';
-import { useCallback } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 
-Chart.register(BarController, BarElement, CategoryScale, LinearScale, Legend, Tooltip);
+/** Loaded beside the rest of the page, so that the first table does not wait for it. */
+const library = import('./chart-library.ts');
 
 /** Each stands out from the light and from the dark background. */
 const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
@@ -15,12 +15,14 @@ export type Plot = { labels: string[]; series: Series[]; vertical?: boolean };
 
 /** Upright side by side, or from left to right, stacked. To a screen reader, the table beside them says the same. */
 export function Bars({ title, labels, series, vertical = false }: Plot & { title: string }) {
-  const draw = (canvas: HTMLCanvasElement | null) => {
-    if (canvas === null) return;
-    const { color, fontFamily: family } = getComputedStyle(canvas);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const draw = async () => {
+    const { Chart } = await library;
+    if (canvas.current === null) return;
+    const { color, fontFamily: family } = getComputedStyle(canvas.current);
     Object.assign(Chart.defaults, { color, borderColor: '#8886', font: { ...Chart.defaults.font, family } });
     const axis = (isValue: boolean) => ({ stacked: !vertical, grid: { display: isValue } });
-    const chart = new Chart(canvas, {
+    return new Chart(canvas.current, {
       type: 'bar',
       data: {
         labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
@@ -34,12 +36,15 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
         plugins: { legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } } },
       },
     });
-    return () => chart.destroy();
   };
-  const look = JSON.stringify([labels, series, dark.matches]);
+  // After the table is painted.
+  useEffect(() => {
+    const chart = draw();
+    return () => void chart.then(chart => chart?.destroy());
+  }, [JSON.stringify([labels, series, dark.matches])]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
-      <canvas ref={useCallback(draw, [look])} role="img" aria-label={`${title}. The table says the same.`} />
+      <canvas ref={canvas} role="img" aria-label={`${title}. The table says the same.`} />
     </div>
   );
 }

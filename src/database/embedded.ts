@@ -34,6 +34,8 @@ const settings = {
   listen_addresses: '',
   // Ten processes with a pool of ten each, and room for people.
   max_connections: '200',
+  // The default, 128 MB, holds the pull requests of a month of a large organisation no longer than one statement.
+  shared_buffers: '256MB',
   // The client reports what is wrong with its statement. In this log it would only fill the disk.
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
