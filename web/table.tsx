@@ -14,8 +14,13 @@ export const wide = (content: Content): Cell => [content, 'wide'];
 
 /** Rows that are made together. */
 const rowsPerStep = 100;
-/** Rows that are laid out, or skipped, together. 50 would fill a frame. Each frame looks at all parts: few are better. */
+/** Rows that are laid out, or skipped, together. 50 would fill a frame. */
 const rowsPerPart = 25;
+/** Each frame looks at all blocks, and at the parts of those that are near. */
+const rowsPerBlock = 20 * rowsPerPart;
+
+const split = <Row,>(rows: Row[], size: number): Row[][] =>
+  Array.from({ length: Math.ceil(rows.length / size) }, (_, index) => rows.slice(index * size, (index + 1) * size));
 
 interface TableProps<Row> {
   caption: string;
@@ -44,7 +49,6 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
     return () => observer.disconnect();
   };
   const [first] = rows;
-  const parts = Math.ceil(Math.min(shown, rows.length) / rowsPerPart);
   return (
     <section class={first && chart ? 'beside' : ''}>
       {first && chart && <Bars title={caption} {...chart} />}
@@ -55,8 +59,12 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
         ) : (
           <table role="table" aria-label={caption}>
             <thead role="rowgroup">{line(children(first), 'head')}</thead>
-            {Array.from({ length: parts }, (_, part) => (
-              <Part key={part} rows={rows.slice(part * rowsPerPart, (part + 1) * rowsPerPart)} cells={children} />
+            {split(rows.slice(0, shown), rowsPerBlock).map((block, index) => (
+              <div key={index} class={block.length === rowsPerBlock ? 'block' : ''}>
+                {split(block, rowsPerPart).map((part, index) => (
+                  <Part key={index} rows={part} cells={children} />
+                ))}
+              </div>
             ))}
           </table>
         )}
@@ -70,7 +78,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
 const Part = <Row,>(props: PartProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
 
 const Body = <Row,>({ rows, cells }: PartProps<Row>) => (
-  <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
+  <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'part' : ''}>
     {rows.map((row, index) => line(cells(row), index))}
   </tbody>
 );
