@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 /** Loaded beside the rest of the page, so that the first table does not wait for it. */
-const library = import('./chart-library.ts');
+const library = import('chart.js/auto');
 
 /** Each stands out from the light and from the dark background. */
 const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f', '#96782a', '#7a828c'];
@@ -16,13 +16,12 @@ export type Plot = { labels: string[]; series: Series[]; vertical?: boolean };
 /** Upright side by side, or from left to right, stacked. To a screen reader, the table beside them says the same. */
 export function Bars({ title, labels, series, vertical = false }: Plot & { title: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const draw = async () => {
+  const draw = async (canvas: HTMLCanvasElement) => {
     const { Chart } = await library;
-    if (canvas.current === null) return;
-    const { color, fontFamily: family } = getComputedStyle(canvas.current);
+    const { color, fontFamily: family } = getComputedStyle(canvas);
     Object.assign(Chart.defaults, { color, borderColor: '#8886', font: { ...Chart.defaults.font, family } });
     const axis = (isValue: boolean) => ({ stacked: !vertical, grid: { display: isValue } });
-    return new Chart(canvas.current, {
+    return new Chart(canvas, {
       type: 'bar',
       data: {
         labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
@@ -37,10 +36,10 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
       },
     });
   };
-  // After the table is painted.
+  // An effect: the table is painted before.
   useEffect(() => {
-    const chart = draw();
-    return () => void chart.then(chart => chart?.destroy());
+    const chart = draw(canvas.current as HTMLCanvasElement);
+    return () => void chart.then(chart => chart.destroy());
   }, [JSON.stringify([labels, series, dark.matches])]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>

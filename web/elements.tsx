@@ -51,7 +51,7 @@ export const PullRequestLink = ({ of: { id, title, repository, number } }: { of:
 );
 
 export function Failure({ problem, retry }: { problem: Problem; retry?: () => void }) {
-  const { message, status, request_id: requestId, problems } = problem;
+  const { message, request_id: requestId, problems } = problem;
   const texts = problems?.map(({ line, message }) => `Line ${line}: ${message}`) ?? [message];
   return (
     <div class="notice bad" role="alert">
@@ -59,7 +59,6 @@ export function Failure({ problem, retry }: { problem: Problem; retry?: () => vo
       <div class="toolbar">
         {requestId && <small>Request id: {requestId}</small>}
         {retry && <Button text="Try again" onClick={retry} />}
-        {(status === 403 || status === 404) && <a href={addressOf('standings')}>See the standings</a>}
       </div>
     </div>
   );

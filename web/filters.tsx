@@ -3,15 +3,11 @@ import { Button } from './elements.tsx';
 import { toDay } from './format.ts';
 import { addressWith, type Query, route } from './route.ts';
 
-/** Changes parameters of the present view, as a step that "back" undoes. */
-function changeQuery(changes: Query): void {
-  location.hash = addressWith(changes);
-}
-
-/** For all fields of a view: one that has a name sets this parameter. */
+/** For all fields of a view: one that has a name sets this parameter, as a step that "back" undoes. */
 export function takeField({ target }: Event): void {
   const { name, value } = target as HTMLInputElement;
-  if (name !== '') changeQuery({ [name]: value.trim(), ...queryOf({ ...presentPeriod(), [name]: value }) });
+  if (name === '') return;
+  location.hash = addressWith({ [name]: value.trim(), ...queryOf({ ...presentPeriod(), [name]: value }) });
 }
 
 /** @param options texts by value: the first one is chosen unless the address says another */
@@ -70,7 +66,8 @@ export function PeriodPicker() {
     <fieldset class="toolbar" aria-label="Period">
       {Object.entries(choices()).map(([text, of]) => {
         const isChosen = of.since === present.since && of.until === present.until;
-        return <Button key={text} text={text} aria-pressed={isChosen} onClick={() => changeQuery(queryOf(of))} />;
+        const choose = () => location.assign(addressWith(queryOf(of)));
+        return <Button key={text} text={text} aria-pressed={isChosen} onClick={choose} />;
       })}
       <label>
         From <input type="date" name="since" value={present.since ?? ''} />

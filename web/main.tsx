@@ -33,7 +33,7 @@ const views = new Map<string, View>([
   ['health', { title: 'Health', scope: 'sync', Show: HealthView }],
 ]);
 
-const NotFound = () => <Failure problem={{ message: 'There is no such view.', status: 404 }} />;
+const NotFound = () => <Failure problem={{ message: 'There is no such view.' }} />;
 
 const focusContent = () => document.querySelector('main')?.focus();
 
@@ -106,9 +106,7 @@ const SignIn = () => (
   </main>
 );
 
-function show(): void {
-  render(session.token === null ? <SignIn /> : <Layout />, document.body);
-}
+const show = () => render(session.token === null ? <SignIn /> : <Layout />, document.body);
 session.onChange = show;
 addEventListener('hashchange', ({ oldURL, newURL }) => {
   // `token.ts` takes it when the page is loaded.

@@ -14,10 +14,10 @@ export const wide = (content: Content): Cell => [content, 'wide'];
 
 /** Rows that are made together. */
 const rowsPerStep = 100;
+/** Each frame looks at all blocks, and at the parts of those that are near. Its rows are laid out before it is full. */
+const rowsPerBlock = 5 * rowsPerStep;
 /** Rows that are laid out, or skipped, together. 50 would fill a frame. */
 const rowsPerPart = 25;
-/** Each frame looks at all blocks, and at the parts of those that are near. */
-const rowsPerBlock = 20 * rowsPerPart;
 
 const split = <Row,>(rows: Row[], size: number): Row[][] =>
   Array.from({ length: Math.ceil(rows.length / size) }, (_, index) => rows.slice(index * size, (index + 1) * size));
@@ -60,7 +60,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
           <table role="table" aria-label={caption}>
             <thead role="rowgroup">{line(children(first), 'head')}</thead>
             {split(rows.slice(0, shown), rowsPerBlock).map((block, index) => (
-              <div key={index} class={block.length === rowsPerBlock ? 'block' : ''}>
+              <div key={index} class={block.length === rowsPerBlock ? 'full' : ''}>
                 {split(block, rowsPerPart).map((part, index) => (
                   <Part key={index} rows={part} cells={children} />
                 ))}
@@ -78,7 +78,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
 const Part = <Row,>(props: PartProps<Row>) => useMemo(() => <Body {...props} />, props.rows);
 
 const Body = <Row,>({ rows, cells }: PartProps<Row>) => (
-  <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'part' : ''}>
+  <tbody role="rowgroup" class={rows.length === rowsPerPart ? 'full' : ''}>
     {rows.map((row, index) => line(cells(row), index))}
   </tbody>
 );

@@ -217,7 +217,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await goTo(page, `pull-requests/${pullRequest}`);
     await page.getByRole('heading', { name: '7 points' }).waitFor();
     await page.getByText('By version').waitFor();
-    expect(await page.locator('main a').allInnerTexts()).toEqual(['ada', 'rules']);
+    expect(await page.locator('main a').allInnerTexts()).toEqual(['ada']);
   });
 
   test('say in words what is wrong with an address', async () => {

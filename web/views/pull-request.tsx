@@ -117,24 +117,20 @@ function amountOf({ rules }: Explanation, rule: string, entry: number) {
   return action ? `${verbs[action]} ${value}` : '';
 }
 
-function Explained({ of }: { of: Explanation }) {
-  const { rules, reviews, outdated, ruleset_version, score, score_in_force } = of;
+function Explained({ of: { rules, reviews, outdated, ruleset_version, score, score_in_force } }: { of: Explanation }) {
   const ofReviews = reviews.map(({ reviewer, score, rules }) => ({
     line: titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)),
     below: rules.map(ofRule),
   }));
   return (
     <>
-      <p>
-        By version {formatNumber(ruleset_version)} of the <a href={addressOf('rules')}>rules</a>.
-      </p>
+      <p>By version {formatNumber(ruleset_version)} of the rules.</p>
       {outdated && (
         <p class="notice" role="status">
           The score {formatNumber(score)} has yet to be recalculated: the rules in force give{' '}
           {formatNumber(score_in_force)}.
         </p>
       )}
-      {rules.length === 0 && <p>There are no rules.</p>}
       <Tree lines={[...rules.map(ofRule), ...ofReviews]} />
     </>
   );
