@@ -21,6 +21,13 @@ import {
 } from '../errors.ts';
 import type { Version } from './version.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Call it again for a context with a prefix whose hooks are to run for these paths, too. */
+    refuseUnknownPaths(context: FastifyInstance): void;
+  }
+}
+
 const descriptions: Partial<Record<ErrorCode, string>> = {
   bad_request: 'A parameter is not valid; the message says which and why',
   unauthenticated: 'Credentials missing or invalid',
@@ -174,9 +181,12 @@ export function handleErrors(app: FastifyInstance, sendError: ReturnType<typeof 
       request.log.debug({ ...describeRequest(request), status, ms: Math.round(elapsedTime) }, 'answered');
     done();
   });
-  app.setNotFoundHandler((request, reply) => {
-    throw refusalOf(request, reply);
-  });
+  app.decorate('refuseUnknownPaths', context =>
+    context.setNotFoundHandler((request, reply) => {
+      throw refusalOf(request, reply);
+    }),
+  );
+  app.refuseUnknownPaths(app);
 }
 
 const hasEmptyValue = (params: object) => Object.values(params).includes('');

@@ -23,28 +23,33 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
   await serveDocument(app, version);
   await app.register(
     async api => {
-      describeRoutes(api, version);
-      const { config } = api.deps;
-      if (config.corsOrigins.length > 0) await allowOrigins(api, config.corsOrigins, version);
-      // After CORS: pages of other origins can read the refusal.
-      api.addHook('onRequest', (_request, _reply, done) => {
-        api.refuseOverload();
-        done();
-      });
-      api.addHook('onSend', (_request, reply, _payload, done) => {
-        if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
-        done();
-      });
-      requireAuthentication(api, api.deps);
-      api.addHook('onRequest', (request, _reply, done) => {
-        api.refuseUnread(request);
-        done();
-      });
-      if (config.rateLimit > 0) await api.limitRequests(api);
-      await api.register(version.routes);
+      const { corsOrigins } = api.deps.config;
+      if (corsOrigins.length > 0) await allowOrigins(api, corsOrigins, version);
+      // After CORS: pages of other origins can read refusals.
+      api.refuseUnknownPaths(api);
+      await api.register(async routes => serveRoutes(routes, version));
     },
     { prefix: `/${version.name}` },
   );
+}
+
+async function serveRoutes(api: FastifyInstance, version: Version): Promise<void> {
+  describeRoutes(api, version);
+  api.addHook('onRequest', (_request, _reply, done) => {
+    api.refuseOverload();
+    done();
+  });
+  api.addHook('onSend', (_request, reply, _payload, done) => {
+    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+    done();
+  });
+  requireAuthentication(api, api.deps);
+  api.addHook('onRequest', (request, _reply, done) => {
+    api.refuseUnread(request);
+    done();
+  });
+  if (api.deps.config.rateLimit > 0) await api.limitRequests(api);
+  await api.register(version.routes);
 }
 
 async function allowOrigins(

@@ -432,6 +432,19 @@ describe('a browser', () => {
     expect(reply.headers['access-control-allow-credentials']).toBeUndefined();
   });
 
+  test('can read from an allowed origin that a path or a method is not known', async () => {
+    for (const [method, path, status] of [
+      ['GET', '', 404],
+      ['GET', '/nothing', 404],
+      ['POST', '/users', 405],
+    ] as const) {
+      for (const version of ['2025-04', '2026-12']) {
+        const reply = await allowing.app.inject({ method, url: `/${version}${path}`, headers: { origin } });
+        expect([reply.statusCode, reply.headers['access-control-allow-origin']]).toEqual([status, origin]);
+      }
+    }
+  });
+
   test('may not call the API from an origin that CORS_ORIGINS does not name', async () => {
     for (const other of ['https://scores.example.evil.example', 'http://scores.example', 'null']) {
       expect((await preflight(allowing, other)).headers['access-control-allow-origin']).toBeUndefined();
