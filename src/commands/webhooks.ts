@@ -1,5 +1,6 @@
 import { webhookUrl } from '../config.ts';
 import { recordAuditEvent } from '../database/audit-log.ts';
+import { maxRequestedAtOnce } from '../database/background-requests.ts';
 import {
   countSyncRequests,
   listFailingRequests,
@@ -139,13 +140,21 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     )
     .examples('webhooks retry --organisation acme')
     .answerFor(() => async ({ database }, { id, login }) => {
-      const { retried, parked } = await database.transaction(async executor => {
-        const syncs = await retrySyncRequests(executor, id);
-        const checks = await retryCheckRuns(executor, id);
-        const counts = { retried: syncs.retried + checks.retried, parked: syncs.parked + checks.parked };
-        if (counts.retried > 0) await recordAuditEvent(executor, id, operator(), 'webhooks.retry', login);
-        return counts;
-      });
+      let [retried, parked] = [0, 0];
+      // In steps: all at once would hold up webhooks.
+      for (let stepSize = maxRequestedAtOnce; stepSize >= maxRequestedAtOnce; retried += stepSize) {
+        const step = await database.transaction(async executor => {
+          const syncs = await retrySyncRequests(executor, id);
+          const checks = await retryCheckRuns(executor, id);
+          const counts = { retried: syncs.retried + checks.retried, parked: syncs.parked + checks.parked };
+          if (counts.retried > 0 && retried === 0) {
+            await recordAuditEvent(executor, id, operator(), 'webhooks.retry', login);
+          }
+          return counts;
+        });
+        stepSize = step.retried;
+        parked += step.parked;
+      }
       return {
         json: { organisation: login, retried, parked },
         text:

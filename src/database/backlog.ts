@@ -1,4 +1,5 @@
 import { and, count, eq, gt, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm';
+import { maxRequestedAtOnce } from './background-requests.ts';
 import { countCheckRuns } from './check-runs.ts';
 import type { Executor } from './client.ts';
 import { notify } from './notifications.ts';
@@ -183,17 +184,26 @@ export async function findOutcomes(
   return new Map(ended.map(each => [each, outcomeOf(each)]));
 }
 
-/** Makes failed requests due at once, parked ones included, as if they were new. Runs in a transaction. */
+/**
+ * Makes failed requests due at once, parked ones included, as if they were new: up to {@link maxRequestedAtOnce}. Runs in a
+ * transaction.
+ */
 export async function retrySyncRequests(
   executor: Executor,
   organisationId: string,
 ): Promise<{ retried: number; parked: number }> {
   // With a new ticket, a fetch that is already under way neither ends nor defers them.
   const newTicket = await drawTicket(executor);
-  const { dueAt, lastError, ticket } = syncRequests;
-  const hasFailed = and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError));
-  const parked = await executor.$count(syncRequests, and(hasFailed, isNull(dueAt)));
-  const { rowCount } = await executor
+  const { githubId, dueAt, lastError, ticket } = syncRequests;
+  const failed = await executor
+    .select({ githubId, dueAt })
+    .from(syncRequests)
+    .where(and(eq(syncRequests.organisationId, organisationId), isNotNull(lastError)))
+    .orderBy(githubId)
+    .limit(maxRequestedAtOnce)
+    .for('update');
+  const failedIds = failed.map(row => row.githubId);
+  await executor
     .update(syncRequests)
     .set({
       dueAt: sql`now()`,
@@ -204,7 +214,7 @@ export async function retrySyncRequests(
       failedAt: null,
       ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
     })
-    .where(hasFailed);
+    .where(hasGithubId(syncRequests, organisationId, failedIds));
   await notify(executor, 'sync');
-  return { retried: rowCount ?? 0, parked };
+  return { retried: failed.length, parked: failed.filter(row => row.dueAt === null).length };
 }

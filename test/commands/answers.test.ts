@@ -450,6 +450,26 @@ test('webhooks can be disabled, enabled and inspected', async () => {
   expect(status.stdout).toContain('No delivery has arrived yet, except perhaps a ping.');
 });
 
+test('webhooks retry retries however many pull requests have failed, in steps, and is one event of the audit log', async () => {
+  await addAcme();
+  const { DATABASE_URL } = environment;
+  await query(
+    DATABASE_URL,
+    `insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
+      select id, number, 'PR_' || number, 0, case when number > 3 then now() end, 'It failed.'
+      from organisations, generate_series(1, 20001) as number where login = '${login}';
+    create function check_step() returns trigger language plpgsql as $$ begin
+      if (select count(*) from changed) > 10000 then raise 'too many at once'; end if; return null; end $$;
+    create trigger check_step after update on sync_requests
+      referencing new table as changed for each statement execute function check_step()`,
+  );
+  onTestFinished(() => void query(DATABASE_URL, 'drop function check_step cascade'));
+  expect(await runJson(environment, 'webhooks', 'retry', ...acme)).toMatchObject({ retried: 20_001, parked: 3 });
+  expect(await runJson(environment, 'webhooks', 'status', ...acme)).toMatchObject({ waiting: 20_001, failing: 0 });
+  const events = await runJson<{ action: string }[]>(environment, 'audit-log', ...acme);
+  expect(events.filter(({ action }) => action === 'webhooks.retry')).toHaveLength(1);
+});
+
 test('webhooks status and audit-log show the newest last, and as many deliveries as --limit says', async () => {
   await addAcme();
   await query(
