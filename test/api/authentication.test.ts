@@ -29,11 +29,6 @@ const unauthenticated = { message: 'Unauthenticated. Send a valid token in the h
 const forbidden = { message: 'This action is unauthorized.' };
 
 describe('requests without a valid token', () => {
-  test.each(unknown)('without a token, %s %s gets 401 and a challenge', async (method, url) => {
-    const { status, body, headers } = await client.send(method, url, undefined);
-    expect([status, body, headers['www-authenticate']]).toEqual([401, unauthenticated, 'Bearer']);
-  });
-
   test.each(
     [101, 1_000, 15_000]
       .flatMap(length => endpoints('x'.repeat(length), 'x'.repeat(length)))
@@ -210,47 +205,29 @@ describe('a missing scope', () => {
   });
 });
 
-describe("another organisation's object", () => {
-  test('gets 403 on all four endpoints, and stays unchanged', async () => {
-    const owner = await world.newTenant();
-    const [uuid = ''] = await insertPullRequests(service, owner, [1_700_000_000]);
-    const { body } = await client.get<{ data: { id: string }[] }>('/2025-04/members', owner.token);
-    const objects = endpoints(formatId('pr', uuid), body.data[0]?.id ?? '').filter(([, url]) => /_/.test(url));
-    expect(objects).toHaveLength(4);
-    for (const [method, url] of objects) {
-      const reply = await client.send(method, url, world.token);
-      expect([method, reply.status, reply.body]).toEqual([method, 403, forbidden]);
-    }
-    const list = await client.get<{ data: { id: string }[] }>('/2025-04/pull-requests', owner.token);
-    expect(list.body.data.map(({ id }) => id)).toEqual([formatId('pr', uuid)]);
-  });
-
-  test('access depends on the organisation, not on the user: colleagues share everything', async () => {
-    const { organisation } = world;
-    const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
-    const bob = await addUser(service.database.executor, values);
-    const [uuid = ''] = await insertPullRequests(service, world, [1_700_000_000]);
-    if (bob === undefined) throw new Error('Bob already exists');
-    const token = await createToken(service, bob);
-    expect((await client.delete(`/2025-04/pull-requests/${formatId('pr', uuid)}`, token)).status).toBe(200);
-  });
+test('access depends on the organisation, not on the user: colleagues share everything', async () => {
+  const { organisation } = world;
+  const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
+  const bob = await addUser(service.database.executor, values);
+  const [uuid = ''] = await insertPullRequests(service, world, [1_700_000_000]);
+  if (bob === undefined) throw new Error('Bob already exists');
+  const token = await createToken(service, bob);
+  expect((await client.delete(`/2025-04/pull-requests/${formatId('pr', uuid)}`, token)).status).toBe(200);
 });
 
-describe('requests while the database is down', () => {
-  test('without a database, a well-formed token gets 503 with Retry-After, and a mistyped one 401', async () => {
-    const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
-    const orphan = replica.client;
-    for (const [method, url] of unknown) {
-      const { status, body, headers } = await orphan.send(method, url, world.token);
-      expect([status, headers['retry-after']]).toEqual([503, '1']);
-      expect(body.message).toBe('The database is not available. Try again shortly.');
-      const last = world.token.at(-1) === '0' ? '1' : '0';
-      const mistyped = await orphan.send(method, url, world.token.slice(0, -1) + last);
-      expect([mistyped.status, mistyped.body]).toEqual([401, unauthenticated]);
-    }
-    expect(replica.complaints.length).toBeGreaterThan(0);
-    expect(JSON.stringify(replica.complaints)).not.toContain(world.token);
-  });
+test('without a database, a well-formed token gets 503 with Retry-After, and a mistyped one 401', async () => {
+  const replica = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
+  const orphan = replica.client;
+  for (const [method, url] of unknown) {
+    const { status, body, headers } = await orphan.send(method, url, world.token);
+    expect([status, headers['retry-after']]).toEqual([503, '1']);
+    expect(body.message).toBe('The database is not available. Try again shortly.');
+    const last = world.token.at(-1) === '0' ? '1' : '0';
+    const mistyped = await orphan.send(method, url, world.token.slice(0, -1) + last);
+    expect([mistyped.status, mistyped.body]).toEqual([401, unauthenticated]);
+  }
+  expect(replica.complaints.length).toBeGreaterThan(0);
+  expect(JSON.stringify(replica.complaints)).not.toContain(world.token);
 });
 
 test('access tokens are ps_, 32 base62 characters and a checksum that catches any changed character', () => {

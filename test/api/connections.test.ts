@@ -83,6 +83,8 @@ describe('odd but valid HTTP', () => {
     const wrong = await get('POST http://b.example/2025-04/users HTTP/1.1');
     expectError(wrong, 405);
     expect(wrong.headers.allow).toBe('GET, HEAD');
+    const unknown = await get('GET http://b.example/2026-12/nothing HTTP/1.1');
+    expect(JSON.parse(unknown.body)).toMatchObject({ code: 'not_found' });
   });
 
   test('a percent-encoded path gives the same list as the plain path, and links to the plain one', async () => {

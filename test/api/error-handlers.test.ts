@@ -173,17 +173,6 @@ describe('an error from a library', () => {
   });
 });
 
-test.each(['http://elsewhere.example', 'https://a'])('a path may be an absolute URL, at %s', async origin => {
-  const { app } = failing();
-  const answer = await answerTo(`PATCH ${origin}/fails?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`, {
-    app,
-    lines: [],
-  });
-  expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*\r\nallow: GET, HEAD\r\n/);
-  const other = await failing().app.inject({ url: '/http://a/fails', method: 'PATCH' });
-  expect(other.statusCode).toBe(404);
-});
-
 describe('what is not an HTTP request', () => {
   test('behind a request whose reply has begun gets no answer in the middle of that reply', async () => {
     const streaming = failing();
@@ -214,11 +203,6 @@ describe('what is not an HTTP request', () => {
       expect.stringMatching(/^x-request-id: [0-9a-f-]{36}$/),
       'connection: close',
     ]);
-  });
-
-  test('an unknown expectation in a request is ignored', async () => {
-    const answer = await answerTo('GET /fails HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n');
-    expect(answer).toMatch(/^HTTP\/1\.1 500 /);
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ErrorReply, MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
+import type { ErrorReply, MemberBody } from '../support/client.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -96,44 +96,30 @@ test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL ca
   expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
 });
 
-describe('the lists of pull requests', () => {
-  test('pull requests are listed by creation on GitHub, and within one second by id, latest first', async () => {
-    const { acme } = world;
-    const docs = acme.repository('docs');
-    const second = 1_600_000_000;
-    for (const [title, createdAt] of [
-      ['b', 1],
-      ['tie 1', 0],
-      ['tie 2', 0],
-      ['c', 2],
-      ['tie 3', 0],
-    ] as const) {
-      docs.addPullRequest({ title: `ordered ${title}`, createdAt: second + createdAt });
-    }
-    await world.import();
-    const all = await world.listed();
-    const ordered = all.filter(({ title }) => title.startsWith('ordered'));
-    expect(ordered.slice(0, 2).map(({ title }) => title)).toEqual(['ordered c', 'ordered b']);
-    const ties = ordered.slice(2).map(({ id }) => id);
-    expect(ties).toEqual(ties.toSorted().toReversed());
-    const times = all.map(pullRequest => pullRequest.created_at);
-    expect(times).toEqual(times.toSorted((a, b) => b - a));
-  });
+const remove = (id: string) => world.client.delete(`/2025-04/pull-requests/${id}`, world.token);
 
-  test("a member's list holds only that member's pull requests, in the order of the whole list", async () => {
-    const { acme, web, client, token } = world;
-    const grace = acme.member('grace', { name: 'Grace Hopper' });
-    for (let index = 0; index < 3; index += 1) web.addPullRequest({ author: grace, title: `of Grace ${index}` });
-    await world.import();
-    const memberOfOne = new URL((await oneOf('of Grace 0')).links.member).pathname;
-    const member = await client.get<{ data: MemberBody }>(memberOfOne, token);
-    const { pathname } = new URL(member.body.data.links.pull_requests);
-    expect(pathname).toBe(`${memberOfOne}/pull-requests`);
-    const page = await client.get<PageBody<PullRequestBody>>(pathname, token);
-    expect(page.body.data).toEqual((await world.listed()).filter(({ title }) => title.startsWith('of Grace')));
-    expect(page.body.data).toHaveLength(3);
-    expect(page.body.meta).toMatchObject({ path: `http://localhost:80${pathname}`, per_page: 15 });
-  });
+test('DELETE called ten times at once deletes once', async () => {
+  world.web.addPullRequest({ title: 'Deleted once' });
+  await world.import();
+  const { id } = await oneOf('Deleted once');
+  const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
+});
+
+test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
+  const source = world.web.addPullRequest({ title: 'Deleted during a sync' });
+  await world.import();
+  const { id } = await oneOf(source.title);
+  world.github.clock.advance(1);
+  source.edit({ body: 'Newer' });
+  const reply = world.github.hold('hold');
+  const syncing = world.client.put<ErrorReply>(`/2025-04/pull-requests/${id}/sync`, world.token);
+  await reply.begun;
+  expect((await remove(id)).status).toBe(200);
+  reply.release();
+  const { status, body } = await syncing;
+  expect([status, body.message]).toEqual([404, 'The pull request was deleted during the sync.']);
+  expect((await world.listed()).map(({ title }) => title)).not.toContain(source.title);
 });
 
 describe('an id that is not valid', () => {
