@@ -188,8 +188,7 @@ export async function addParty(
   const author = onGithub.member('ada');
   const { id: githubId, nodeId } = onGithub;
   const tenant = await createTenant({ database }, { login, githubId, nodeId, scopes });
-  const times = Array.from({ length: pullRequestCount }, (_, index) => 1_700_000_000 + index);
-  await insertPullRequests({ database }, tenant, times);
+  await insertPullRequests({ database }, tenant, pullRequestCount);
   // A statement may take ten seconds, and an attacker's rows may have 200 MB.
   for (let batch = 0; batch < batches; batch += 1) {
     const ofBatch = sql`${pullRequests.githubId} % ${batches} = ${batch}`;

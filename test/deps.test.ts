@@ -4,7 +4,7 @@ import { loadConfig } from '../src/config.ts';
 import { connectDatabase } from '../src/database/client.ts';
 import { createDeps } from '../src/deps.ts';
 import { createLog } from '../src/log.ts';
-import { createDatabase } from './support/service.ts';
+import { createDatabase, createMigratedDatabase } from './support/service.ts';
 
 function logging(logLevel = 'info') {
   const lines: string[] = [];
@@ -98,8 +98,7 @@ test('the log warns of an address of GitHub that is not encrypted', async () => 
 });
 
 test('closing the dependencies leaves no database connection open', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   const deps = await createDeps(loadConfig({ DATABASE_URL: url }), logging().log, { create: true, upgrade: false });
   expect(deps.migrationsApplied).toBe(0);
   await deps.database.read({ name: 'one', text: 'select 1', parameters: [], columns: [] }, {});

@@ -4,7 +4,6 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
-import pg from 'pg';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import { requestRescoring } from '../../src/database/rescore-ranges.ts';
@@ -13,7 +12,7 @@ import { fingerprintOf } from '../../src/sync/share-github-points.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import { startProxy } from '../support/proxy.ts';
 import { listen } from '../support/raw-http.ts';
-import { closing, type Service, startReplica, startService } from '../support/service.ts';
+import { closing, openClient, type Service, startReplica, startService } from '../support/service.ts';
 import { createTenant, insertMembers } from '../support/tenants.ts';
 import { appOptions, startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -49,20 +48,15 @@ test('/readyz answers 503 without a database', async () => {
 
 test('/readyz answers 503 while migrations are missing', async () => {
   const fresh = closing(await startService());
-  const client = new pg.Client({ connectionString: fresh.database.url });
-  await client.connect();
-  try {
-    await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
-    const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
-    expect(await ready(fresh)).toEqual(lacking);
-    await client.query('drop schema drizzle cascade');
-    expect(await ready(fresh)).toEqual(lacking);
-    // Probes ask every few seconds: one line each, without a stack trace.
-    for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
-    expect(fresh.complaints).toHaveLength(2);
-  } finally {
-    await client.end();
-  }
+  const client = await openClient(fresh.database.url);
+  await client.query('update drizzle.__drizzle_migrations set created_at = created_at - 1');
+  const lacking = [503, { message: 'The database schema is not up to date. Run pullscore migrate.' }];
+  expect(await ready(fresh)).toEqual(lacking);
+  await client.query('drop schema drizzle cascade');
+  expect(await ready(fresh)).toEqual(lacking);
+  // Probes ask every few seconds: one line each, without a stack trace.
+  for (const line of fresh.complaints) expect(line).not.toHaveProperty('err');
+  expect(fresh.complaints).toHaveLength(2);
 });
 
 test('/readyz answers 503 once the service stops, which still serves requests and closes connections', async () => {
@@ -270,7 +264,6 @@ describe('/metrics', () => {
     const { organisation } = await createTenant(replica, { login: 'acme' });
     const { executor } = replica.database;
     const fingerprint = fingerprintOf(replica.config);
-    const counters = { pullscore_pull_requests_gone_total: 0, pullscore_stale_answers_total: 0 };
     const empty = {
       pullscore_database_up: 1,
       'pullscore_sync_requests{state="waiting"}': 0,
@@ -285,7 +278,8 @@ describe('/metrics', () => {
       pullscore_rescore_ranges: 0,
       pullscore_suspended_rules: 0,
       pullscore_failing_comparisons: 0,
-      ...counters,
+      pullscore_pull_requests_gone_total: 0,
+      pullscore_stale_answers_total: 0,
     };
     const ofDatabase = async () => {
       const entries = Object.entries(await scrape(replica));
@@ -308,20 +302,14 @@ describe('/metrics', () => {
         (${`${fingerprint}:of an organisation that is gone`}, 'tomorrow'), ('a former token', 'tomorrow')`);
     await replica.database.transaction(transaction => requestRescoring(transaction, organisation.id));
     const { pullscore_sync_requests_overdue_seconds: overdue, ...others } = await ofDatabase();
+    const { pullscore_sync_requests_overdue_seconds: _, ...emptyOthers } = empty;
     expect(others).toEqual({
-      pullscore_database_up: 1,
+      ...emptyOthers,
       'pullscore_sync_requests{state="waiting"}': 2,
       'pullscore_sync_requests{state="behind"}': 1,
       'pullscore_sync_requests{state="failing"}': 1,
       'pullscore_sync_requests{state="parked"}': 3,
-      pullscore_webhook_delivery_unapplied_seconds: 0,
-      'pullscore_check_runs{state="waiting"}': 0,
-      'pullscore_check_runs{state="failing"}': 0,
-      'pullscore_check_runs{state="parked"}': 0,
       pullscore_rescore_ranges: 1,
-      pullscore_suspended_rules: 0,
-      pullscore_failing_comparisons: 0,
-      ...counters,
       'pullscore_github_blocked_until_timestamp_seconds{organisation=""}': 4_000_000_000,
       'pullscore_github_blocked_until_timestamp_seconds{organisation="acme"}': 4_000_000_001,
     });

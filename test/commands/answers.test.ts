@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { isAccessToken } from '../../src/access-token.ts';
 import { query } from '../support/database-server.ts';
 import { refusedNode } from '../support/github/faults.ts';
-import { createDatabase } from '../support/service.ts';
+import { createMigratedDatabase } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
 import { createFolder, runHere, runJson } from './support.ts';
 
@@ -40,9 +40,7 @@ async function listed(pattern: RegExp) {
 const own = () => listed(new RegExp(`^${login}$`, 'i'));
 
 test('lists of an empty database are empty, and say what to do', async () => {
-  const database = await createDatabase();
-  onTestFinished(database.drop);
-  const empty = { DATABASE_URL: database.url };
+  const empty = { DATABASE_URL: await createMigratedDatabase() };
   for (const [list, advice] of [
     ['organisation', 'organisation add LOGIN'],
     ['user', 'user add --organisation LOGIN'],

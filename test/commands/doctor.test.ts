@@ -1,6 +1,5 @@
 import { createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
-import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { areas, type Finding } from '../../src/commands/doctor/findings.ts';
 import { countWorkers } from '../../src/commands/doctor/inspection.ts';
@@ -18,7 +17,7 @@ import { newAppKeys } from '../support/app-keys.ts';
 import { query } from '../support/database-server.ts';
 import { htmlError, refusedNode, secondaryLimit } from '../support/github/faults.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
-import { createDatabase, createEmptyDatabase, webhookSecret } from '../support/service.ts';
+import { createEmptyDatabase, createMigratedDatabase, openClient, webhookSecret } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
 import { complaintOf, type Environment, runHere, runJson } from './support.ts';
@@ -110,9 +109,7 @@ test('doctor says why the service would refuse a database', async () => {
 
 test('doctor names a session that holds the migration lock', async () => {
   const url = await createEmptyDatabase();
-  const holder = new pg.Client({ connectionString: url });
-  await holder.connect();
-  onTestFinished(() => holder.end());
+  const holder = await openClient(url);
   await holder.query('select pg_advisory_lock($1)', [migrationLock.key]);
   expect(await complaints({ DATABASE_URL: url })).toContainEqual(
     expect.stringMatching(
@@ -737,9 +734,7 @@ describe('the background work', () => {
     expect(await complaints({}, '--organisation', 'emca')).toEqual([
       'problem organisations: There is no organisation emca here. → Add it: pullscore organisation add emca',
     ]);
-    const empty = await createDatabase();
-    onTestFinished(empty.drop);
-    expect(await complaints({ DATABASE_URL: empty.url })).toEqual([
+    expect(await complaints({ DATABASE_URL: await createMigratedDatabase() })).toEqual([
       'warning organisations: No organisation is tracked yet. → Add one: pullscore organisation add LOGIN',
       expect.stringMatching(/^warning workers: /),
     ]);

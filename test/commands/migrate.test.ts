@@ -1,11 +1,10 @@
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
-import { createEmptyDatabase } from '../support/service.ts';
+import { createEmptyDatabase, openClient } from '../support/service.ts';
 import { runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
@@ -45,9 +44,7 @@ test.each(['serve', 'worker'])('%s brings the schema up to date', async command 
 
 test('serve names the holder of the migration lock, and a signal ends its wait', async () => {
   const url = await createEmptyDatabase();
-  const holder = new pg.Client({ connectionString: url });
-  await holder.connect();
-  onTestFinished(() => holder.end());
+  const holder = await openClient(url);
   await holder.query('select pg_advisory_lock($1)', [migrationLock.key]);
   const serving = startHere({ DATABASE_URL: url, PORT: '0' }, 'serve');
   await serving.shows(/The database process \d+ holds the lock of migrations: waiting for it/);

@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { query } from '../support/database-server.ts';
 import { startProxy } from '../support/proxy.ts';
-import { closing, createDatabase, webhookSecret } from '../support/service.ts';
+import { closing, createDatabase, openClient, webhookSecret } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
 import {
   complaintOf,
@@ -129,9 +128,7 @@ describe('serve', () => {
   });
 
   test('ends on SIGTERM during start-up', async () => {
-    const holder = new pg.Client({ connectionString: databaseUrl });
-    await holder.connect();
-    onTestFinished(() => holder.end());
+    const holder = await openClient(databaseUrl);
     await holder.query('begin; lock table service_reports');
     const { child, ended } = startForTest(environment, 'serve');
     const waiting = "select from pg_locks where relation = 'service_reports'::regclass and not granted";

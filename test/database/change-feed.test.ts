@@ -61,12 +61,7 @@ const changeRange = (changed: readonly string[]) =>
     await recordChangedRange(executor, organisationId, changed);
   });
 
-const add = (count: number) =>
-  insertPullRequests(
-    service,
-    { organisation: { id: organisationId } as never },
-    Array.from({ length: count }, () => 1_700_000_000),
-  );
+const add = (count: number) => insertPullRequests(service, { organisation: { id: organisationId } as never }, count);
 
 beforeEach(async () => {
   const { organisation } = await createTenant(service);

@@ -10,7 +10,7 @@ import { migrateDatabase } from '../../src/database/migrations.ts';
 import { parseDatabaseUrl } from '../../src/database-url.ts';
 import { query } from '../support/database-server.ts';
 import { startPooler } from '../support/pooler.ts';
-import { createDatabase, createEmptyDatabase } from '../support/service.ts';
+import { createEmptyDatabase, createMigratedDatabase } from '../support/service.ts';
 
 const log = pino({ level: 'silent' });
 
@@ -56,8 +56,8 @@ test('a pooler that refuses an option of the address is named, with what to do',
 });
 
 test('our settings hold beside options in the address, whatever the role is set to', async () => {
-  const { url, name, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
+  const name = new URL(url).pathname.slice(1);
   for (const setting of ["datestyle = 'SQL, DMY'", 'bytea_output = escape', "intervalstyle = 'iso_8601'"]) {
     await query(url, `alter database "${name}" set ${setting}`);
   }

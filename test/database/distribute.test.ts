@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { is } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
-import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as schema from '../../src/database/schema.ts';
-import { createDatabase } from '../support/service.ts';
+import { createMigratedDatabase, openClient } from '../support/service.ts';
 
 const script = readFileSync('ops/distribute.sql', 'utf8');
 
@@ -24,22 +23,13 @@ const standIn = `
   create function truncate_local_data_after_distributing_table(name regclass) returns void language sql as
     $$ update pg_dist_partition set emptied = true where logicalrelid = name $$`;
 
-async function connect(): Promise<pg.Client> {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
-
 const foreignKeys = `select conrelid::regclass::text as of, conname, pg_get_constraintdef(oid) as definition, convalidated
   from pg_constraint where contype = 'f' order by 1, 2`;
 
 const tables = Object.values(schema).flatMap(each => (is(each, PgTable) ? getTableConfig(each) : []));
 
 test('ops/distribute.sql names every table once, by its organisation, and puts every foreign key back', async () => {
-  const client = await connect();
+  const client = await openClient(await createMigratedDatabase());
   await client.query(standIn);
   const { rows: keys } = await client.query(foreignKeys);
   expect(keys.length).toBeGreaterThan(15);
@@ -63,7 +53,7 @@ test('ops/distribute.sql names every table once, by its organisation, and puts e
 });
 
 test('ops/distribute.sql refuses a database without Citus, or one that is distributed already', async () => {
-  const client = await connect();
+  const client = await openClient(await createMigratedDatabase());
   await expect(client.query(script)).rejects.toThrow('run "create extension citus" on every node first');
   await client.query(`rollback; ${standIn}`);
   await client.query(script);

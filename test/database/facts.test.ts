@@ -157,11 +157,7 @@ describe('a snapshot', () => {
 
   test('reads every pull request once, in many batches', async () => {
     const many = await world.newTenant();
-    const ids = await insertPullRequests(
-      service,
-      many,
-      Array.from({ length: 2_345 }, (_, index) => index),
-    );
+    const ids = await insertPullRequests(service, many, 2_345);
     for (const wanted of [['number'], ['body']] as const) {
       const read = await readAll(many.organisation.id, wanted);
       expect(read.map(({ id }) => id).sort()).toEqual([...ids].sort());
@@ -170,11 +166,7 @@ describe('a snapshot', () => {
 
   test('does not see later changes, and writes nothing', async () => {
     const changing = await world.newTenant();
-    await insertPullRequests(
-      service,
-      changing,
-      Array.from({ length: 1_500 }, (_, index) => index),
-    );
+    await insertPullRequests(service, changing, 1_500);
     const { id } = changing.organisation;
     const sizes = await readSnapshot(service.database, async executor => {
       const found: number[] = [];
@@ -199,11 +191,7 @@ describe('a snapshot', () => {
 
   test('leaves nothing behind if it fails between two batches', async () => {
     const failing = await world.newTenant();
-    await insertPullRequests(
-      service,
-      failing,
-      Array.from({ length: 1_500 }, (_, index) => index),
-    );
+    await insertPullRequests(service, failing, 1_500);
     const failed = readSnapshot(service.database, async executor => {
       for await (const _batch of readFacts(executor, failing.organisation.id, createFactsReader(['size']))) {
         throw new Error('of the work');

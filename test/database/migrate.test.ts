@@ -1,14 +1,13 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
-import { createDatabase, createEmptyDatabase } from '../support/service.ts';
+import { createDatabase, createEmptyDatabase, createMigratedDatabase, openClient } from '../support/service.ts';
 
 function connect(url: string): Database {
   const database = connectDatabase(url, pino({ level: 'silent' }));
@@ -29,8 +28,7 @@ test('if three replicas start on an empty database, one migrates it and all find
 });
 
 test('a replica goes on after the migrations of a later release, but does not start on them', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   await query(
     url,
     `insert into drizzle.__drizzle_migrations (hash, created_at)
@@ -49,8 +47,7 @@ describe('an index that is built concurrently', () => {
 
   /** A database before the migration that builds the index, and that migration. */
   async function prepare() {
-    const { url, drop } = await createDatabase();
-    onTestFinished(drop);
+    const url = await createMigratedDatabase();
     await query(url, 'create table later_release (id int); insert into later_release values (1), (1)');
     return { url, folder: await createMigrationsFolder({ added: [statement] }) };
   }
@@ -65,9 +62,7 @@ describe('an index that is built concurrently', () => {
 
   /** The index waits for a transaction that has written its table. */
   async function migrateBesideWriter(url: string, folder: string) {
-    const writer = new pg.Client({ connectionString: url });
-    await writer.connect();
-    onTestFinished(() => writer.end());
+    const writer = await openClient(url);
     await writer.query('begin; insert into later_release values (2)');
     const migrating = migrateDatabase(url, { folder });
     await expect.poll(() => query(url, countInvalid)).toEqual([{ count: 1 }]);
@@ -120,9 +115,7 @@ describe('an index that is built concurrently', () => {
 
 test("migrations that Drizzle's own migrator applied are not applied again", async () => {
   const url = await createEmptyDatabase();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(() => client.end());
+  const client = await openClient(url);
   // It runs all in one transaction, in which the next one can't build its indexes.
   await migrate(drizzle({ client }), { migrationsFolder: await createMigrationsFolder({ last: 5 }) });
   const { length: all } = await readJournal();
@@ -130,8 +123,7 @@ test("migrations that Drizzle's own migrator applied are not applied again", asy
 });
 
 test('a schema of an earlier release is refused without an upgrade, and an empty database is set up', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   const folder = await createMigrationsFolder({ added: ['create table later (n int)'] });
   const { length } = await readJournal();
   await expect(migrateDatabase(url, { upgrade: false, folder })).rejects.toMatchObject({
@@ -162,12 +154,9 @@ test('a database from before the first release is refused, with what to do', asy
 
 /** A table that is being read, and a migration that changes it. */
 async function startReading() {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   const folder = await createMigrationsFolder({ added: ['alter table sync_requests add column later int'] });
-  const reader = new pg.Client({ connectionString: url });
-  await reader.connect();
-  onTestFinished(() => reader.end());
+  const reader = await openClient(url);
   await reader.query('begin; lock table sync_requests in access share mode');
   return { url, folder, reader };
 }
@@ -193,16 +182,13 @@ test('a migration that never gets its lock gives up, and says why', async () => 
 
 describe('a migration lock that another session holds', () => {
   async function hold(url: string) {
-    const holder = new pg.Client({ connectionString: url, application_name: 'a session left behind' });
-    await holder.connect();
-    onTestFinished(() => holder.end());
+    const holder = await openClient(url, 'a session left behind');
     const { rows } = await holder.query('select pg_backend_pid() as id, pg_advisory_lock($1)', [migrationLock.key]);
     return Number(rows[0]?.id);
   }
 
   test('does not hold up a schema that is up to date', async () => {
-    const { url, drop } = await createDatabase();
-    onTestFinished(drop);
+    const url = await createMigratedDatabase();
     await hold(url);
     expect(await migrateDatabase(url)).toBe(0);
   });
@@ -230,8 +216,7 @@ describe('a migration lock that another session holds', () => {
 });
 
 test('a schema without the latest migration is not ready', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   const database = connect(url);
   expect(await isMigrated(database)).toBe(true);
   await query(
@@ -242,8 +227,7 @@ test('a schema without the latest migration is not ready', async () => {
 });
 
 test('a failed migration leaves no change and no lock behind', async () => {
-  const { url, drop } = await createDatabase();
-  onTestFinished(drop);
+  const url = await createMigratedDatabase();
   const before = await query(url, countMigrations);
   const folder = await createMigrationsFolder({ added: ['create table first (n int)', 'create table second (n int)'] });
   await query(url, 'create table second (in_the_way int)');

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import type pg from 'pg';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { migrateDatabase } from '../../src/database/migrations.ts';
 import { type AddedDatabase, addDatabase } from '../support/database-server.ts';
 import { createMigrationsFolder, migrationsFolder, readJournal } from '../support/migrations.ts';
-import { createEmptyDatabase } from '../support/service.ts';
+import { createEmptyDatabase, openClient } from '../support/service.ts';
 
 /*
  * During an upgrade, replicas of the release before still read and write: each migration leaves their rows and their
@@ -119,9 +119,7 @@ test.each(steps)(
   async ({ before: last, folder }) => {
     await migrateDatabase(earlier.url, { folder: await createMigrationsFolder({ last }) });
     const url = await createEmptyDatabase(`template ${earlier.name}`);
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    onTestFinished(() => client.end());
+    const client = await openClient(url);
     const tables = readTables(last);
     const addRows = async (first: number) => {
       for (const table of tables) {

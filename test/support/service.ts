@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { type LoggerOptions, pino } from 'pino';
 import { inject, onTestFinished } from 'vitest';
 import { type App, buildApp } from '../../src/app.ts';
@@ -8,9 +9,13 @@ import { addDatabase } from './database-server.ts';
 
 export const webhookSecret = 'a secret of the tests';
 
+const migrated = () => `template ${inject('templateDatabase')} strategy file_copy`;
+
 /** A new database, cloned from the migrated template. */
-export const createDatabase = () =>
-  addDatabase(inject('serverUrl'), `template ${inject('templateDatabase')} strategy file_copy`);
+export const createDatabase = () => addDatabase(inject('serverUrl'), migrated());
+
+/** The same, dropped after the test. @returns its URL */
+export const createMigratedDatabase = () => createEmptyDatabase(migrated());
 
 /**
  * A database without a schema, dropped after the test.
@@ -22,6 +27,14 @@ export async function createEmptyDatabase(options = ''): Promise<string> {
   const { url, drop } = await addDatabase(inject('serverUrl'), options);
   onTestFinished(drop);
   return url;
+}
+
+/** A session of its own, which ends with the test. */
+export async function openClient(url: string, applicationName?: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: applicationName });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
 }
 
 export interface Service extends Deps {

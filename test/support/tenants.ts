@@ -72,14 +72,16 @@ export const applyRules = (
 /**
  * Inserts pull requests straight into the database, in bulk: only for tests that read pages.
  *
- * @param createdAt of each pull request, in Unix seconds
+ * @param created when, in Unix seconds; or how many, a second apart
  * @returns their UUIDs, in that order
  */
 export async function insertPullRequests(
   { database }: Pick<Deps, 'database'>,
   { organisation }: Pick<Tenant, 'organisation'>,
-  createdAt: readonly number[],
+  created: readonly number[] | number,
 ): Promise<string[]> {
+  const createdAt =
+    typeof created === 'number' ? Array.from({ length: created }, (_, index) => 1_700_000_000 + index) : [...created];
   const ids = createdAt.map(newId);
   await database.executor.execute(sql`
     with member as (
@@ -103,7 +105,7 @@ export async function insertPullRequests(
       'Pull request ' || row.number, '', 'open', false, 'grace', 'MEMBER', false, 'main', 'topic', false, 1, 1, 1, 1, 0,
       0, 0, 0, 0, 0, 0, false, 0, to_timestamp(row.created_at), to_timestamp(row.created_at), '{}', '{}', '{}', 0, '[]', 0, 1
     from member, repository, start,
-      unnest(${sql.param(ids)}::uuid[], ${sql.param([...createdAt])}::double precision[])
+      unnest(${sql.param(ids)}::uuid[], ${sql.param(createdAt)}::double precision[])
         with ordinality as row (id, created_at, number)`);
   await renewContentVersion(database.executor, organisation.id);
   return ids;

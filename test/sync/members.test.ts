@@ -1,6 +1,5 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
-import pg from 'pg';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
@@ -11,6 +10,7 @@ import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { queryTimeout, replacing } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
+import { openClient } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   adaOf,
@@ -368,9 +368,7 @@ describe('the earlier pull requests of somebody who joins', () => {
 
   test('are requested at once, but in the background', async () => {
     const { author, opened } = await startStranger(home);
-    const listener = new pg.Client(service.database.url);
-    await listener.connect();
-    onTestFinished(() => listener.end());
+    const listener = await openClient(service.database.url);
     const heard: (string | undefined)[] = [];
     listener.on('notification', ({ payload }) => heard.push(payload));
     await listener.query('listen pullscore');

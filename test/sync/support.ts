@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
-import pg from 'pg';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import type { Executor } from '../../src/database/client.ts';
@@ -27,7 +26,7 @@ import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Account } from '../support/github/world.ts';
-import type { Service } from '../support/service.ts';
+import { openClient, type Service } from '../support/service.ts';
 import { applyRules } from '../support/tenants.ts';
 import type { TenantOnGithub, World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
@@ -168,9 +167,7 @@ export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: Pull
 
 /** A session with the database that ends with the test, and has executed a statement in a transaction: it has its locks. */
 export async function openTransaction({ service }: World, statement: string, values: unknown[] = []) {
-  const client = new pg.Client({ connectionString: service.database.url });
-  await client.connect();
-  onTestFinished(() => client.end());
+  const client = await openClient(service.database.url);
   await client.query('begin');
   await client.query(statement, values);
   return client;

@@ -30,13 +30,6 @@ async function read(tenant: Tenant, url: string): Promise<Page> {
   return body;
 }
 
-const insert = (tenant: Tenant, count: number) =>
-  insertPullRequests(
-    service,
-    tenant,
-    Array.from({ length: count }, (_, index) => 1_700_000_000 + index),
-  );
-
 test('an empty page has a cursor, too, and an ETag until something changes', async () => {
   const tenant = await newTenant();
   const headers = { authorization: `Bearer ${tenant.token}` };
@@ -53,7 +46,7 @@ test('an empty page has a cursor, too, and an ETag until something changes', asy
 test('a cursor of another list, version or organisation is 400', async () => {
   const tenant = await newTenant();
   const other = await newTenant();
-  await insert(tenant, 3);
+  await insertPullRequests(service, tenant, 3);
   await waitUntilSettled(database);
   const { meta } = await read(tenant, `${feed}?per_page=1`);
   const list = await client.get<Page>('/2026-12/pull-requests?per_page=1', tenant.token);
@@ -84,7 +77,7 @@ test('a cursor of another list, version or organisation is 400', async () => {
 
 test('a cursor that can not be continued is 410, and says to start again', async () => {
   const tenant = await newTenant();
-  await insert(tenant, 1);
+  await insertPullRequests(service, tenant, 1);
   await waitUntilSettled(database);
   const own = decode((await read(tenant, feed)).meta.next_cursor);
   for (const cursor of [
@@ -114,7 +107,7 @@ test('following changes needs the scope read', async () => {
 
 test('a listing shows what has changed between two of its pages', async () => {
   const tenant = await newTenant();
-  await insert(tenant, 4);
+  await insertPullRequests(service, tenant, 4);
   await waitUntilSettled(database);
   let url = `${feed}?per_page=1`;
   for (const title of ['First', 'Second', 'Third', 'Fourth']) {

@@ -37,11 +37,7 @@ async function newOrganisation(count: number): Promise<Tenant & { login: string 
   const tenant = await newTenant();
   const { id, login } = tenant.organisation;
   if (count > 0) {
-    await insertPullRequests(
-      service,
-      tenant,
-      Array.from({ length: count }, (_, index) => index),
-    );
+    await insertPullRequests(service, tenant, count);
     await service.database.executor.execute(sql`
       with ada as (
         insert into members (organisation_id, id, github_id, login, name, photo_url)
