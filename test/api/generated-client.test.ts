@@ -1,7 +1,6 @@
 import createClient from 'openapi-fetch';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { components, paths } from '../../openapi/client.d.ts';
-import { addUser } from '../../src/database/users.ts';
 import { startWorld } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
 
@@ -12,79 +11,30 @@ import { rule } from '../sync/support.ts';
 type Schemas = components['schemas'];
 
 const world = await startWorld();
-let baseUrl: string;
-beforeAll(async () => {
-  baseUrl = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
-  const rob = world.acme.member('rob');
-  for (let number = 0; number < 7; number += 1) {
-    world.web.addPullRequest({ author: world.acme.member(number < 4 ? 'ada' : 'bert') });
-  }
-  world.web.addPullRequest({ author: rob });
-  await world.import();
+
+test('the generated client walks pages, syncs and deletes a pull request, and gets errors as values', async () => {
+  const baseUrl = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
+  const client = (token = world.token) =>
+    createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
+  for (let number = 0; number < 3; number += 1) world.web.addPullRequest({ author: world.acme.member('ada') });
   await world.applyRules([rule('3', 'true', 'Any')]);
-  for (const name of ['Bea', 'Cleo', 'Dee']) {
-    await addUser(world.service.database.executor, {
-      organisationId: world.organisation.id,
-      name,
-      email: `${name}@acme.example`,
-      photoUrl: 'https://photos.example/user',
-    });
-  }
-});
+  await world.import();
 
-const client = (token = world.token) => createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
-
-interface Page<Item> {
-  data: readonly Item[];
-  meta: Schemas['PageMeta'];
-  links: Schemas['PageLinks'];
-}
-
-/** Every item of a list with pages of two. */
-async function walk<Item>(
-  readPage: (query: { cursor?: string; per_page: number }) => Promise<{ data?: Page<Item>; error?: Schemas['Error'] }>,
-): Promise<Item[]> {
-  const items: Item[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const { data, error } = await readPage({ per_page: 2, ...(cursor && { cursor }) });
-    if (data === undefined) throw new Error(error?.message);
-    items.push(...data.data);
+  const { GET, PUT, DELETE } = client();
+  const all: Schemas['PullRequest'][] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const query = { per_page: 2, ...(cursor && { cursor }) };
+    const { data, error } = await GET('/2025-04/pull-requests', { params: { query } });
+    if (data === undefined) throw new Error(error.message);
+    all.push(...data.data);
     cursor = data.meta.next_cursor;
-  } while (cursor !== null);
-  return items;
-}
-
-const numberOf = ({ number }: Schemas['PullRequest']) => number;
-
-test('the generated client walks every page of every list', async () => {
-  const { GET } = client();
-  const all = await walk(query => GET('/2025-04/pull-requests', { params: { query } }));
-  expect(new Set(all.map(numberOf)).size).toBe(8);
+  }
   const states: readonly Schemas['PullRequestState'][] = all.map(({ state }) => state);
-  expect(new Set(states)).toEqual(new Set(['open']));
+  expect(states).toEqual(['open', 'open', 'open']);
 
   const { data: members } = await GET('/2025-04/members');
-  expect(members?.data.map(({ name }) => name).toSorted()).toEqual(['ada', 'bert', 'rob']);
-  const ofMembers = await Promise.all(
-    (members?.data ?? []).map(({ id: member }) =>
-      walk(query => GET('/2025-04/members/{member}/pull-requests', { params: { path: { member }, query } })),
-    ),
-  );
-  expect(ofMembers.flat().map(numberOf).toSorted()).toEqual(all.map(numberOf).toSorted());
-
-  const users = await walk(query => GET('/2025-04/users', { params: { query } }));
-  expect(users.map(({ name }) => name).toSorted()).toEqual(['Ada Lovelace', 'Bea', 'Cleo', 'Dee']);
-  const { data: rules } = await GET('/2025-04/rules');
-  expect(rules?.data.map(({ name }) => name)).toEqual(['Any']);
-});
-
-test('the generated client reads, syncs and deletes a pull request, and gets errors as values', async () => {
-  const { GET, PUT, DELETE } = client();
-  const { data: account } = await GET('/2025-04/account');
-  expect(account?.data.name).toBe('Ada Lovelace');
-  const { data: page } = await GET('/2025-04/pull-requests');
-  const id = page?.data[0]?.id ?? '';
+  expect(members?.data.map(({ name }) => name)).toEqual(['ada']);
+  const id = all[0]?.id ?? '';
   const params = { path: { pullRequest: id } };
   const { data: synced } = await PUT('/2025-04/pull-requests/{pullRequest}/sync', { params });
   const [entry] = synced?.data.score_breakdown ?? [];

@@ -8,7 +8,7 @@ import { CommitUnknown, isDatabaseUnavailable, TransactionOvertaken } from '../.
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
-import { createDatabase, createEmptyDatabase } from '../support/service.ts';
+import { createDatabase } from '../support/service.ts';
 
 const log = pino({ level: 'silent' });
 let url: string;
@@ -153,30 +153,6 @@ describe('a transaction', () => {
       expect(error).toBeInstanceOf(CommitUnknown);
       expect([tried, isDatabaseUnavailable(error)]).toEqual([1, true]);
       expect(await count(database, name)).toBe(saved);
-    });
-  });
-
-  test('is repeated after a deadlock', async () => {
-    await withDatabase(async database => {
-      const [one, other] = [newName(), newName()];
-      await database.executor.execute(sql`insert into marks values (${one}), (${other})`);
-      let tried = 0;
-      const bothHold: (() => void)[] = [];
-      const lock = (first: string, second: string) =>
-        database.transaction(async executor => {
-          tried += 1;
-          await executor.execute(sql`set local deadlock_timeout = '20ms'`);
-          await executor.execute(sql`select from marks where name = ${first} for update`);
-          if (tried <= 2) {
-            await new Promise<void>(resolve => {
-              bothHold.push(resolve);
-              if (bothHold.length === 2) for (const go of bothHold) go();
-            });
-          }
-          await executor.execute(sql`select from marks where name = ${second} for update`);
-        });
-      await Promise.all([lock(one, other), lock(other, one)]);
-      expect(tried).toBe(3);
     });
   });
 });
@@ -348,16 +324,6 @@ describe.concurrent('time limits', () => {
     });
   });
 
-  test('a transaction on a half-open connection fails within five seconds', async () => {
-    await withDatabase(async (database, proxy) => {
-      await database.executor.execute(sql`select 1`);
-      proxy.stall();
-      const { error, milliseconds } = await timed(database.transaction(executor => executor.execute(sql`select 1`)));
-      expect(isDatabaseUnavailable(error)).toBe(true);
-      expect(milliseconds).toBeLessThan(9_000);
-    });
-  });
-
   test('a server that accepts a connection and says nothing is given up within two seconds', async () => {
     const sockets: Socket[] = [];
     const mute = createServer(socket => sockets.push(socket));
@@ -431,20 +397,4 @@ test('a transaction that need not be durable leaves the next ones durable', asyn
     expect(before).toMatchObject({ setting: 'off' });
     expect(await setting()).toEqual({ setting: 'on', pid: before?.pid });
   });
-});
-
-test('settings of the server, the database or the role that our code does not expect change nothing', async () => {
-  const empty = await createEmptyDatabase();
-  const name = new URL(empty).pathname.slice(1);
-  await query(empty, `alter database "${name}" set datestyle = 'German, DMY'`);
-  await query(empty, `alter database "${name}" set timezone = 'Africa/Monrovia'`);
-  await query(empty, `alter database "${name}" set default_transaction_isolation = 'serializable'`);
-  const show = sql`select to_timestamp(0)::text as moment, current_setting('transaction_isolation') as isolation`;
-  const database = connectDatabase(empty, log);
-  try {
-    const { rows } = await database.transaction(executor => executor.execute(show));
-    expect(rows).toEqual([{ moment: '1970-01-01 00:00:00+00', isolation: 'read committed' }]);
-  } finally {
-    await database.close();
-  }
 });

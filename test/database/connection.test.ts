@@ -58,7 +58,12 @@ test('a pooler that refuses an option of the address is named, with what to do',
 test('our settings hold beside options in the address, whatever the role is set to', async () => {
   const url = await createMigratedDatabase();
   const name = new URL(url).pathname.slice(1);
-  for (const setting of ["datestyle = 'SQL, DMY'", 'bytea_output = escape', "intervalstyle = 'iso_8601'"]) {
+  for (const setting of [
+    "datestyle = 'SQL, DMY'",
+    'bytea_output = escape',
+    "intervalstyle = 'iso_8601'",
+    'default_transaction_isolation = serializable',
+  ]) {
     await query(url, `alter database "${name}" set ${setting}`);
   }
   const address = new URL(url);
@@ -69,7 +74,7 @@ test('our settings hold beside options in the address, whatever the role is set 
   onTestFinished(() => database.close());
   const shown = sql`select to_timestamp(0)::text as moment, '\\x61'::bytea::text as bytes, '1 day'::interval::text as day,
     current_setting('statement_timeout') as timeout, current_setting('application_name') as application,
-    current_setting('search_path') as path`;
+    current_setting('search_path') as path, current_setting('transaction_isolation') as isolation`;
   expect((await database.executor.execute(shown)).rows).toEqual([
     {
       moment: '1970-01-01 00:00:00+00',
@@ -78,6 +83,7 @@ test('our settings hold beside options in the address, whatever the role is set 
       timeout: '4500ms',
       application: 'pullscore',
       path: 'public',
+      isolation: 'read committed',
     },
   ]);
 });

@@ -52,14 +52,6 @@ describe('an index that is built concurrently', () => {
     return { url, folder: await createMigrationsFolder({ added: [statement] }) };
   }
 
-  test('is built once if three replicas start together', async () => {
-    const { url, folder } = await prepare();
-    const replicas = [1, 2, 3].map(() => migrateDatabase(url, { folder }));
-    expect((await Promise.all(replicas)).toSorted()).toEqual([0, 0, 1]);
-    expect(await query(url, isValid)).toEqual([{ valid: true }]);
-    expect(await migrateDatabase(url, { folder })).toBe(0);
-  });
-
   /** The index waits for a transaction that has written its table. */
   async function migrateBesideWriter(url: string, folder: string) {
     const writer = await openClient(url);
@@ -213,17 +205,6 @@ describe('a migration lock that another session holds', () => {
     const log = () => stopping.abort();
     await expect(migrateDatabase(url, { signal: stopping.signal, wait: { log } })).rejects.toThrow();
   });
-});
-
-test('a schema without the latest migration is not ready', async () => {
-  const url = await createMigratedDatabase();
-  const database = connect(url);
-  expect(await isMigrated(database)).toBe(true);
-  await query(
-    url,
-    'delete from drizzle.__drizzle_migrations where created_at = (select max(created_at) from drizzle.__drizzle_migrations)',
-  );
-  expect(await isMigrated(database)).toBe(false);
 });
 
 test('a failed migration leaves no change and no lock behind', async () => {
