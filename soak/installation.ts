@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +13,7 @@ import { migrateDatabase } from '../src/database/migrations.ts';
 import { entry, rule } from '../test/scoring/support.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
+import { freePort } from '../test/support/raw-http.ts';
 import { webhookSecret } from '../test/support/service.ts';
 import { applyRules, createTenant, type Tenant } from '../test/support/tenants.ts';
 
@@ -94,14 +94,6 @@ export async function withInstallation(
     if (isClean) removeHome(home);
     else print(`Database and logs are in ${home}.`);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), 'close');
-  return port;
 }
 
 export type Replica = ReturnType<typeof superviseReplica>;

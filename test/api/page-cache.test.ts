@@ -180,18 +180,6 @@ describe('a page of pull requests', () => {
     expect(theirs.tag).not.toBe(own.tag);
   });
 
-  test('a request that is not valid gets an error without a tag, even if it sends one', async () => {
-    const { tag } = await read();
-    for (const [url, status] of [
-      ['/2025-04/pull-requests?cursor=x', 400],
-      ['/2025-04/pull-requests?per_page=0', 400],
-      ['/2025-04/members/mem_x/pull-requests', 404],
-    ] as const) {
-      const reply = await read(url, tag);
-      expect([reply.status, reply.tag, reply.cacheControl]).toEqual([status, 'undefined', 'no-store']);
-    }
-  });
-
   test('the page of an organisation without pull requests has no tag', async () => {
     const empty = await createTenant(world.service, { login: `empty-${authors}` });
     expect(await read(all, undefined, empty.token)).toMatchObject({ tag: 'undefined', cacheControl: 'no-store' });

@@ -17,6 +17,7 @@ import { newAppKeys } from '../support/app-keys.ts';
 import { query } from '../support/database-server.ts';
 import { htmlError, refusedNode, secondaryLimit } from '../support/github/faults.ts';
 import type { HookSettings } from '../support/github/webhooks.ts';
+import { listenOn } from '../support/raw-http.ts';
 import { createEmptyDatabase, createMigratedDatabase, openClient, webhookSecret } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
@@ -504,12 +505,8 @@ describe('the webhook on GitHub', () => {
 
   test('doctor reports a webhook that cannot reach the service', async () => {
     const proxy = createServer(socket => socket.destroy());
-    const port = await new Promise<number>(resolve =>
-      proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port)),
-    );
-    onTestFinished(() => {
-      proxy.close();
-    });
+    const port = await listenOn(proxy);
+    onTestFinished(() => void proxy.close());
     await hook({ url: `http://127.0.0.1:${port}/webhooks/github` });
     const [failed] = await complaints({ PUBLIC_URL: `http://127.0.0.1:${port}` });
     expect(failed).toMatch(

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { query } from '../support/database-server.ts';
 import { startProxy } from '../support/proxy.ts';
+import { freePort, listenOn } from '../support/raw-http.ts';
 import { closing, createDatabase, openClient, webhookSecret } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
 import {
@@ -19,15 +20,6 @@ import {
   startHere,
   typeForTest,
 } from './support.ts';
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port is free');
-  return address.port;
-}
 
 const world = await startWorld();
 const { github, acme, web } = world;
@@ -183,9 +175,7 @@ describe('serve', () => {
 
   test('says why it cannot listen on its address', async () => {
     const other = createServer();
-    await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
-    const address = other.address();
-    const port = typeof address === 'object' ? String(address?.port) : '';
+    const port = String(await listenOn(other));
     const [used, foreign] = await Promise.all([
       runHere({ ...environment, PORT: port }, 'serve'),
       runHere({ ...environment, HOST: '192.0.2.1' }, 'serve'),

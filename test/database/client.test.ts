@@ -8,6 +8,7 @@ import { CommitUnknown, isDatabaseUnavailable, TransactionOvertaken } from '../.
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
+import { listenOn } from '../support/raw-http.ts';
 import { createDatabase } from '../support/service.ts';
 
 const log = pino({ level: 'silent' });
@@ -327,9 +328,7 @@ describe.concurrent('time limits', () => {
   test('a server that accepts a connection and says nothing is given up within two seconds', async () => {
     const sockets: Socket[] = [];
     const mute = createServer(socket => sockets.push(socket));
-    await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
-    const address = mute.address();
-    const port = typeof address === 'object' ? address?.port : 0;
+    const port = await listenOn(mute);
     const database = connectDatabase(`postgres://nobody:nothing@127.0.0.1:${port}/none`, log);
     const results = await Promise.all([
       timed(database.read(now, {})),

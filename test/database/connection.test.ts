@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'drizzle-orm';
@@ -10,6 +10,7 @@ import { migrateDatabase } from '../../src/database/migrations.ts';
 import { parseDatabaseUrl } from '../../src/database-url.ts';
 import { query } from '../support/database-server.ts';
 import { startPooler } from '../support/pooler.ts';
+import { listenOn } from '../support/raw-http.ts';
 import { createEmptyDatabase, createMigratedDatabase } from '../support/service.ts';
 
 const log = pino({ level: 'silent' });
@@ -153,11 +154,8 @@ async function startTlsServer(answer: 'N' | 'S'): Promise<number> {
       tls.on('error', () => undefined);
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
+  onTestFinished(() => void server.close());
+  return listenOn(server);
 }
 
 test('a certificate of a private authority is named, with where to name the authority', async () => {

@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { pino } from 'pino';
@@ -7,6 +7,8 @@ import { connectDatabase, type Database } from '../../src/database/client.ts';
 import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
+import { message } from '../support/pooler.ts';
+import { listenOn } from '../support/raw-http.ts';
 import { createDatabase, createEmptyDatabase, createMigratedDatabase, openClient } from '../support/service.ts';
 
 function connect(url: string): Database {
@@ -228,18 +230,8 @@ async function startServer(...replies: Buffer[]): Promise<number> {
       if (reply !== undefined) socket.write(reply);
     });
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
-
-/** In PostgreSQL's protocol. */
-function message(type: string, content: string | Buffer): Buffer {
-  const length = Buffer.alloc(4);
-  length.writeInt32BE(4 + content.length);
-  return Buffer.concat([Buffer.from(type), length, Buffer.from(content)]);
+  onTestFinished(() => void server.close());
+  return listenOn(server);
 }
 
 test.each([

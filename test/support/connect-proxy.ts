@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { listenOn } from './raw-http.ts';
 
 /**
  * An HTTP proxy that opens tunnels by CONNECT, all to one server, whatever their name.
@@ -30,8 +31,7 @@ export async function startConnectProxy(target: string, authorization?: string) 
     upstream.on('error', () => client.destroy()).once('close', () => client.destroy());
     client.once('close', () => upstream.destroy());
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const { port: ownPort } = server.address() as AddressInfo;
+  const ownPort = await listenOn(server);
 
   return {
     url: `http://127.0.0.1:${ownPort}`,

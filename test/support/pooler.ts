@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import pg from 'pg';
+import { listenOn } from './raw-http.ts';
 
 type Mode = 'session' | 'transaction';
 
@@ -80,8 +81,7 @@ export async function startPooler(targetUrl: string, mode: Mode) {
     });
     socket.on('close', () => void release());
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOn(server);
   const url = new URL(targetUrl);
   return {
     url: `postgres://${url.username}@127.0.0.1:${port}${url.pathname}`,
@@ -92,7 +92,8 @@ export async function startPooler(targetUrl: string, mode: Mode) {
   };
 }
 
-function message(type: string, content: string | Buffer): Buffer {
+/** In PostgreSQL's protocol. */
+export function message(type: string, content: string | Buffer): Buffer {
   const bytes = Buffer.from(content);
   const head = Buffer.alloc(5);
   head.write(type);

@@ -1,4 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenOn } from './raw-http.ts';
 
 export type TcpProxy = Awaited<ReturnType<typeof startProxy>>;
 
@@ -51,15 +52,14 @@ export async function startProxy(targetUrl: string) {
       end.on('close', () => destroy(pair));
     }
   });
-  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
-  const address = proxy.address() as AddressInfo;
+  const ownPort = await listenOn(proxy);
 
   return {
     /** The same URL, through the proxy. */
     through(url: string): string {
       const changed = new URL(url);
       changed.hostname = '127.0.0.1';
-      changed.port = String(address.port);
+      changed.port = String(ownPort);
       changed.searchParams.delete('host');
       return changed.href;
     },

@@ -1,14 +1,27 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 /** Makes the service listen on a free loopback port. @returns the port */
 export async function listen(app: App): Promise<number> {
   await app.listen({ host: '127.0.0.1', port: 0 });
-  const address = app.server.address();
-  if (address === null || typeof address === 'string') throw new Error('the service has no port');
-  return address.port;
+  return portOf(app.server);
+}
+
+/** Makes another server listen on one. */
+export async function listenOn(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return portOf(server);
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listenOn(server);
+  await once(server.close(), 'close');
+  return port;
 }
 
 export interface RawReply {
