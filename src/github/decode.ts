@@ -36,6 +36,7 @@ export const Reply = {
     [Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), Type.String({ format: 'github-id' })],
     { title: 'an id' },
   ),
+  UnixSeconds: Type.Integer({ minimum: 0, maximum: maxUnixSeconds, title: 'a Unix time' }),
   /** To be read with {@link unixSeconds}. */
   Time: Type.String({ format: 'github-time', title: 'a time' }),
   /** An address that is safe as a link: `http` or `https`, not a script. */

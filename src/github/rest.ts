@@ -164,14 +164,14 @@ export function createInspection(config: GithubConfig) {
 
 const isLimited = (error: unknown) => errorOfRequest(error, '', '').code === 'github_rate_limited';
 
-const { Count, Entries, Flag, Id, Nullable, Text, Time } = Reply;
+const { Count, Entries, Flag, Id, Nullable, Text, Time, UnixSeconds } = Reply;
 const Events = Type.Object({ events: Nullable(Type.Array(Text)) });
 const HookConfig = Type.Object({ url: Nullable(Text), content_type: Nullable(Text), secret: Nullable(Type.Unknown()) });
 const Hook = Type.Object({ ...Events.properties, id: Id, active: Flag, config: Nullable(HookConfig) });
 const Hooks = Entries(Hook);
 const Delivery = Type.Object({ event: Text, status_code: Count, status: Text, delivered_at: Time });
 const Deliveries = Entries(Delivery);
-const Limit = Type.Object({ limit: Count, remaining: Count, reset: Count });
+const Limit = Type.Object({ limit: Count, remaining: Count, reset: UnixSeconds });
 const Limits = Type.Object({ resources: Type.Object({ graphql: Limit }) });
 const App = Type.Object({ name: Text });
 

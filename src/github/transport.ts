@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Type } from '@sinclair/typebox';
 import { LRUCache } from 'lru-cache';
 import { createFairQueue } from '../fair-queue.ts';
-import { maxUnixSeconds } from '../text/times.ts';
 import { createCredentials, createOctokit, type GithubConfig, type OrganisationReference } from './credentials.ts';
 import { withDeadline } from './deadline.ts';
 import { matches, parseReply, Reply, unixSeconds } from './decode.ts';
@@ -74,10 +73,10 @@ export interface RequestContext {
 
 /** Part of every query. Mutations have no such field: the headers of their replies say it. */
 export const rateLimit = 'rateLimit { cost limit remaining resetAt }';
-const { Count, Time } = Reply;
+const { Count, Time, UnixSeconds } = Reply;
 const Points = Type.Object({ cost: Count, limit: Count, remaining: Count });
 const Limited = Type.Object({ rateLimit: Type.Object({ ...Points.properties, resetAt: Time }) });
-const Figures = Type.Object({ ...Points.properties, resetAt: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }) });
+const Figures = Type.Object({ ...Points.properties, resetAt: UnixSeconds });
 
 function graphqlUrl(apiUrl: string): string {
   return apiUrl.endsWith('/api/v3') ? apiUrl.replace(/\/v3$/, '/graphql') : `${apiUrl}/graphql`;

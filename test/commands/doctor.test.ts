@@ -281,13 +281,13 @@ describe('GitHub', () => {
         kind: 'reply',
         status: 200,
         headers: { 'github-authentication-token-expiration': ends.replace('T', ' ').replace(/\..*/, ' UTC') },
-        body: { resources: { graphql: { limit: 5_000, remaining: 12, reset: 1_900_000_000 } } },
+        body: { resources: { graphql: { limit: 5_000, remaining: 12, reset: 4_000_000_000 } } },
       },
       { when: ({ path, authorization }) => path === '/rate_limit' && authorization !== undefined },
     );
     expect((await complaints()).filter(line => line.includes('credentials'))).toEqual([
       expect.stringContaining(`GITHUB_TOKEN expires on ${ends.slice(0, 10)}. → `),
-      expect.stringContaining('Only 12 of 5,000 points of the rate limit are left, until 17:46 UTC. → '),
+      expect.stringContaining('Only 12 of 5,000 points of the rate limit are left, until 07:06 UTC. → '),
     ]);
   });
 
