@@ -147,17 +147,15 @@ export function loadConfig(env: Variables, envFile?: string) {
   const webhookSecrets = env.GITHUB_WEBHOOK_SECRET_FILE?.trim()
     ? split(environment.GITHUB_WEBHOOK_SECRET, /\r?\n/).map(line =>
         // What follows a colon at the start is the secret, whatever it holds.
-        line.startsWith(':') ? Object.freeze({ login: undefined, secret: line.slice(1) }) : readWebhookSecret(line),
+        line.startsWith(':')
+          ? Object.freeze({ login: undefined, secret: line.slice(1).trim() })
+          : readWebhookSecret(line),
       )
     : list(environment.GITHUB_WEBHOOK_SECRET).map(readWebhookSecret);
   if (webhookSecrets.some(({ secret }) => secret.length < minSecretLength)) {
     problems.add(
       `GITHUB_WEBHOOK_SECRET must have at least ${minSecretLength} characters: openssl rand -hex 24 makes one`,
     );
-  }
-  // Probably after `acme:`. White space around an entry is ignored, so such a secret could not be told from a mistake.
-  if (webhookSecrets.some(({ secret }) => /^\s/.test(secret))) {
-    problems.add('GITHUB_WEBHOOK_SECRET has a secret that begins with a space: remove it');
   }
   for (const login of new Set(webhookSecrets.map(each => each.login))) {
     if (webhookSecrets.filter(each => each.login === login).length <= maxSecretsTried) continue;
@@ -304,7 +302,7 @@ function readSecret(env: Variables, name: string, problems: Set<string>): string
 
 /** `login:secret` is for one organisation. */
 function readWebhookSecret(text: string): WebhookSecret {
-  const [, login, secret] = /^([A-Za-z\d](?:-?[A-Za-z\d]){0,38}):(.*)$/s.exec(text) ?? [];
+  const [, login, secret] = /^([A-Za-z\d](?:-?[A-Za-z\d]){0,38}):\s*(.*)$/s.exec(text) ?? [];
   return Object.freeze(
     secret === undefined ? { login: undefined, secret: text } : { login: login?.toLowerCase(), secret },
   );
