@@ -118,7 +118,8 @@ ${own.note !== '' && html`<p class="note">${own.note}</p>`}
 
 const generator = html`<meta name="generator" content="pullscore">`;
 
-export const isPlanReport = (page: string): boolean => page.includes(generator.markup);
+/** @param beginning of the file, of at least 1,000 bytes if it has so many */
+export const isPlanReport = (beginning: string): boolean => beginning.includes(generator.markup);
 
 /** @param now shown in the footer */
 export function planReport(plan: PlanDocument, now: Date): string {

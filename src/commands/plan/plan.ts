@@ -1,5 +1,7 @@
-import { appendFile, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { appendFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { Option } from 'commander';
 import { type PlanDocument, readPlan } from '../../reports/plan.ts';
 import { shellWord } from '../../text/terminal.ts';
@@ -27,7 +29,7 @@ async function checkReportPath(path: string, file: string, force: boolean): Prom
   try {
     await appendFile(path, '');
     if (found === undefined) return await rm(await realpath(path));
-    if (force || isPlanReport(await readFile(path, 'utf8'))) return;
+    if (force || isPlanReport(await text(createReadStream(path, { end: 1_000 })))) return;
   } catch (error) {
     throw unwritable(path, error as NodeJS.ErrnoException);
   }

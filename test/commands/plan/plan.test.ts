@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync, truncateSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
@@ -286,14 +286,16 @@ describe('--report', () => {
   test('replaces an earlier report, and any other file only with --force', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('page.yaml', ['One', 'true', '1']);
-    const path = write('notes.html', '<p>My notes</p>');
+    const path = write('notes.html', `<p>My notes</p>${' '.repeat(4_096)}<meta name="generator" content="pullscore">`);
+    // More than can be read at once.
+    truncateSync(path, 3e9);
     const refused = await plan(login, file, '--report', path);
     expect([refused.code, refused.stdout, complaintOf(refused)]).toEqual([
       1,
       '',
       `pullscore: ${path} exists, and is not a report. Name another file, or add --force to replace it.`,
     ]);
-    expect(readFileSync(path, 'utf8')).toBe('<p>My notes</p>');
+    expect(statSync(path).size).toBe(3e9);
     expect((await plan(login, file, '--report', path, '--force')).code).toBe(0);
     expect((await plan(login, file, '--report', path)).code).toBe(0);
     expect((await plan(login, file, '--report', folder)).stderr).toContain('EISDIR');
