@@ -77,7 +77,8 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     const seconds = Number(reply.headers.get('retry-after'));
     const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;
     const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
-    const failure = failureOf(context, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
+    const action = isBusy && !mayRetry ? busyAction : undefined;
+    const failure = failureOf(context, server, request, reply.status, text, action);
     if (!mayRetry) throw failure;
     context.stderr.write(`${plain(`Waiting ${seconds} s: ${failure.message}`)}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
@@ -111,25 +112,36 @@ function failedToAsk(
   const { origin } = new URL(server);
   const { message = 'no connection', code = message } = (error as { cause?: NodeJS.ErrnoException }).cause ?? {};
   if (method === 'PUT' && (aborted || lost.test(code))) {
-    const what = aborted ? 'Interrupted' : `The connection to ${origin} was lost (${code})`;
-    return new CommandError(
-      `${what}. It is not known whether the rules were applied.`,
-      `To see the rules in force: ${program} rules export --server ${shellWord(server)}`,
-    );
+    return outcomeUnknown(program, server, aborted ? 'Interrupted' : `The connection to ${origin} was lost (${code})`);
   }
   if (aborted) return new CommandError('Interrupted. Nothing was changed.');
   return new CommandError(`${origin} can't be asked (${code}).`, 'Check --server, and that the service runs.');
 }
 
+/** @param what happened to a request to apply rules */
+const outcomeUnknown = (program: string, server: string, what: string) =>
+  new CommandError(
+    `${what.replace(/[^.]$/, '$&.')} It is not known whether the rules were applied.`,
+    `To see the rules in force: ${program} rules export --server ${shellWord(server)}`,
+  );
+
 /** The service's error as it is beside the database. Proxies and services in trouble answer anything. */
-function failureOf({ program }: Context, { origin }: URL, status: number, text: string, action?: string): Error {
+function failureOf(
+  { program }: Context,
+  server: string,
+  { method }: ServiceRequest,
+  status: number,
+  text: string,
+  action?: string,
+): Error {
   const { message, code } = parse(text) ?? {};
   const given = typeof message === 'string' ? message : undefined;
   // Of what commands ask for, only a pull request can be missing.
   const isElsewhere = status === 404 && !given?.includes('pull request');
   if (given === undefined || !isErrorCode(code) || isElsewhere) {
     const reason = given ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
-    const message = `${origin} answers ${status}: ${reason}`;
+    const message = `${new URL(server).origin} answers ${status}: ${reason}`;
+    if (method === 'PUT' && status >= 500) return outcomeUnknown(program, server, message);
     return new CommandError(message, action ?? (isElsewhere ? 'Check --server.' : undefined));
   }
   return new ServiceError(code, given, {

@@ -207,10 +207,13 @@ describe('--server', () => {
   test.each([
     ['is interrupted', 'Interrupted'],
     ['loses its connection', 'The connection to SERVER was lost (UND_ERR_SOCKET)'],
+    ['passes a proxy that gives up', 'SERVER answers 504: upstream timed out'],
   ])('rules apply --server that %s says that the outcome is not known, and how to see it', async (what, complaint) => {
-    const slow = await answering(({ socket }) =>
-      what === 'is interrupted' ? command.interrupt() : void socket.destroy(),
-    );
+    const slow = await answering(({ socket }, response) => {
+      if (what === 'is interrupted') command.interrupt();
+      else if (what === 'loses its connection') socket.destroy();
+      else response.writeHead(504).end('upstream timed out\n');
+    });
     const words = ['rules', 'apply', rules, '--server', slow];
     const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
     const { code, stderr } = await command.ended;
