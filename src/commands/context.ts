@@ -47,31 +47,53 @@ export class UsageError extends CommandError {
 /**
  * Opens the database and GitHub for a command, and closes them afterwards.
  *
- * @param create sets up the database if it is empty, and makes the embedded one if there is none; otherwise both are
- * refused
+ * @param options `create`: sets up the database if it is empty, and makes the embedded one if there is none; otherwise
+ * both are refused. `upgrade`: brings the schema of an earlier release up to date
  */
-export async function withDeps<Result>(
-  context: Context,
+export const withDeps = <Result>(
+  { config, log }: Context,
   work: (deps: Deps) => Promise<Result>,
-  create = false,
+  { create = false, upgrade = false } = {},
+): Promise<Result> =>
+  whileOpen(
+    config.databaseUrl === undefined,
+    signal => createDeps(config, log, { create, upgrade, signal }),
+    deps => deps.close(),
+    work,
+  );
+
+/**
+ * Opens something for work, and closes it afterwards.
+ *
+ * @param usesEmbedded a signal then closes it, too, before it ends the process: the embedded server would go on running
+ * @param open its signal ends waits
+ */
+export async function whileOpen<Opened, Result>(
+  usesEmbedded: boolean,
+  open: (signal: AbortSignal) => Promise<Opened>,
+  close: (opened: Opened) => Promise<void>,
+  work: (opened: Opened) => Promise<Result>,
 ): Promise<Result> {
-  const deps = await createDeps(context.config, context.log, { create, upgrade: false });
+  const interruption = new AbortController();
+  const opening = open(interruption.signal);
   let closing: Promise<void> | undefined;
-  const close = () => {
-    closing ??= deps.close();
+  const closeOnce = () => {
+    closing ??= opening.then(close);
     return closing;
   };
-  // The embedded server would go on running.
   const end = (signal: NodeJS.Signals) => {
     const isHandled = process.listenerCount(signal) > 0;
-    if (!isHandled) void close().finally(() => process.kill(process.pid, signal));
+    if (isHandled) return;
+    interruption.abort();
+    const kill = () => process.kill(process.pid, signal);
+    closeOnce().then(kill, kill);
   };
-  if (context.config.databaseUrl === undefined) process.once('SIGINT', end).once('SIGTERM', end);
+  if (usesEmbedded) process.once('SIGINT', end).once('SIGTERM', end);
   try {
-    return await work(deps);
+    return await work(await opening);
   } finally {
     process.off('SIGINT', end).off('SIGTERM', end);
-    await close();
+    await closeOnce();
   }
 }
 

@@ -1,10 +1,9 @@
 import { copyDatabase } from '../database/copy.ts';
 import { joinEmbeddedDatabase } from '../database/embedded.ts';
 import { migrateDatabase } from '../database/migrations.ts';
-import { createDeps } from '../deps.ts';
 import { counted } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
-import { type Context, UsageError } from './context.ts';
+import { type Context, UsageError, whileOpen, withDeps } from './context.ts';
 
 export function migrateCommand(program: PullscoreCommand, context: Context): void {
   program
@@ -17,9 +16,7 @@ export function migrateCommand(program: PullscoreCommand, context: Context): voi
       if (fromEmbedded && config.databaseUrl === undefined) {
         throw new UsageError('There is no database to copy to.', 'Set DATABASE_URL to it.');
       }
-      const deps = await createDeps(config, context.log, { create: true, upgrade: true });
-      await deps.close();
-      const { migrationsApplied: applied } = deps;
+      const applied = await withDeps(context, async deps => deps.migrationsApplied, { create: true, upgrade: true });
       const text =
         applied === 0
           ? 'The schema is up to date.'
@@ -31,12 +28,13 @@ export function migrateCommand(program: PullscoreCommand, context: Context): voi
     });
 }
 
-async function copyEmbedded(home: string, url: string): Promise<number> {
-  const embedded = await joinEmbeddedDatabase({ home, create: false });
-  try {
-    await migrateDatabase(embedded.url, { create: false });
-    return await copyDatabase(embedded.url, url);
-  } finally {
-    await embedded.leave();
-  }
-}
+const copyEmbedded = (home: string, url: string): Promise<number> =>
+  whileOpen(
+    true,
+    signal => joinEmbeddedDatabase({ home, create: false, signal }),
+    embedded => embedded.leave(),
+    async embedded => {
+      await migrateDatabase(embedded.url, { create: false });
+      return copyDatabase(embedded.url, url);
+    },
+  );

@@ -121,7 +121,7 @@ export function organisationCommands(program: PullscoreCommand, context: Context
         );
       }
       requirePhotoUrl(options.photoUrl);
-      return withDeps(context, deps => addFromGithub(context, deps, login, options), true);
+      return withDeps(context, deps => addFromGithub(context, deps, login, options), { create: true });
     });
 
   group

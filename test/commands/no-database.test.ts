@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { closing } from '../support/service.ts';
@@ -61,13 +61,18 @@ test('a command that adds something makes the database, and then others find it'
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'acme' }]);
 });
 
-test.each(['SIGINT', 'SIGTERM'] as const)('a command that %s ends leaves no database server behind', async signal => {
+test.each([
+  ['SIGINT', 'organisation', 'add', 'acme'],
+  ['SIGTERM', 'organisation', 'add', 'acme'],
+  ['SIGINT', 'doctor'],
+] as const)('%s ends %s, and leaves no database server behind', async (signal, ...operands) => {
   requireBuild();
   const home = newHome();
   const github = closing(await startGithub());
-  const { begun } = github.hold('hold');
+  const { begun } = github.hold('hold', () => true);
+  await runJson({ PULLSCORE_HOME: home }, 'organisation', 'add', 'first');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
-  const { child, ended } = startForTest(environment, 'organisation', 'add', 'acme');
+  const { child, ended } = startForTest(environment, ...operands);
   await begun;
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
   expect(existsSync(pidFile)).toBe(true);
@@ -75,5 +80,16 @@ test.each(['SIGINT', 'SIGTERM'] as const)('a command that %s ends leaves no data
   const { code, stdout, stderr } = await ended;
   expect([code, child.signalCode, stdout]).toEqual([null, signal, '']);
   expect(stderr).not.toContain('pullscore: ');
+  expect(existsSync(pidFile)).toBe(false);
+});
+
+test('a signal while a command opens the database leaves no server behind', async () => {
+  const home = newHome();
+  const { child, ended } = startForTest({ PULLSCORE_HOME: home }, 'migrate');
+  const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
+  await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });
+  child.kill('SIGTERM');
+  await ended;
+  expect(child.signalCode).toBe('SIGTERM');
   expect(existsSync(pidFile)).toBe(false);
 });

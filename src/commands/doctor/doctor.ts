@@ -10,7 +10,7 @@ import { createInspection } from '../../github/rest.ts';
 import { keepToLimits } from '../../sync/share-github-points.ts';
 import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
-import type { Context } from '../context.ts';
+import { type Context, whileOpen } from '../context.ts';
 import * as background from './background-checks.ts';
 import * as settings from './configuration-checks.ts';
 import * as databases from './database-checks.ts';
@@ -53,30 +53,36 @@ export async function examine(context: Context, login: string | undefined): Prom
     return report.findings;
   }
   const scope = { program: context.program, config, workers: 0 };
-  const opened: { embedded?: EmbeddedDatabase; database?: Database } = {};
-  try {
-    const findUrl = async () => {
-      if (config.databaseUrl !== undefined) return config.databaseUrl;
-      opened.embedded = await joinEmbeddedDatabase({ home: config.home, create: false });
-      return opened.embedded.url;
-    };
-    const server = await report.check(databases.server, { ...scope, findUrl });
-    // Unlike other commands, doctor does not migrate the database.
-    if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
-    const { database } = opened;
-    const service = await report.check(settings.processes, { ...scope, database });
-    const known = database && { database, organisations: await checkDatabase(report, scope, database, login) };
-    if (known === undefined) {
-      const why = "Organisations, deliveries and background work are not checked: the database can't be used yet.";
-      report.skip('organisations', 'organisations', why);
-    }
-    const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
-    await checkGithub(report, { ...scope, ...clients, reports: service?.reports ?? [] }, known);
-    return report.findings;
-  } finally {
+  const opened: { embedded?: Promise<EmbeddedDatabase>; database?: Database } = {};
+  const close = async () => {
     await opened.database?.close();
-    await opened.embedded?.leave();
-  }
+    await opened.embedded?.then(embedded => embedded.leave()).catch(() => undefined);
+  };
+  return whileOpen(
+    config.databaseUrl === undefined,
+    async signal => signal,
+    close,
+    async signal => {
+      const findUrl = async () => {
+        if (config.databaseUrl !== undefined) return config.databaseUrl;
+        opened.embedded = joinEmbeddedDatabase({ home: config.home, create: false, signal });
+        return (await opened.embedded).url;
+      };
+      const server = await report.check(databases.server, { ...scope, findUrl });
+      // Unlike other commands, doctor does not migrate the database.
+      if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
+      const { database } = opened;
+      const service = await report.check(settings.processes, { ...scope, database });
+      const known = database && { database, organisations: await checkDatabase(report, scope, database, login) };
+      if (known === undefined) {
+        const why = "Organisations, deliveries and background work are not checked: the database can't be used yet.";
+        report.skip('organisations', 'organisations', why);
+      }
+      const clients = { github: createGithub(config.github), inspection: createInspection(config.github) };
+      await checkGithub(report, { ...scope, ...clients, reports: service?.reports ?? [] }, known);
+      return report.findings;
+    },
+  );
 }
 
 /** Counts the workers, too. @returns the organisations to check: one if its login is given */
