@@ -170,14 +170,8 @@ describe('member export', () => {
     await executor.execute(
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
-    const data = await runJson<Record<string, Record<string, unknown>[]>>(
-      environment,
-      'member',
-      'export',
-      'Ada',
-      '--organisation',
-      'exporting',
-    );
+    const command = ['member', 'export', 'Ada', '--organisation', 'exporting'];
+    const data = await runJson<Record<string, Record<string, unknown>[]>>(environment, ...command);
     expect(Object.fromEntries(Object.entries(data).map(([name, rows]) => [name, rows.length]))).toEqual({
       organisation: 'exporting'.length,
       login: 'Ada'.length,
@@ -245,11 +239,8 @@ describe('member export', () => {
     ]);
     expect(JSON.stringify([own, reviewed])).not.toContain('carl');
     expect((await given('carl')).reviewed).toHaveLength(3);
-    expect(await runJson(environment, 'member', 'erase', 'carl', '--organisation', 'reviewing', '--yes')).toMatchObject(
-      {
-        reviews: 3,
-      },
-    );
+    const erased = await runJson(environment, 'member', 'erase', 'carl', '--organisation', 'reviewing', '--yes');
+    expect(erased).toMatchObject({ reviews: 3 });
     expect(JSON.stringify(await tablesOf(organisation.id))).not.toMatch(new RegExp(`carl|${carl.id}`));
   });
 });

@@ -438,12 +438,8 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     parked: 0,
   });
   await runJson(environment, 'webhooks', 'enable', ...acme);
-  const status = await runHere(
-    { ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) },
-    'webhooks',
-    'status',
-    ...acme,
-  );
+  const withSecret = { ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) };
+  const status = await runHere(withSecret, 'webhooks', 'status', ...acme);
   expect(status.stdout).toContain(`Webhooks are enabled for ${login}.`);
   expect(status.stdout).toContain('No delivery has arrived yet, except perhaps a ping.');
 });

@@ -39,11 +39,8 @@ test.each([
 
 test('doctor does not create a database, and reports that there is none', async () => {
   const home = newHome();
-  const { code, stdout } = await runHere(
-    { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' },
-    'doctor',
-    '--json',
-  );
+  const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' };
+  const { code, stdout } = await runHere(environment, 'doctor', '--json');
   expect(code).toBe(1);
   expect(JSON.parse(stdout).checks.find(({ area }: { area: string }) => area === 'database')).toEqual({
     area: 'database',

@@ -49,13 +49,7 @@ test('what concerns several people is neither erased nor exported at once, but b
   const { stderr } = await run(home, 'member', 'export', login);
   const id = /(mem_\w+) \(left\)/.exec(stderr)?.[1] ?? '';
   const options = ['--organisation', home.organisation.login];
-  const exported = await runJson<{ login: string; members: unknown[] }>(
-    environment,
-    'member',
-    'export',
-    id,
-    ...options,
-  );
+  const exported = await runJson(environment, 'member', 'export', id, ...options);
   expect(exported).toMatchObject({ login, members: [{ id }] });
   expect(await runJson(environment, 'member', 'erase', id, '--yes', ...options)).toMatchObject({ pull_requests: 1 });
   expect(await storedPullRequests(service, home)).toHaveLength(1);

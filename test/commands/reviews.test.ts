@@ -146,13 +146,8 @@ test('a plan without rules for reviews on either side says nothing of them', asy
 });
 
 test('an audit shows how points for reviews can be gained, and fails if one of these ways is over the limit', async () => {
-  const document = await runJson<{ reviews: { ways: object[] } }>(
-    environment,
-    'rules',
-    'audit',
-    first,
-    ...organisation,
-  );
+  type Audit = { reviews: { ways: object[] } };
+  const document = await runJson<Audit>(environment, 'rules', 'audit', first, ...organisation);
   expect(document.reviews.ways[0]).toMatchObject({
     ...{ way: 'rubber_stamp', share: 1, median_gain: 3, rules: [{ name: 'Verdict', share: 1 }] },
     example: { url: expect.stringMatching(/\/acme\/web\/pull\/1$/), before: 6, after: 9 },

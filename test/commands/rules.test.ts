@@ -1,16 +1,10 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { createDatabase } from '../support/service.ts';
-import { createFolder, requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { createFolder, requireBuild, runHere, runJson, startForTest, useDatabase } from './support.ts';
 
-let environment: { DATABASE_URL: string };
+const environment = await useDatabase();
 let login = 'acme';
 let acme: string[];
 
-beforeAll(async () => {
-  const database = await createDatabase();
-  environment = { DATABASE_URL: database.url };
-  return database.drop;
-});
 beforeEach(() => {
   login += '-s';
   acme = ['--organisation', login];
@@ -97,25 +91,32 @@ test.each(['rules: []', '\ufeffrules: []\r\n', '# Ünïcode, and\ttabs\r\n#\nrul
 
 test('rules with mistakes are refused with line numbers, and change nothing', async () => {
   await addAcme();
-  const path = file(
-    'bad.yaml',
-    good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope'),
-  );
-  const [check, apply] = await Promise.all([
+  const wrong = good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope');
+  const path = file('bad.yaml', `define:\n  small: size <\n${wrong}`);
+  const [check, apply, json] = await Promise.all([
     runHere(environment, 'rules', 'check', path),
     runHere(environment, 'rules', 'apply', path, ...acme),
+    runHere(environment, 'rules', 'apply', path, ...acme, '--json'),
   ]);
   expect(check).toMatchObject({ code: 1, stdout: '' });
   expect(check.stderr.split('\n')).toEqual([
-    expect.stringContaining(`${path}:5: Rule "Size", entry 1, expression:`),
-    expect.stringContaining(`${path}:6: Rule "Size", entry 1, value:`),
-    `pullscore: ${path} has 2 problems. Fix them and check it again.`,
+    expect.stringContaining(`${path}:2: Definition "small":`),
+    expect.stringContaining(`${path}:7: Rule "Size", entry 1, expression:`),
+    expect.stringContaining(`${path}:8: Rule "Size", entry 1, value:`),
+    `pullscore: ${path} has 3 problems. Fix them and check it again.`,
     '',
   ]);
   expect(apply).toMatchObject({ code: 1, stdout: '' });
-  expect(apply.stderr).toMatch(
-    /^pullscore: .*bad\.yaml:5: .*additions.* To see all 2 problems: pullscore rules check .*\n$/,
-  );
+  expect(apply.stderr).toMatch(/^pullscore: .*bad\.yaml:2: .* To see all 3 problems: pullscore rules check .*\n$/);
+  const place = { file: path, rule: 'Size', entry: 1, message: expect.any(String) };
+  expect(JSON.parse(json.stdout)).toEqual({
+    error: { code: 'rules_invalid', message: expect.any(String), action: expect.stringMatching(/^To see all 3/) },
+    problems: [
+      { ...place, line: 2, rule: null, entry: null, part: 'define' },
+      { ...place, line: 7, part: 'expression' },
+      { ...place, line: 8, part: 'value' },
+    ],
+  });
   expect(await runJson(environment, 'rules', 'export', ...acme)).toMatchObject({ version: 0 });
 });
 

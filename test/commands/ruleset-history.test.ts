@@ -1,8 +1,7 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createDatabase } from '../support/service.ts';
-import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { complaintOf, createFolder, runHere, runJson, useDatabase } from './support.ts';
 
-let environment: Environment;
+const environment = await useDatabase();
 const { write: file } = createFolder();
 let organisations = 0;
 let login: string;
@@ -13,11 +12,6 @@ const bert = 'Bert'.repeat(51);
 const rules = (value: number, ...names: string[]) =>
   `rules:\n${names.map(name => `  - name: ${name}\n    logic:\n      - { expression: merged, effect: { action: ADD, value: ${value} } }\n`).join('')}`;
 
-beforeAll(async () => {
-  const database = await createDatabase();
-  environment = { DATABASE_URL: database.url };
-  return database.drop;
-});
 beforeEach(async () => {
   organisations += 1;
   login = `acme-${organisations}`;
@@ -214,20 +208,8 @@ describe('definitions and conditions of rules', () => {
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
 
-  test('rules check counts definitions, and applying a mistake in them changes nothing', async () => {
-    const valid = await runHere(environment, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
-    expect(valid.stdout).toMatch(/ is valid: 2 definitions, 2 rules; no tests\.\n$/);
-    const cyclic = await runHere(
-      environment,
-      'rules',
-      'apply',
-      file('b.yaml', defined('small || merged', 'x')),
-      ...acme,
-    );
-    expect(cyclic.code).toBe(1);
-    expect(complaintOf(cyclic)).toContain(
-      'b.yaml:3: Definition "small": it refers to itself: small → small. To see all 3 problems: ',
-    );
-    expect(await runJson<unknown[]>(environment, 'rules', 'history', ...acme)).toHaveLength(2);
+  test('rules check counts definitions', async () => {
+    const { stdout } = await runHere({}, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
+    expect(stdout).toMatch(/ is valid: 2 definitions, 2 rules; no tests\.\n$/);
   });
 });

@@ -325,15 +325,6 @@ RANK  REPOSITORY  PULL REQUESTS  TOTAL   MEAN
     const byFile = await standingsJson(login, '--rules', rulesFile('one.yaml', '1'));
     expect(rowsOf(byFile)).toEqual(['ada 2 2', 'bert 2 2']);
   });
-
-  test('by a rules file give each repository its own total', async () => {
-    const file = rulesFile('web.yaml', 'repository == "acme/web" ? 5 : 1');
-    expect(rowsOf(await standingsJson(login, '--of', 'repositories', '--rules', file))).toEqual([
-      'acme/web 2 10',
-      'acme/API 1 1',
-      'acme/bin 1 1',
-    ]);
-  });
 });
 
 describe('--by-rule', () => {
@@ -393,14 +384,6 @@ describe('--rules', () => {
     expect(await standingsJson(login)).toEqual(before);
     await applyAndScore(login, organisation.id, file);
     expect(await standingsJson(login)).toEqual({ ...planned, file: null, ruleset_version: 2 });
-  });
-
-  test('fails like rules check if the file is not valid', async () => {
-    const file = rulesFile('broken.yaml', 'aditions');
-    const checked = await runHere(environment, 'rules', 'check', file, '--json');
-    const refused = await runHere({}, 'standings', '--organisation', 'acme', '--rules', file, '--json');
-    expect(refused).toEqual(checked);
-    expect([refused.code, JSON.parse(refused.stdout).error.code]).toEqual([1, 'rules_invalid']);
   });
 });
 

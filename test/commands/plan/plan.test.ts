@@ -171,15 +171,6 @@ describe('a plan', () => {
     const two = await planJson(login, rulesFile('two.yaml', ['One', 'true', '2']));
     expect(two.scores).toMatchObject({ before: { sum: 4 }, after: { sum: 8 } });
   });
-
-  test('needs neither pull requests nor rules in force', async () => {
-    const { login } = await newOrganisation(0);
-    const file = rulesFile('first.yaml', ['One', 'true', '1']);
-    const { code, stdout } = await plan(login, file);
-    expect(code).toBe(0);
-    expect(stdout).toContain('none are stored yet');
-    expect(stdout).toContain('none are in force yet');
-  });
 });
 
 describe('a plan without rules in force', () => {
@@ -194,6 +185,7 @@ describe('a plan without rules in force', () => {
     const text = page.replace(/<style>[^<]*|<[^>]*>/g, '');
     for (const shown of [stdout, text]) expect(shown).not.toMatch(/▲|▼|→|change rank|before/i);
     expect(page).not.toMatch(/class="(ranks|outline)"/);
+    expect(text).toContain('6 of 6 pull requests get a score');
 
     const off = write('off.yaml', readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
     await runJson(environment, 'rules', 'apply', off, '--organisation', login);
@@ -207,7 +199,9 @@ describe('a plan without rules in force', () => {
     const operands = ['rules', 'plan', '-', '--organisation', login, '--report', path];
     const { code, stdout } = runWith({ input }, environment, ...operands);
     expect(code).toBe(0);
-    expect(stdout).toContain(`${login}: standard input, compared with no rules`);
+    expect(stdout).toContain(`${login}: standard input, compared with no rules: none are in force yet`);
+    expect(stdout).toContain('none are stored yet');
+    expect(stdout).toContain(`The report is in ${path}.`);
     expect(stdout).toContain(`pullscore rules apply - --organisation ${login}`);
     expect(readFileSync(path, 'utf8')).toContain('<bdi>standard input</bdi>');
   });
@@ -223,12 +217,8 @@ describe('--detailed-exitcode', () => {
     const nothing = await plan(login, one, '--detailed-exitcode');
     expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
     // The score does not change, but the answer of GET /rules does.
-    const renamed = await plan(
-      login,
-      rulesFile('renamed.yaml', ['Other', 'true', '1']),
-      '--detailed-exitcode',
-      '--json',
-    );
+    const other = rulesFile('renamed.yaml', ['Other', 'true', '1']);
+    const renamed = await plan(login, other, '--detailed-exitcode', '--json');
     expect(renamed.code).toBe(3);
     expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
     expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
@@ -239,12 +229,8 @@ describe('--detailed-exitcode', () => {
 
 test('rules plan --format markdown prints the plan in Markdown', async () => {
   const { login } = await newOrganisation(2);
-  const { code, stdout } = await plan(
-    login,
-    rulesFile('markdown.yaml', ['Size', 'size > 0', '5']),
-    '--format',
-    'markdown',
-  );
+  const file = rulesFile('markdown.yaml', ['Size', 'size > 0', '5']);
+  const { code, stdout } = await plan(login, file, '--format', 'markdown');
   expect([code, stdout]).toEqual([0, expect.stringMatching(/^### .*\n\n- \*\*Rules:\*\* 1 added\n/)]);
   expect(stdout).toContain('| `+ Size` | 2 | 100.0% | +10 |');
   expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
@@ -272,17 +258,6 @@ describe('--audit', () => {
 });
 
 describe('--report', () => {
-  test('writes a page and says where', async () => {
-    const { login } = await newOrganisation(3);
-    const path = join(folder, 'plan.html');
-    const { code, stdout } = await plan(login, rulesFile('page.yaml', ['One', 'true', '1']), '--report', path);
-    expect(code).toBe(0);
-    expect(stdout).toContain(`The report is in ${path}.`);
-    const page = readFileSync(path, 'utf8');
-    expect(page).toMatch(/^<!doctype html>/);
-    expect(page).toContain('3 of 3 pull requests get a score');
-  });
-
   test('replaces an earlier report, and any other file only with --force', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('page.yaml', ['One', 'true', '1']);
@@ -331,14 +306,8 @@ test.each([
   const long = (letter: string) => `title != "${letter.repeat(40)}" && title != "${letter.repeat(140)}"`;
   const rule = ruleWith('Wide', [long('x'), '1'], ['additions > 1', '1']);
   const path = write('wide.yaml', JSON.stringify({ rules: [rule] }));
-  const { stdout } = await runHere(
-    { ...environment, COLUMNS: columns ?? '' },
-    'rules',
-    'plan',
-    path,
-    '--organisation',
-    login,
-  );
+  const sized = { ...environment, COLUMNS: columns ?? '' };
+  const { stdout } = await runHere(sized, 'rules', 'plan', path, '--organisation', login);
   const lines = stdout.split('\n');
   const cut = lines.find(line => line.includes('title !=')) ?? '';
   expect([cut.includes('…'), stringWidth(cut) < edge]).toEqual(edge < 300 ? [true, false] : [false, true]);
