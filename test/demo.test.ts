@@ -2,13 +2,14 @@ import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_pro
 import { once } from 'node:events';
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEnvironment, exportLine, startService } from '../demo/pullscore.ts';
 import { createHome, removeHome } from './support/home.ts';
+import { freePort } from './support/raw-http.ts';
 
 const programs = fileURLToPath(new URL('../demo', import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -39,14 +40,6 @@ interface Demo {
 const timeoutMs = 180_000;
 
 const children = new Set<ChildProcess>();
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen({ host: '127.0.0.1', port: 0 });
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return String(port);
-}
 
 /** Starts it, or its client, in its own process group, as a terminal does. */
 function startDemo(options: readonly string[] = [], environment = {}, program = 'demo.ts'): Demo {

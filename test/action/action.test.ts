@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -12,6 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parse } from 'yaml';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { requireBuild } from '../commands/support.ts';
+import { listenOn } from '../support/raw-http.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -69,9 +69,8 @@ beforeAll(async () => {
       comments.push({ id: comments.length, user: { login: 'github-actions[bot]' }, body: given.body });
     else Object.assign(comments.find(({ id }) => url.endsWith(`/${id}`)) ?? {}, given);
     return send({});
-  }).listen(0, '127.0.0.1');
-  await once(github, 'listening');
-  api = `http://127.0.0.1:${(github.address() as AddressInfo).port}`;
+  });
+  api = `http://127.0.0.1:${await listenOn(github)}`;
 });
 afterAll(async () => {
   github.close();
@@ -148,10 +147,10 @@ describe('the action', () => {
       for (const name of ['content-type', 'etag']) reply.setHeader(name, answer.headers.get(name) ?? '');
       reply.statusCode = answer.status;
       reply.end(await answer.text());
-    }).listen(0, '127.0.0.1');
-    await once(between, 'listening');
-    const { port } = between.address() as AddressInfo;
-    expect(await plan(rules(70), { PULLSCORE_SERVER: `http://127.0.0.1:${port}` })).toMatchObject({ code: 0 });
+    });
+    expect(await plan(rules(70), { PULLSCORE_SERVER: `http://127.0.0.1:${await listenOn(between)}` })).toMatchObject({
+      code: 0,
+    });
     between.close();
     expect(comments[0]?.body).toContain(`The file has the SHA-256 \`${hashOf(rules(70))}\`.`);
     expect(comments[0]?.body).toMatch(/\b70\b/);

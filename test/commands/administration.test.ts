@@ -736,9 +736,12 @@ test("an organisation that is added with an empty photo has GitHub's, also witho
     return (await runJson({ ...environment, ...changes }, ...added)).photo_url;
   };
   expect(await photoOf('bare', {})).toBe(avatarUrl);
-  expect(await photoOf('barest', { GITHUB_TOKEN: '', GITHUB_API_URL: 'https://github.example/api/v3' })).toBe(
-    'https://github.example/barest.png',
-  );
+  for (const [login, api, page] of [
+    ['of-server', 'https://github.example/api/v3', 'https://github.example'],
+    ['of-cloud', 'https://api.github.com', 'https://github.com'],
+  ] as const) {
+    expect(await photoOf(login, { GITHUB_TOKEN: '', GITHUB_API_URL: api })).toBe(`${page}/${login}.png`);
+  }
 });
 
 test('what a rules file says reaches the terminal without control characters and without lines of its own', async () => {

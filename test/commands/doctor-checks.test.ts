@@ -11,12 +11,9 @@ import type { CurrentScope } from '../../src/commands/doctor/github-checks.ts';
 import * as remote from '../../src/commands/doctor/github-checks.ts';
 import { organisations as checkedOrganisations, rules, scores } from '../../src/commands/doctor/organisation-checks.ts';
 import type { StoredScope } from '../../src/commands/doctor/scope.ts';
-import { hook as checkedHook, readHook } from '../../src/commands/doctor/webhook-checks.ts';
+import { hook as checkedHook } from '../../src/commands/doctor/webhook-checks.ts';
 import { loadConfig } from '../../src/config.ts';
-import type { IdentifiedOrganisation } from '../../src/database/organisations.ts';
 import type { ServiceReport } from '../../src/database/service-reports.ts';
-import type { Github } from '../../src/github/github.ts';
-import type { GithubInspection } from '../../src/github/rest.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
@@ -348,21 +345,6 @@ test('doctor names three lost repositories, and says that more may be lost', () 
   expect(linesOf(remote.repositories.judge(lost, scopeWith()))).toEqual([
     expect.stringMatching(/ acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /),
   ]);
-});
-
-test.each([
-  ['https://api.github.com', 'https://github.com'],
-  ['https://github.example/api/v3', 'https://github.example'],
-])('the settings of webhooks of %s are on %s', async (api, page) => {
-  const inspection = { findHooks: async () => ({ shown: [], mayHideMore: false }) } as unknown as GithubInspection;
-  const { config, organisation } = scopeWith({ GITHUB_API_URL: api });
-  const found = await readHook(
-    request => request({} as Github),
-    inspection,
-    config,
-    organisation as IdentifiedOrganisation,
-  );
-  expect(found.settings).toBe(`${page}/organizations/acme/settings/hooks`);
 });
 
 describe('the webhook', () => {

@@ -11,7 +11,7 @@ import type { Call, CurrentScope } from './github-checks.ts';
 import { command, logs, nameOf, type Scope, type StoredScope } from './scope.ts';
 
 /** @param organisation with its current login */
-export async function readHook(
+async function readHook(
   call: Call,
   inspection: GithubInspection,
   config: Config,

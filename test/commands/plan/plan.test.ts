@@ -1,12 +1,12 @@
-import { once } from 'node:events';
 import { readFileSync, statSync, truncateSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import stringWidth from 'string-width';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../../src/ids.ts';
 import type { PlanDocument } from '../../../src/reports/plan.ts';
+import { listenOn } from '../../support/raw-http.ts';
 import { insertPullRequests, type Tenant } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { complaintOf, createFolder, type Environment, ruleWith, runHere, runJson, runWith } from '../support.ts';
@@ -21,11 +21,9 @@ beforeAll(async () => {
   github = createServer(socket => {
     calls += 1;
     socket.destroy();
-  }).listen(0, '127.0.0.1');
-  await once(github, 'listening');
-  const { port } = github.address() as AddressInfo;
+  });
   // No credentials, and every call of GitHub is counted.
-  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${port}` };
+  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${await listenOn(github)}` };
 });
 afterAll(async () => {
   expect(calls).toBe(0);
