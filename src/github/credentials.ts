@@ -192,8 +192,8 @@ function appCredentials(
     // It may have been renamed, and its login taken by another organisation.
     for (let page = 1; page <= maxPages; page += 1) {
       const { data } = await octokit.request('GET /app/installations', { per_page: installationsPerPage, page });
-      const listed = present(decode(Installations, data));
-      const found = listed.find(isOwn);
+      const listed = decode(Installations, data) ?? [];
+      const found = present(listed).find(isOwn);
       if (found !== undefined || listed.length < installationsPerPage) return found;
     }
     return undefined;

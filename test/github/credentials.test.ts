@@ -199,7 +199,7 @@ describe('an App', () => {
   test('stops its search after a hundred pages of installations', async () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
-    const strangers = Array.from({ length: 100 }, (_, index) => ({ id: 1, account: index === 0 ? null : { id: 1 } }));
+    const strangers = [null, { id: 1, account: null }, ...Array(98).fill({ id: 1, account: { id: 1 } })];
     github.fault(
       { kind: 'reply', status: 200, body: strangers },
       { times: Infinity, when: ({ path }) => path === '/app/installations' },

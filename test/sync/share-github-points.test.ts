@@ -8,7 +8,7 @@ import { previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { createLatch, htmlError } from '../support/github/faults.ts';
+import { createLatch, htmlError, replacing } from '../support/github/faults.ts';
 import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare, deliver, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
 
@@ -217,6 +217,16 @@ describe('the points that an organisation has used', () => {
     expect(await used(home)).toBe(0);
   });
 
+  test("an organisation's used points start anew in the next hour, also after a reset that was years ahead", async () => {
+    const home = await world.newTenant();
+    const opened = home.acme.repository('web').openPullRequest();
+    world.github.fault(replacing(/"resetAt":"[^"]*"/, '"resetAt":"9999-01-01T00:00:00Z"'));
+    for (let times = 0; times < 2; times += 1) await sync(service, home, opened);
+    expect(await used(home)).toBe(2);
+    await executor.execute(sql`update github_limits set reset_at = now() + interval '2 hours'`);
+    expect(await used(home)).toBe(0);
+  });
+
   test('are counted up to what can be stored', async () => {
     const home = await world.newTenant();
     await sync(service, home, home.acme.repository('web').openPullRequest());
@@ -229,10 +239,8 @@ describe('the points that an organisation has used', () => {
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
     const home = await world.newTenant();
     await sync(service, home, home.acme.repository('web').openPullRequest());
-    const before = world.github.limit?.resetAt ?? 0;
-    await executor.execute(sql`update github_limits set reset_at = to_timestamp(${before + 3_600})`);
-    await countPoints(executor, home.organisation.id, 100, before + 3_600);
-    await countPoints(executor, home.organisation.id, 1, before);
+    const before = (world.github.limit?.resetAt ?? 0) - 3_600;
+    await countPoints(executor, home.organisation.id, 100, before);
     expect(await used(home)).toBe(101);
   });
 });
