@@ -25,7 +25,7 @@ import { isTransientFailure } from '../github/github-error.ts';
 import { reasonOf, settlingSeconds } from './decide-turn.ts';
 import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
-import { listPage, pageRepositories } from './list-page.ts';
+import { listPage, pageRepositories, readPages } from './list-page.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub } from './share-github-points.ts';
 import { sweep } from './sweep.ts';
@@ -104,12 +104,12 @@ interface Run {
 
 async function compareRepositories(run: Run): Promise<void> {
   const { deps, organisation } = run;
-  const first = await pageRepositories(deps, organisation, null);
-  for (let page = first; ; page = await pageRepositories(deps, organisation, page.endCursor)) {
+  let oldest = Number.POSITIVE_INFINITY;
+  for await (const page of readPages(after => pageRepositories(deps, organisation, after))) {
+    oldest = Math.min(oldest, page.ticket);
     await comparePage(run, page);
-    if (!page.hasNextPage) break;
   }
-  await tryOrLog(run, 'repositories that have left were not looked for', () => markLeft(run, first.ticket));
+  await tryOrLog(run, 'repositories that have left were not looked for', () => markLeft(run, oldest));
 }
 
 async function comparePage(
@@ -134,7 +134,6 @@ async function comparePage(
     await saveUntrackedRepositories(transaction, organisation.id, ticket, ignored);
   });
   for (const repository of changed) {
-    signal?.throwIfAborted();
     const { name, pullRequestsUpdatedAt: changedAt } = repository;
     const since = sinceOf(repository);
     try {
@@ -166,14 +165,13 @@ async function compareRepository(
 ): Promise<void> {
   const { executor } = deps.database;
   let isComplete = true;
-  let after: string | null = null;
-  for (;;) {
-    const page = await listPage(deps, organisation, repository, { since, after });
-    await requestListed(executor, organisation.id, page.items, { unlessStored: true });
-    isComplete &&= page.failed.length === 0;
-    if (page.ended) break;
+  const readPage = (after: string | null) => {
     signal?.throwIfAborted();
-    after = page.endCursor;
+    return listPage(deps, organisation, repository, { since, after });
+  };
+  for await (const { items, failed } of readPages(readPage)) {
+    await requestListed(executor, organisation.id, items, { unlessStored: true });
+    isComplete &&= failed.length === 0;
   }
   // What GitHub did not list is looked for again next time.
   const comparedAt = isComplete ? until : since;

@@ -16,7 +16,7 @@ import { ServiceError } from '../errors.ts';
 import { GithubError, isTransientFailure } from '../github/github-error.ts';
 import type { GithubRepository } from '../github/organisation.ts';
 import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
-import { listPage } from './list-page.ts';
+import { listPage, readPages } from './list-page.ts';
 import {
   type ChosenRepositories,
   type FailedRepository,
@@ -184,14 +184,15 @@ export async function importPullRequests(
       onProgress?.({ ...progress });
       return retry(() => listPage(metered, organisation, repository, { since, after }));
     };
-    const cursor = place?.after ?? null;
-    let page = await list(cursor).catch(error => {
-      if (cursor === null || !(error instanceof GithubError && error.unknownCursor)) throw error;
-      log.warn({ repository: repository.name }, 'GitHub no longer knows where the import stopped: it starts again');
-      return list(null);
-    });
-    for (;;) {
-      const { items, failed, endCursor, ended } = page;
+    const start = place?.after ?? null;
+    const listOrRestart = (after: string | null) =>
+      list(after).catch(error => {
+        const isStale = after !== null && after === start && error instanceof GithubError && error.unknownCursor;
+        if (!isStale) throw error;
+        log.warn({ repository: repository.name }, 'GitHub no longer knows where the import stopped: it starts again');
+        return list(null);
+      });
+    for await (const { items, failed, endCursor, hasNextPage } of readPages(listOrRestart, start)) {
       if (restoresDeleted)
         await removeTombstones(
           executor,
@@ -200,14 +201,12 @@ export async function importPullRequests(
         );
       await requestListed(executor, organisation.id, items);
       if (place !== undefined) {
-        const importCursor = ended ? null : endCursor;
+        const importCursor = hasNextPage ? endCursor : null;
         await saveProgress(executor, organisation.id, repository.githubId, { importCursor });
       }
       for (const { githubId } of items) waiting.add(githubId);
       count('failed', failed.length);
       await fetchUntil(maxWaiting);
-      if (ended) return;
-      page = await list(endCursor);
     }
   };
 

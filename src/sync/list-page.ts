@@ -5,7 +5,7 @@ import type { GithubIdentity, IdentifiedOrganisation, Organisation } from '../da
 import type { Deps } from '../deps.ts';
 import { notFound, type ServiceError } from '../errors.ts';
 import { type Github, maxPageSize } from '../github/github.ts';
-import { GithubError } from '../github/github-error.ts';
+import { GithubError, githubFailed } from '../github/github-error.ts';
 import { askGithub } from './share-github-points.ts';
 
 /** How many entries GitHub can list at once. After ten minutes it is asked for a whole page again. */
@@ -48,6 +48,26 @@ export async function askPage<Page extends object | undefined>(
 }
 
 /**
+ * Reads a list from the cursor on, page by page.
+ *
+ * @throws GithubError if it would never end
+ */
+export async function* readPages<Page extends { endCursor: string | null; hasNextPage: boolean }>(
+  readPage: (after: string | null) => Promise<Page>,
+  start: string | null = null,
+) {
+  const seen = new Set<string | null>();
+  for (let after = start; ; ) {
+    const page = await readPage(after);
+    yield page;
+    if (!page.hasNextPage) return;
+    after = page.endCursor;
+    if (seen.has(after)) throw githubFailed("GitHub's list would never end: a cursor is repeated.", 'Try again later.');
+    seen.add(after);
+  }
+}
+
+/**
  * A page of the organisation's repositories, and its ticket. Repositories on which GitHub fails are logged and left out.
  */
 export async function pageRepositories(deps: Deps, organisation: IdentifiedOrganisation, after: string | null) {
@@ -80,8 +100,8 @@ interface ListedPage {
   /** Why entries are missing: GitHub failed on them. */
   failed: readonly ServiceError[];
   endCursor: string | null;
-  /** No later page has pull requests that are wanted. */
-  ended: boolean;
+  /** Later pages may have pull requests that are wanted. */
+  hasNextPage: boolean;
 }
 
 /**
@@ -111,6 +131,6 @@ export async function listPage(
     deps.log.warn({ repository: repository.name, reason }, 'GitHub did not list a pull request');
   }
   const items = page.items.filter(({ sourceUpdatedAt }) => since === undefined || sourceUpdatedAt >= since);
-  const { failed, endCursor, hasNextPage } = page;
-  return { items, failed, endCursor, ended: !hasNextPage || items.length < page.items.length };
+  const { failed, endCursor } = page;
+  return { items, failed, endCursor, hasNextPage: page.hasNextPage && items.length === page.items.length };
 }

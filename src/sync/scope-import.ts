@@ -8,7 +8,7 @@ import type { GithubRepository } from '../github/organisation.ts';
 import { pointsOfFetch } from '../github/pull-request-queries.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
-import { pageRepositories } from './list-page.ts';
+import { pageRepositories, readPages } from './list-page.ts';
 import { askGithub } from './share-github-points.ts';
 
 /** Which pull requests an import brings in. */
@@ -79,17 +79,13 @@ const refusal = ({ name, ignoredBecause }: ChosenRepositories['ignored'][number]
   );
 
 async function listRepositories(deps: Deps, organisation: IdentifiedOrganisation, retry: Retry): Promise<Found> {
-  const readPage = (after: string | null) => retry(() => pageRepositories(deps, organisation, after));
-  let page = await readPage(null);
-  const { ticket } = page;
-  const found: GithubRepository[] = [...page.items];
-  const failed: ServiceError[] = [...page.failed];
-  while (page.hasNextPage) {
-    page = await readPage(page.endCursor);
-    found.push(...page.items);
-    failed.push(...page.failed);
+  const all: Found = { ticket: Number.POSITIVE_INFINITY, found: [], failed: [] };
+  for await (const page of readPages(after => retry(() => pageRepositories(deps, organisation, after)))) {
+    all.ticket = Math.min(all.ticket, page.ticket);
+    all.found.push(...page.items);
+    all.failed.push(...page.failed);
   }
-  return { ticket, found, failed };
+  return all;
 }
 
 /**

@@ -7,7 +7,7 @@ import { requestUntrackedOfMembers } from '../database/untracked-pull-requests.t
 import type { Deps } from '../deps.ts';
 import type { FetchedPullRequest } from '../github/pull-request.ts';
 import { identifyOrganisation } from './identify-organisation.ts';
-import { askPage } from './list-page.ts';
+import { askPage, readPages } from './list-page.ts';
 
 /** A member's pull requests may be fetched all the time: then a fetch overtakes each list. */
 const maxLists = 3;
@@ -78,24 +78,25 @@ class MembersWouldLeave extends Error {}
 /** @returns `ticket` was drawn before the first request; `isPublicOnly`: GitHub lists public members only */
 export async function readMemberList(deps: Deps, unidentified: Organisation) {
   const organisation = await identifyOrganisation(deps, unidentified);
-  const readPage = (after: string | null) =>
-    askPage(
+  const readPage = async (after: string | null) => {
+    const { reply, ticket } = await askPage(
       deps,
       organisation,
       'members',
       (github, pageSize) => github.pageMembers(organisation, after, { pageSize, asksRest: false }),
       page => page.organisation,
     );
+    return { ...reply, ticket };
+  };
 
-  const first = await readPage(null);
   // The list is only as new as its first page.
-  const { ticket } = first;
+  let ticket = Number.POSITIVE_INFINITY;
   const listed: MemberProfile[] = [];
   let isPublicOnly = false;
-  for (let page = first.reply; ; page = (await readPage(page.endCursor)).reply) {
+  for await (const page of readPages(readPage)) {
+    ticket = Math.min(ticket, page.ticket);
     listed.push(...page.items);
     isPublicOnly ||= page.isPublicOnly;
-    if (!page.hasNextPage) break;
   }
   return { organisation, ticket, listed, isPublicOnly };
 }

@@ -294,6 +294,31 @@ describe('a comparison with GitHub', () => {
     expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
+  test.each(['Repositories', 'PullRequestList', 'Members'])(
+    'ends with a failure if the cursors of %s alternate forever',
+    async operation => {
+      const { home, opened } = await imported(1);
+      world.github.clock.advance(60);
+      opened[0]?.edit({ title: 'Missed' });
+      const before = world.github.count(operation);
+      world.github.fault(
+        {
+          kind: 'alter',
+          change: reply => {
+            const cursor = Buffer.from(`cursor:v2:[0,${world.github.count(operation) % 2}]`).toString('base64');
+            const pageInfo = `"endCursor":"${cursor}","hasNextPage":true`;
+            return JSON.parse(JSON.stringify(reply).replace(/"endCursor":[^,]*,"hasNextPage":false/, pageInfo));
+          },
+        },
+        { times: 10, when: operation },
+      );
+      await compareOnly(world, home);
+      expect(world.github.count(operation) - before).toBe(3);
+      const { comparisonFailure } = await getOrganisation(executor, home.organisation.id);
+      expect(comparisonFailure).toContain('never end');
+    },
+  );
+
   test('waits while webhooks are disabled, and starts once they are enabled', async () => {
     const home = await world.newTenant();
     await makeDue(service, home);
