@@ -1,6 +1,5 @@
 import type {
-  Issue,
-  IssueComment,
+  IssueCommentEvent,
   Organization,
   PullRequest as PullRequestPayload,
   PullRequestReview,
@@ -10,6 +9,8 @@ import type {
 } from '@octokit/webhooks-types';
 import type { Organisation } from './organisation.ts';
 import {
+  exampleOf,
+  like,
   organisationPayload,
   pullRequestPayload,
   repositoryPayload,
@@ -105,81 +106,39 @@ export function reviewThreadEvent(pullRequest: PullRequest, by: Account | null) 
   return repositoryEvent(repository, 'pull_request_review_thread', 'resolved', fields, by);
 }
 
-const reactions = (url: string) => ({
-  url: `${url}/reactions`,
-  total_count: 0,
-  '+1': 0,
-  '-1': 0,
-  laugh: 0,
-  hooray: 0,
-  confused: 0,
-  heart: 0,
-  rocket: 0,
-  eyes: 0,
-});
-
 /**
- * A pull request as an issue: `id` is the issue's own, `node_id` is the pull request's. So it is in the published
- * example of `issues` `milestoned`, and in `issue_comment` as GitHub sent it to others in 2024.
+ * A conversation comment is an issue's: its payload has no `pull_request`, only `issue.pull_request`. `issue.id` is the
+ * issue's own, `issue.node_id` is the pull request's. So it is in the published example of `issues` `milestoned`, and in
+ * `issue_comment` as GitHub sent it to others in 2024.
  */
-function issuePayload(pullRequest: PullRequest): Issue {
-  const { repository, issueId, comments } = pullRequest;
-  const simple = simplePullRequestPayload(pullRequest);
-  const { url, html_url, diff_url, patch_url, merged_at, issue_url } = simple;
-  return {
-    url: issue_url,
-    repository_url: `${repository.organisation.world.apiUrl}/repos/${repository.fullName}`,
-    labels_url: `${issue_url}/labels{/name}`,
-    comments_url: `${issue_url}/comments`,
-    events_url: `${issue_url}/events`,
-    html_url,
-    id: issueId,
-    node_id: simple.node_id,
-    number: simple.number,
-    title: simple.title,
-    user: simple.user,
-    labels: simple.labels,
-    state: simple.state,
-    locked: false,
-    assignee: simple.assignee,
-    assignees: simple.assignees,
-    milestone: simple.milestone,
-    comments,
-    created_at: simple.created_at,
-    updated_at: simple.updated_at,
-    closed_at: simple.closed_at,
-    author_association: simple.author_association,
-    active_lock_reason: null,
-    draft: simple.draft,
-    pull_request: { url, html_url, diff_url, patch_url, merged_at },
-    body: simple.body,
-    reactions: reactions(issue_url),
-    timeline_url: `${issue_url}/timeline`,
-    performed_via_github_app: null,
-    state_reason: null,
-  };
-}
-
-/** A conversation comment is an issue's: its payload has no `pull_request`, only `issue.pull_request`. */
 export function issueCommentEvent(
   pullRequest: PullRequest,
   action: 'created' | 'deleted',
   body: string,
   by: Account | null,
 ): WebhookEvent {
-  const issue = issuePayload(pullRequest);
-  const comment = commentFields(pullRequest, body, by);
-  const url = `${issue.repository_url}/issues/comments/${comment.id}`;
-  const whole: IssueComment = {
-    ...comment,
-    url,
-    html_url: `${issue.html_url}#issuecomment-${comment.id}`,
-    issue_url: issue.url,
-    author_association: 'MEMBER',
-    reactions: reactions(url),
-    performed_via_github_app: null,
+  const { repository, issueId, comments } = pullRequest;
+  const { world } = repository.organisation;
+  const names = {
+    'Codertocat/Hello-World': repository.fullName,
+    'issues/1': `issues/${pullRequest.number}`,
   };
-  return repositoryEvent(pullRequest.repository, 'issue_comment', action, { issue, comment: whole }, by);
+  const example = like(world, exampleOf<IssueCommentEvent>('issue_comment', 'created'), names);
+  const simple = simplePullRequestPayload(pullRequest);
+  const { url, html_url, diff_url, patch_url, merged_at } = simple;
+  const own = Object.fromEntries(
+    Object.entries(simple).filter(([name]) => name in example.issue && !name.endsWith('url')),
+  );
+  const issue = {
+    ...example.issue,
+    ...own,
+    html_url,
+    id: issueId,
+    comments,
+    pull_request: { url, html_url, diff_url, patch_url, merged_at },
+  };
+  const comment = { ...example.comment, ...commentFields(pullRequest, body, by) };
+  return repositoryEvent(repository, 'issue_comment', action, { issue, comment }, by);
 }
 
 export function pingEvent(organisation: Organisation, hookId: number, url: string): WebhookEvent {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
 import type {
   Label,
   Milestone,
   Organization,
   PullRequest as PullRequestPayload,
+  PullRequestReviewSubmittedEvent,
   Repository as RepositoryPayload,
   SimplePullRequest,
   User,
@@ -27,31 +29,41 @@ export function hadHead({ id, commits, forcePushes }: PullRequest, head: string)
   return false;
 }
 
+/** GitHub's published example of an event of an organisation. Its type is the caller's word. */
+export function exampleOf<Event>(event: string, action: string): Event {
+  const ofEvent = published.find(({ name }) => name === event)?.examples;
+  const example = ofEvent?.findLast(each => each.action === action && 'organization' in each);
+  if (example === undefined) throw new Error(`there is no example of ${event} ${action}`);
+  return example as Event;
+}
+const published: { name: string; examples: { action?: string }[] }[] = createRequire(import.meta.url)(
+  '@octokit/webhooks-examples',
+);
+const { pull_request: examplePullRequest, ...example } = exampleOf<PullRequestReviewSubmittedEvent>(
+  'pull_request_review',
+  'submitted',
+);
+const { head: _, base: __, ...exampleFields } = examplePullRequest;
+
+/** A part of an example with other names in its addresses. */
+export function like<Part extends object>({ apiUrl, webUrl }: World, part: Part, names: Record<string, string>): Part {
+  const addresses = { ...names, 'https://api.github.com': apiUrl, 'https://github.com': webUrl };
+  let text = JSON.stringify(part);
+  for (const [from, to] of Object.entries(addresses)) text = text.replaceAll(from, to);
+  return JSON.parse(text);
+}
+
 /** Undefined and deleted accounts are the ghost, as on github.com. */
 export function userPayload(world: World, account: Account | null | undefined): User {
   const ghost = { id: 10_137, login: 'ghost', type: 'User', nodeId: globalId('U', 10_137) } as const;
   const { id, nodeId, login: plainLogin, type } = account && !account.deleted ? account : ghost;
   const login = type === 'Bot' ? `${plainLogin}[bot]` : plainLogin;
-  const url = `${world.apiUrl}/users/${login}`;
   return {
-    login,
+    ...like(world, example.sender, { Codertocat: login }),
     id,
     node_id: nodeId,
     avatar_url: `https://avatars.githubusercontent.com/u/${id}?v=4`,
-    gravatar_id: '',
-    url,
-    html_url: `${world.webUrl}/${login}`,
-    followers_url: `${url}/followers`,
-    following_url: `${url}/following{/other_user}`,
-    gists_url: `${url}/gists{/gist_id}`,
-    starred_url: `${url}/starred{/owner}{/repo}`,
-    subscriptions_url: `${url}/subscriptions`,
-    organizations_url: `${url}/orgs`,
-    repos_url: `${url}/repos`,
-    events_url: `${url}/events{/privacy}`,
-    received_events_url: `${url}/received_events`,
     type: type === 'Mannequin' ? 'User' : type,
-    site_admin: false,
   };
 }
 
@@ -62,109 +74,29 @@ function ownerPayload(organisation: Organisation): User {
 }
 
 export function organisationPayload({ world, id, nodeId, login, avatarUrl }: Organisation): Organization {
-  const url = `${world.apiUrl}/orgs/${login}`;
-  return {
-    login,
-    id,
-    node_id: nodeId,
-    url,
-    repos_url: `${url}/repos`,
-    events_url: `${url}/events`,
-    hooks_url: `${url}/hooks`,
-    issues_url: `${url}/issues`,
-    members_url: `${url}/members{/member}`,
-    public_members_url: `${url}/public_members{/member}`,
-    avatar_url: avatarUrl,
-    description: null,
-  };
+  const own = { id, node_id: nodeId, avatar_url: avatarUrl };
+  return { ...like(world, exampleOrganisation, { Octocoders: login }), ...own };
 }
+const exampleOrganisation = example.organization as Organization;
 
 export function repositoryPayload(repository: Repository): RepositoryPayload {
   const { organisation, id, nodeId, name, fullName, createdAt } = repository;
-  const { clock, world } = organisation;
-  const url = `${world.apiUrl}/repos/${fullName}`;
-  const page = `${world.webUrl}/${fullName}`;
-  const now = isoTime(clock.now());
+  const now = isoTime(organisation.clock.now());
   const open = repository.pullRequests.length;
   return {
+    ...like(organisation.world, example.repository, { 'Codertocat/Hello-World': fullName }),
     id,
     node_id: nodeId,
     name,
-    full_name: fullName,
-    private: false,
     owner: ownerPayload(organisation),
-    html_url: page,
-    description: null,
     fork: repository.fork,
-    url,
-    forks_url: `${url}/forks`,
-    keys_url: `${url}/keys{/key_id}`,
-    collaborators_url: `${url}/collaborators{/collaborator}`,
-    teams_url: `${url}/teams`,
-    hooks_url: `${url}/hooks`,
-    issue_events_url: `${url}/issues/events{/number}`,
-    events_url: `${url}/events`,
-    assignees_url: `${url}/assignees{/user}`,
-    branches_url: `${url}/branches{/branch}`,
-    tags_url: `${url}/tags`,
-    blobs_url: `${url}/git/blobs{/sha}`,
-    git_tags_url: `${url}/git/tags{/sha}`,
-    git_refs_url: `${url}/git/refs{/sha}`,
-    trees_url: `${url}/git/trees{/sha}`,
-    statuses_url: `${url}/statuses/{sha}`,
-    languages_url: `${url}/languages`,
-    stargazers_url: `${url}/stargazers`,
-    contributors_url: `${url}/contributors`,
-    subscribers_url: `${url}/subscribers`,
-    subscription_url: `${url}/subscription`,
-    commits_url: `${url}/commits{/sha}`,
-    git_commits_url: `${url}/git/commits{/sha}`,
-    comments_url: `${url}/comments{/number}`,
-    issue_comment_url: `${url}/issues/comments{/number}`,
-    contents_url: `${url}/contents/{+path}`,
-    compare_url: `${url}/compare/{base}...{head}`,
-    merges_url: `${url}/merges`,
-    archive_url: `${url}/{archive_format}{/ref}`,
-    downloads_url: `${url}/downloads`,
-    issues_url: `${url}/issues{/number}`,
-    pulls_url: `${url}/pulls{/number}`,
-    milestones_url: `${url}/milestones{/number}`,
-    notifications_url: `${url}/notifications{?since,all,participating}`,
-    labels_url: `${url}/labels{/name}`,
-    releases_url: `${url}/releases{/id}`,
-    deployments_url: `${url}/deployments`,
+    archived: repository.archived,
     created_at: isoTime(createdAt),
     updated_at: now,
     pushed_at: now,
-    git_url: `git://github.com/${fullName}.git`,
-    ssh_url: `git@github.com:${fullName}.git`,
-    clone_url: `${page}.git`,
-    svn_url: page,
-    homepage: null,
-    size: 0,
-    stargazers_count: 0,
-    watchers_count: 0,
-    language: null,
-    has_issues: true,
-    has_projects: true,
-    has_downloads: true,
-    has_wiki: true,
-    has_pages: false,
-    forks_count: 0,
-    mirror_url: null,
-    archived: repository.archived,
-    disabled: false,
     open_issues_count: open,
-    license: null,
-    forks: 0,
     open_issues: open,
-    watchers: 0,
     default_branch: 'main',
-    is_template: false,
-    web_commit_signoff_required: false,
-    topics: [],
-    visibility: 'public',
-    custom_properties: {},
   };
 }
 
@@ -218,23 +150,22 @@ export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRe
   const { repository, number, author, milestone } = pullRequest;
   const { world } = repository.organisation;
   const repo = repositoryPayload(repository);
-  const url = `${repo.url}/pulls/${number}`;
-  const issueUrl = `${repo.url}/issues/${number}`;
-  const page = pullRequest.url;
   const headSha = headShaOf(pullRequest);
   const assignees = pullRequest.assignees.map(account => userPayload(world, account));
   const headOwner = pullRequest.fromFork ? userPayload(world, author) : repo.owner;
+  const branch = (ref: string, sha: string, user: User) => ({ label: `${user.login}:${ref}`, ref, sha, user, repo });
   return {
-    url,
+    ...like(world, exampleFields, {
+      'Codertocat/Hello-World': repository.fullName,
+      'pull/2': `pull/${number}`,
+      'pulls/2': `pulls/${number}`,
+      'issues/2': `issues/${number}`,
+      [examplePullRequest.head.sha]: headSha,
+    }),
     id: pullRequest.id,
     node_id: pullRequest.nodeId,
-    html_url: page,
-    diff_url: `${page}.diff`,
-    patch_url: `${page}.patch`,
-    issue_url: issueUrl,
     number,
     state: pullRequest.state === 'OPEN' ? 'open' : 'closed',
-    locked: false,
     title: pullRequest.title,
     user: userPayload(world, author),
     body: pullRequest.body === '' ? null : pullRequest.body,
@@ -246,42 +177,12 @@ export function simplePullRequestPayload(pullRequest: PullRequest): SimplePullRe
     assignee: assignees[0] ?? null,
     assignees,
     requested_reviewers: [],
-    requested_teams: [],
     labels: pullRequest.labels.map(name => labelPayload(repository, repository.labels.of(name))),
     milestone: milestone === null ? null : milestonePayload(repository, repository.milestones.of(milestone)),
     draft: pullRequest.draft,
-    commits_url: `${url}/commits`,
-    review_comments_url: `${url}/comments`,
-    review_comment_url: `${repo.url}/pulls/comments{/number}`,
-    comments_url: `${issueUrl}/comments`,
-    statuses_url: `${repo.url}/statuses/${headSha}`,
-    head: {
-      label: `${headOwner.login}:${pullRequest.head}`,
-      ref: pullRequest.head,
-      sha: headSha,
-      user: headOwner,
-      repo,
-    },
-    base: {
-      label: `${repo.owner.login}:${pullRequest.base}`,
-      ref: pullRequest.base,
-      sha: sha(repo.id),
-      user: repo.owner,
-      repo,
-    },
-    _links: {
-      self: { href: url },
-      html: { href: page },
-      issue: { href: issueUrl },
-      comments: { href: `${issueUrl}/comments` },
-      review_comments: { href: `${url}/comments` },
-      review_comment: { href: `${repo.url}/pulls/comments{/number}` },
-      commits: { href: `${url}/commits` },
-      statuses: { href: `${repo.url}/statuses/${headSha}` },
-    },
+    head: branch(pullRequest.head, headSha, headOwner),
+    base: branch(pullRequest.base, sha(repo.id), repo.owner),
     author_association: associationOf(pullRequest),
-    auto_merge: null,
-    active_lock_reason: null,
   };
 }
 
