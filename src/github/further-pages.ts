@@ -36,7 +36,7 @@ function openListsOf(node: unknown): OpenList[] {
   if (id === undefined || !matches(Lists, node)) return [];
   return longLists.flatMap(name => {
     const list = node[name];
-    const next = list ? readPageInfo(list, null) : undefined;
+    const next = list ? readPageInfo(list) : undefined;
     return next?.hasNextPage && next.endCursor !== null ? [{ node, id, name, after: next.endCursor }] : [];
   });
 }
@@ -71,7 +71,8 @@ function addPage(list: OpenList, page: unknown): OpenList[] {
     throw new UnexpectedReply(`it changed while its ${name} were read`);
   }
   all.push(...added.nodes);
-  const { hasNextPage, endCursor } = readPageInfo(added, after);
+  const { hasNextPage, endCursor } = readPageInfo(added);
+  if (hasNextPage && endCursor === after) throw new UnexpectedReply('endCursor leads nowhere');
   return hasNextPage && endCursor !== null ? [{ ...list, after: endCursor }] : [];
 }
 

@@ -118,7 +118,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
       const context = { organisation, subject };
       const { answer, failures } = await askField('node', pullRequestListQuery, variables, context, isOfEntry);
       if (answer === null) return undefined;
-      const { nodes, pageInfo } = read(subject, () => readPullRequestPage(answer, after));
+      const { nodes, pageInfo } = read(subject, () => readPullRequestPage(answer));
       const words = { subject: `a pull request of repository ${repositoryNodeId}`, credentials: names };
       return { ...pageInfo, ...readPage(nodes, failures.filter(isOfPullRequest), readListedPullRequest, words) };
     },
@@ -135,8 +135,12 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
       const subject = `the repositories of ${organisation.login}`;
       const variables = { first: pageSize, after, facts };
       const context = { organisation, subject };
-      const reader = (answer: unknown) => readRepositories(answer, after);
-      const { answer, failures, repliedAt } = await askOrganisation(repositoriesQuery, variables, context, reader);
+      const { answer, failures, repliedAt } = await askOrganisation(
+        repositoriesQuery,
+        variables,
+        context,
+        readRepositories,
+      );
       const { edges, ...page } = answer;
       const words = { subject: `a repository of ${organisation.login}`, credentials: names };
       return { ...page, repliedAt, ...readPage(edges, failures, readListedRepository, words) };
@@ -154,8 +158,7 @@ function createQueries(config: GithubConfig, transport: Transport, meter: Reques
     ) {
       const variables = { first: pageSize, after };
       const context = { organisation, subject: `the members of ${organisation.login}` };
-      const reader = (answer: unknown) => readMembers(answer, after);
-      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, reader);
+      const { answer, repliedAt } = await askOrganisation(membersQuery, variables, context, readMembers);
       const { viewerIsAMember, ...page } = answer;
       const isOutsider = config.app === undefined && !viewerIsAMember;
       const isPublicOnly = isOutsider || (asksRest && !(await transport.readsMembers(organisation)));

@@ -139,13 +139,13 @@ function repositoryOf(repository: Static<typeof Repository>) {
  * Reads a page; its edges are read by {@link readListedRepository}.
  * @throws UnexpectedReply, as all these functions do, if anything is not as GitHub documents it
  */
-export function readRepositories(answer: unknown, after: string | null) {
+export function readRepositories(answer: unknown) {
   const organisation = decode(Repositories, answer);
   const { repositories } = organisation;
   return {
     organisation: identityOf(organisation),
     edges: repositories.edges,
-    ...readPageInfo(repositories, after),
+    ...readPageInfo(repositories),
   };
 }
 
@@ -176,7 +176,7 @@ export function readLost(
   return new Set(lost);
 }
 
-export function readMembers(answer: unknown, after: string | null) {
+export function readMembers(answer: unknown) {
   const organisation = decode(Members, answer);
   const { membersWithRole, viewerIsAMember } = organisation;
   const items = present(membersWithRole.nodes).map(member => ({
@@ -189,7 +189,7 @@ export function readMembers(answer: unknown, after: string | null) {
     organisation: identityOf(organisation),
     viewerIsAMember,
     items,
-    ...readPageInfo(membersWithRole, after),
+    ...readPageInfo(membersWithRole),
   };
 }
 

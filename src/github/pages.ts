@@ -11,10 +11,10 @@ export const pageOf = <Parts extends TProperties>(parts: Parts) => Type.Object({
 
 /**
  * The cursor stays valid while entries come and go. It is null on an empty page.
- * @throws UnexpectedReply if there is a next page, but no new cursor
+ * @throws UnexpectedReply if there is a next page, but no cursor
  */
-export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>, after: string | null) {
+export function readPageInfo({ totalCount, pageInfo }: Static<typeof PageInfo>) {
   const { hasNextPage, endCursor = null } = pageInfo;
-  if (hasNextPage && (endCursor === null || endCursor === after)) throw new UnexpectedReply('endCursor leads nowhere');
+  if (hasNextPage && endCursor === null) throw new UnexpectedReply('endCursor leads nowhere');
   return { totalCount, hasNextPage, endCursor };
 }

@@ -115,9 +115,9 @@ const Page = Type.Object({ pullRequests: pageOf({ nodes: List(Type.Unknown()) })
 export const isPullRequestPage = (repository: unknown) => matches(Page, repository);
 
 /** Each node is read by {@link readListedPullRequest}. @throws UnexpectedReply */
-export function readPullRequestPage(repository: unknown, after: string | null) {
+export function readPullRequestPage(repository: unknown) {
   const { pullRequests } = decode(Page, repository);
-  return { nodes: pullRequests.nodes, pageInfo: readPageInfo(pullRequests, after) };
+  return { nodes: pullRequests.nodes, pageInfo: readPageInfo(pullRequests) };
 }
 
 type Facts = Static<typeof PullRequestFacts>;

@@ -95,6 +95,11 @@ describe('a pull request with more than a hundred files', () => {
       replacing(/"endCursor":"[^"]*"/, '"endCursor":null'),
       { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
     ],
+    [
+      'a page comes again',
+      replacing(/"endCursor":"[^"]*"/, `"endCursor":"${Buffer.from('cursor:v2:[99,0]').toString('base64')}"`),
+      { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
+    ],
   ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
     const { github, web, client } = await start({}, { timeoutMs: 1_500 });
     const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];

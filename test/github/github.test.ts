@@ -117,25 +117,6 @@ describe('paging', () => {
     expect(await list()).toBeUndefined();
   });
 
-  test.each([null, 'cursor'])(
-    'a list fails if the next page begins at %s again, instead of going on forever',
-    async endCursor => {
-      const { github, acme, web, client } = await start();
-      web.openPullRequest();
-      const pageInfo = { hasNextPage: true, endCursor };
-      const page = { totalCount: 9, nodes: [], pageInfo };
-      const { nodeId: id, id: databaseId, login } = acme;
-      const node = { pullRequests: page, id, databaseId, login, membersWithRole: page, viewerIsAMember: true };
-      const body = { data: { node } };
-      github.fault({ kind: 'reply', status: 200, body }, { times: 2 });
-      const options = { order: 'created', after: 'cursor', pageSize: 50 } as const;
-      expect(await errorOf(client.listPullRequests({ login: 'acme' }, web.nodeId, options))).toMatchObject({
-        code: 'github_failed',
-      });
-      expect(await errorOf(client.pageMembers(identityOf(acme), 'cursor'))).toMatchObject({ code: 'github_failed' });
-    },
-  );
-
   const withoutEntries = [
     ['null entries', []],
     ['entries that are too much', [{ type: 'RESOURCE_LIMITS_EXCEEDED', message: 'Too much.' }]],

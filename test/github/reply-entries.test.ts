@@ -143,21 +143,15 @@ describe('a page', () => {
     [9, false, 'before'],
     [0, false, null],
   ])('of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
-    expect(readMembers(holder(totalCount, hasNextPage, endCursor), 'before')).toMatchObject({
+    expect(readMembers(holder(totalCount, hasNextPage, endCursor))).toMatchObject({
       totalCount,
       hasNextPage,
       endCursor,
     });
   });
 
-  test.each([
-    [null, null],
-    [null, 'before'],
-    ['before', 'before'],
-  ])('with the end cursor %j after %j leads nowhere', (endCursor, after) => {
-    expect(() => readMembers(holder(9, true, endCursor), after)).toThrow(
-      new UnexpectedReply('endCursor leads nowhere'),
-    );
+  test('before another one leads nowhere without an end cursor', () => {
+    expect(() => readMembers(holder(9, true, null))).toThrow(new UnexpectedReply('endCursor leads nowhere'));
   });
 
   test.each([
@@ -165,7 +159,7 @@ describe('a page', () => {
     [9, 'yes', 'next'],
     [9, true, 5],
   ])('with %j, %j and %j for its parts is not valid', (totalCount, hasNextPage, endCursor) => {
-    expect(() => readMembers(holder(totalCount, hasNextPage, endCursor), null)).toThrow(/^membersWithRole\./);
+    expect(() => readMembers(holder(totalCount, hasNextPage, endCursor))).toThrow(/^membersWithRole\./);
   });
 });
 

@@ -1,6 +1,7 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
+import { getOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
 import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
@@ -66,6 +67,24 @@ const afterAMinute = ({ organisation }: TenantOnGithub) =>
 async function show(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
   await sync(service, home, pullRequest);
   await publish(home);
+}
+
+/** Publishes it while `change` happens. @returns as `turn` does */
+async function publishWhile(home: TenantOnGithub, change: () => Promise<unknown>): Promise<boolean> {
+  const { begun, release } = world.github.hold('hold', 'CheckRuns');
+  const publishing = turn(home);
+  await begun;
+  await change();
+  release();
+  return publishing;
+}
+
+/** A pull request of such a home, which is fetched. */
+async function newFetched() {
+  const home = await newShowingTenant();
+  const pullRequest = home.acme.repository('web').openPullRequest();
+  await sync(service, home, pullRequest);
+  return { home, pullRequest };
 }
 
 /** A pull request of such a home, which GitHub shows. */
@@ -137,10 +156,8 @@ describe('a check run', () => {
     await show(home, pullRequest);
     const next = home.acme.repository('web').openPullRequest();
     await sync(service, home, next);
-    await executor
-      .update(organisations)
-      .set({ checksDueAt: earlier('checks_due_at', sql`interval '5 seconds'`) })
-      .where(ofTenant(home));
+    const checksDueAt = earlier('checks_due_at', sql`interval '5 seconds'`);
+    await updateOrganisation(executor, home.organisation.id, { checksDueAt });
     expect(await turn(home)).toBe(true);
     expect(shownOn(next)?.title).toBe('Score 2');
   });
@@ -207,9 +224,7 @@ describe('a check run', () => {
   });
 
   test('belongs to the commit that was scored, and follows a force-push', async () => {
-    const home = await newShowingTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
+    const { home, pullRequest } = await newFetched();
     const scored = headShaOf(pullRequest);
     pullRequest.forcePush();
     await publish(home);
@@ -301,39 +316,23 @@ describe('scores', () => {
   });
 
   test('are published under a lease that is renewed while GitHub is slow', async () => {
-    const home = await newShowingTenant();
-    await sync(service, home, home.acme.repository('web').openPullRequest());
-    const { begun, release } = world.github.hold('hold', 'CheckRuns');
+    const { home } = await newFetched();
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const publishing = turn(home);
-    await begun;
-    const leasedUntil = async () => {
-      const [row] = await executor
-        .select({ dueAt: organisations.checksDueAt })
-        .from(organisations)
-        .where(ofTenant(home));
-      return row?.dueAt?.getTime() ?? 0;
-    };
-    const first = await leasedUntil();
-    vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
-    await expect.poll(leasedUntil).toBeGreaterThan(first);
-    release();
+    const leasedUntil = async () => (await getOrganisation(executor, home.organisation.id)).checksDueAt?.getTime() ?? 0;
+    const publishing = publishWhile(home, async () => {
+      const first = await leasedUntil();
+      vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
+      await expect.poll(leasedUntil).toBeGreaterThan(first);
+    });
     expect(await publishing).toBe(true);
     // Others look whether anything is due.
     await enable(home, false);
   });
 
   test('that an operator turns off during their publication stay off', async () => {
-    const home = await newShowingTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
-    const { begun, release } = world.github.hold('hold', 'CheckRuns');
-    const publishing = turn(home);
-    await begun;
-    await enable(home, false);
-    release();
-    await publishing;
+    const { home, pullRequest } = await newFetched();
+    await publishWhile(home, () => enable(home, false));
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await sync(service, home, pullRequest);
     await afterAMinute(home);
@@ -375,32 +374,24 @@ describe('scores', () => {
     pullRequest.close();
     await sync(service, home, pullRequest);
     await afterAMinute(home);
-    const { begun, release } = world.github.hold('hold', 'CheckRuns');
-    const publishing = publish(home);
-    await begun;
-    for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
-      world.github.clock.advance(5);
-      change();
-      await sync(service, home, pullRequest);
-    }
-    release();
-    await publishing;
+    await publishWhile(home, async () => {
+      for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
+        world.github.clock.advance(5);
+        change();
+        await sync(service, home, pullRequest);
+      }
+    });
     await afterAMinute(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
-    const home = await newShowingTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
-    const { begun, release } = world.github.hold('hold', 'CheckRuns');
-    const publishing = turn(home);
-    await begun;
-    await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
-    await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
-    release();
-    await publishing;
+    const { home } = await newFetched();
+    await publishWhile(home, async () => {
+      await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
+      await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
+    });
     expect(await executor.$count(checkRuns, eq(checkRuns.organisationId, home.organisation.id))).toBe(0);
   });
 });

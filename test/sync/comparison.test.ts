@@ -1,9 +1,14 @@
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import type { Lease } from '../../src/database/lease.ts';
-import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import {
+  countOrganisations,
+  getOrganisation,
+  setWebhooksEnabled,
+  updateOrganisation,
+} from '../../src/database/organisations.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -26,6 +31,10 @@ import {
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor } = world;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
 async function imported(pullRequests: number) {
   const home = await world.newTenant();
@@ -52,7 +61,6 @@ describe('the result of a comparison', () => {
   };
 
   test('says when it succeeded, and when and why it last failed', async () => {
-    const home = await world.newTenant();
     expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
     const reason = 'GitHub failed with status 500. Try again later.';
     world.github.fault({ kind: 'reply', status: 500 });
@@ -66,7 +74,6 @@ describe('the result of a comparison', () => {
   });
 
   test('names the members if only these fail, counts as both finished and failed, and is repeated as usual', async () => {
-    const home = await world.newTenant();
     home.acme.repository('web').openPullRequest();
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'Members' });
     await compare(world, home);
@@ -80,7 +87,6 @@ describe('the result of a comparison', () => {
   });
 
   test('has a reason of bounded length, without what PostgreSQL refuses', async () => {
-    const home = await world.newTenant();
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
     await saveComparisonResult(executor, home.organisation.id, { isFinished: false, failure });
     expect((await row(home)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
@@ -89,7 +95,6 @@ describe('the result of a comparison', () => {
 
 describe('RECONCILE_INTERVAL=0', () => {
   test('a comparison that a webhook requests is tried again if it fails', async () => {
-    const home = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     expect(await compareOrganisation(replica)).toBe(false);
@@ -104,7 +109,6 @@ describe('RECONCILE_INTERVAL=0', () => {
   });
 
   test('enabling webhooks compares at once', async () => {
-    const home = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     await setWebhooksEnabled(replica.database.executor, home.organisation.id, true);
@@ -115,7 +119,6 @@ describe('RECONCILE_INTERVAL=0', () => {
 
 describe('a comparison with GitHub', () => {
   test('takes two requests, of any kind, if nothing has changed', async () => {
-    const home = await world.newTenant();
     const bert = home.acme.member(`bert-${home.acme.login}`);
     await compareOnly(world, home);
     // A member who left long ago costs nothing.
@@ -279,7 +282,6 @@ describe('a comparison with GitHub', () => {
   });
 
   test('skips a repository that alone is too much for GitHub', async () => {
-    const home = await world.newTenant();
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
     const [first] = (await service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
@@ -320,12 +322,8 @@ describe('a comparison with GitHub', () => {
   );
 
   test('waits while webhooks are disabled, and starts once they are enabled', async () => {
-    const home = await world.newTenant();
     await makeDue(service, home);
-    await executor
-      .update(organisations)
-      .set({ webhooksEnabled: false })
-      .where(eq(organisations.id, home.organisation.id));
+    await updateOrganisation(executor, home.organisation.id, { webhooksEnabled: false });
     expect(await compareOrganisation(service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
     expect(await compareOrganisation(service)).toBe(true);
@@ -347,14 +345,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
-    const home = await world.newTenant();
-    const leasedUntil = async () => {
-      const [organisation] = await executor
-        .select({ dueAt: organisations.comparisonDueAt })
-        .from(organisations)
-        .where(eq(organisations.id, home.organisation.id));
-      return organisation?.dueAt.getTime() ?? 0;
-    };
+    const leasedUntil = async () => (await getOrganisation(executor, home.organisation.id)).comparisonDueAt.getTime();
     const reply = world.github.hold('hold');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -370,7 +361,6 @@ describe('a comparison with GitHub', () => {
   });
 
   test('goes to one of three claims at the same time, for less than ten seconds', async () => {
-    const home = await world.newTenant();
     await makeDue(service, home);
     let claims: Promise<Lease | undefined>[] = [];
     await service.database.transaction(async lock => {
@@ -393,7 +383,6 @@ describe('the sweep at the end of a comparison', () => {
       .where(eq(organisations.id, home.organisation.id));
 
   test('is repeated by the next one if a failure interrupted it', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(service, home, pullRequest);
     world.github.clock.advance(3_600);
@@ -416,7 +405,6 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('waits until its pace allows one pull request', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(service, home, pullRequest);
     for (const [hours, perHour, count] of [
@@ -434,7 +422,6 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('requests no more than its pace allows, which organisations of one token share', async () => {
-    const home = await world.newTenant();
     await sync(service, home, home.acme.repository('web').openPullRequest());
     const [source] = await storedPullRequests(service, home);
     await executor.execute(sql`

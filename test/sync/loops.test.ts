@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { beginRemoval } from '../../src/database/erasure.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
@@ -28,6 +28,10 @@ import {
 
 const world = await startWorld();
 const { service, executor } = world;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
 const running: Loops[] = [];
 function start(replica: Service = service): Loops {
@@ -66,7 +70,6 @@ describe('an idle service', () => {
   };
 
   test('applies a delivery at once', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     const other = await world.replica();
     await startDeaf(service);
@@ -78,7 +81,6 @@ describe('an idle service', () => {
   });
 
   test('compares an organisation at once if a webhook says that it was renamed', async () => {
-    const home = await world.newTenant();
     await makeDue(service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 2; turn += 1) {
@@ -89,7 +91,6 @@ describe('an idle service', () => {
   });
 
   test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async () => {
-    const home = await world.newTenant();
     const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(service);
@@ -113,7 +114,6 @@ describe('an idle service', () => {
   });
 
   test('scores pull requests again at once after new rules', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(service, home, pullRequest);
     await startDeaf(service);
@@ -124,7 +124,6 @@ describe('an idle service', () => {
   });
 
   test('finds work even if no notification reaches it', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     start();
     await waitUntil(async () => (await listeners()).length === 1);
@@ -183,7 +182,6 @@ test('all loops together have 48 requests under way with a token; the rest wait 
 });
 
 test('no loop fails if an organisation is removed while it is being served', async () => {
-  const home = await world.newTenant();
   const { database, scorer } = service;
   await sync(service, home, home.acme.repository('web').openPullRequest());
   await apply(service, home, rule('5'));
@@ -210,7 +208,6 @@ test('no loop fails if an organisation is removed while it is being served', asy
 
 describe('stopping', () => {
   test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = start();
     await waitUntil(async () => (await listeners()).length === 1);
@@ -273,7 +270,6 @@ describe('a database that goes away and comes back', () => {
   }
 
   test('has loops that work and listen again within two seconds', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await through(async (replica, proxy) => {
       proxy.refuse();
@@ -328,7 +324,6 @@ describe('a database that goes away and comes back', () => {
   });
 
   test('loses no delivery if PostgreSQL ends all connections', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     start();
     let acknowledged = 0;

@@ -36,21 +36,12 @@ function change(pullRequest: PullRequest, turn: number): void {
   else pullRequest.markReady();
 }
 
-const factsOf = ({ title, body, base, additions, deletions, labels, milestone, comments, draft }: Columns) => ({
-  title,
-  body,
-  base,
-  additions,
-  deletions,
-  labels,
-  milestone,
-  comments,
-  draft,
-});
-type Columns = Pick<
-  PullRequest,
-  'title' | 'body' | 'base' | 'additions' | 'deletions' | 'labels' | 'milestone' | 'comments' | 'draft'
->;
+const columns = [
+  ...(['title', 'body', 'base', 'additions', 'deletions'] as const),
+  ...(['labels', 'milestone', 'comments', 'draft'] as const),
+];
+const factsOf = (from: Pick<PullRequest, (typeof columns)[number]>) =>
+  Object.fromEntries(columns.map(name => [name, from[name]]));
 const snapshot = (pullRequest: PullRequest) => structuredClone(factsOf(pullRequest));
 
 async function storedFacts(home: TenantOnGithub, pullRequest: PullRequest) {

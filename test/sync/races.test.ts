@@ -7,7 +7,7 @@ import { createFactsReader } from '../../src/database/facts.ts';
 import { updateOrganisation } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescore-ranges.ts';
-import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -253,10 +253,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 
 describe('a delivery', () => {
   test('goes to the organisation with its id, not to one that has taken its login', async () => {
-    await executor
-      .update(organisations)
-      .set({ login: `former-${home.acme.login}` })
-      .where(eq(organisations.id, home.organisation.id));
+    await updateOrganisation(executor, home.organisation.id, { login: `former-${home.acme.login}` });
     const squatter = await createTenant(service, { login: home.acme.login });
     expect(await takePullRequestDeliveries(service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
     const rows = await executor.select().from(syncRequests);

@@ -1,8 +1,12 @@
-import { eq, sql } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { sql } from 'drizzle-orm';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { finishRemoval } from '../../src/database/erasure.ts';
-import { findOrganisation, getOrganisation, releaseLogin } from '../../src/database/organisations.ts';
-import { organisations } from '../../src/database/schema.ts';
+import {
+  findOrganisation,
+  getOrganisation,
+  releaseLogin,
+  updateOrganisation,
+} from '../../src/database/organisations.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -29,6 +33,10 @@ import {
 
 const world = await startWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor } = world;
+let home: TenantOnGithub;
+beforeEach(async () => {
+  home = await world.newTenant();
+});
 
 const now = (home: TenantOnGithub) => getOrganisation(executor, home.organisation.id);
 const loginOf = async (home: TenantOnGithub) => (await now(home)).login;
@@ -54,7 +62,6 @@ function takeOver(login: string, author: string): GithubOrganisation {
 
 describe('an organisation that is renamed on GitHub', () => {
   test('is followed by a comparison without a webhook and without another request', async () => {
-    const home = await world.newTenant();
     const login = `${home.acme.login}-now`;
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest()];
@@ -73,7 +80,6 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('is not renamed back by an answer from before it got its login again', async () => {
-    const home = await world.newTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     await sync(service, home, pullRequest);
     const { login } = home.acme;
@@ -86,7 +92,6 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('keeps its login if it is the one to which GitHub has given it', async () => {
-    const home = await world.newTenant();
     const { database } = service;
     const ticket = await drawTicket(database.executor);
     const profile = { githubId: home.acme.id, login: home.acme.login };
@@ -112,7 +117,6 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('gets nothing from another one that has taken its login', async () => {
-    const home = await world.newTenant();
     const { login } = home.acme;
     const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
     await syncMembers(service, home.organisation);
@@ -132,7 +136,6 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
-    const home = await world.newTenant();
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
     await makeDue(service);
@@ -188,7 +191,6 @@ describe('a repository that is renamed twice', () => {
 
 describe('the address of a pull request', () => {
   test('follows a renamed repository, and no other address changes', async () => {
-    const home = await world.newTenant();
     const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
@@ -206,7 +208,6 @@ describe('the address of a pull request', () => {
   });
 
   test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     web.openPullRequest();
     world.github.clock.advance(120);
@@ -224,7 +225,6 @@ describe('the address of a pull request', () => {
   });
 
   test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
-    const home = await world.newTenant();
     const web = home.acme.repository('web');
     web.openPullRequest();
     world.github.clock.advance(120);
@@ -256,7 +256,6 @@ describe('the address of a pull request', () => {
   });
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
-    const home = await world.newTenant();
     await apply(service, home, rule('7', 'ends_with(repository, "/site")'));
     const web = home.acme.repository('web');
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
@@ -295,7 +294,6 @@ describe('two tracked organisations', () => {
 });
 
 test('an answer about an organisation that was removed takes its login away from no other', async () => {
-  const home = await world.newTenant();
   await finishRemoval(service.database, home.organisation.id);
   const again = await createTenant(service, { login: home.acme.login });
   await readMemberList(service, home.organisation);
@@ -305,10 +303,7 @@ test('an answer about an organisation that was removed takes its login away from
 describe('an organisation whose node id is not known yet', () => {
   async function unidentified(values: { githubId?: null } = {}): Promise<TenantOnGithub> {
     const home = await world.newTenant();
-    await executor
-      .update(organisations)
-      .set({ nodeId: null, ...values })
-      .where(eq(organisations.id, home.organisation.id));
+    await updateOrganisation(executor, home.organisation.id, { nodeId: null, ...values });
     return { ...home, organisation: await now(home) };
   }
 
@@ -346,10 +341,7 @@ describe('an organisation whose node id is not known yet', () => {
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);
     const twin = await unidentified({ githubId: null });
-    await executor
-      .update(organisations)
-      .set({ login: `${former}-now` })
-      .where(eq(organisations.id, twin.organisation.id));
+    await updateOrganisation(executor, twin.organisation.id, { login: `${former}-now` });
     await expect(syncMembers(service, await now(twin))).rejects.toMatchObject({
       text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that organisation.`,
     });
