@@ -10,6 +10,7 @@ import type {
 import type { Organisation } from './organisation.ts';
 import {
   exampleOf,
+  hookPayload,
   like,
   organisationPayload,
   pullRequestPayload,
@@ -19,6 +20,7 @@ import {
 } from './payloads.ts';
 import type { PullRequest, Review } from './pull-request.ts';
 import type { Repository } from './repository.ts';
+import type { KnownHook } from './webhooks.ts';
 import { type Account, globalId, isoTime, optionalIsoTime } from './world.ts';
 
 /** A webhook as GitHub sends it: `event` and `action` name it, `payload` is the body. */
@@ -36,7 +38,21 @@ export type PullRequestWebhook = WebhookEvent<{
   sender: User;
 }>;
 
-/** Sends an event about a repository to the webhooks. */
+/** Sends an event of an organisation to the webhooks. */
+export function organisationEvent<Fields extends object>(
+  organisation: Organisation,
+  event: string,
+  action: string,
+  fields: Fields,
+  by: Account | null | undefined,
+) {
+  const { world } = organisation;
+  const own = { organization: organisationPayload(organisation), sender: userPayload(world, by) };
+  const webhook = { event, action, payload: { action, ...fields, ...own } };
+  world.emit(webhook, organisation);
+  return webhook;
+}
+
 export function repositoryEvent<Fields extends object>(
   repository: Repository,
   event: string,
@@ -44,20 +60,8 @@ export function repositoryEvent<Fields extends object>(
   fields: Fields,
   by: Account | null | undefined,
 ) {
-  const { organisation } = repository;
-  const webhook = {
-    event,
-    action,
-    payload: {
-      action,
-      ...fields,
-      repository: repositoryPayload(repository),
-      organization: organisationPayload(organisation),
-      sender: userPayload(organisation.world, by),
-    },
-  };
-  organisation.world.emit(webhook, organisation);
-  return webhook;
+  const whole = { ...fields, repository: repositoryPayload(repository) };
+  return organisationEvent(repository.organisation, event, action, whole, by);
 }
 
 export function pullRequestEvent(pullRequest: PullRequest, action: string, fields: object, by: Account | null) {
@@ -141,31 +145,16 @@ export function issueCommentEvent(
   return repositoryEvent(repository, 'issue_comment', action, { issue, comment }, by);
 }
 
-export function pingEvent(organisation: Organisation, hookId: number, url: string): WebhookEvent {
-  const { clock, world, login } = organisation;
-  const hooks = `${world.apiUrl}/orgs/${login}/hooks/${hookId}`;
-  const at = isoTime(clock.now());
+export function pingEvent(organisation: Organisation, hook: KnownHook): WebhookEvent {
   return {
     event: 'ping',
     action: undefined,
     payload: {
       zen: 'Keep it logically awesome.',
-      hook_id: hookId,
-      hook: {
-        type: 'Organization',
-        id: hookId,
-        name: 'web',
-        active: true,
-        events: ['*'],
-        config: { content_type: 'json', insecure_ssl: '0', url },
-        updated_at: at,
-        created_at: at,
-        url: hooks,
-        ping_url: `${hooks}/pings`,
-        deliveries_url: `${hooks}/deliveries`,
-      },
+      hook_id: hook.id,
+      hook: hookPayload(organisation, hook),
       organization: organisationPayload(organisation),
-      sender: userPayload(world, undefined),
+      sender: userPayload(organisation.world, undefined),
     },
   };
 }

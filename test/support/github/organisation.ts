@@ -1,5 +1,5 @@
-import type { WebhookEvent } from './events.ts';
-import { organisationPayload, userPayload } from './payloads.ts';
+import { organisationEvent, type WebhookEvent } from './events.ts';
+import { userPayload } from './payloads.ts';
 import { Repository } from './repository.ts';
 import { type Account, accountOf, type Clock, globalId, type World } from './world.ts';
 
@@ -65,7 +65,7 @@ export class Organisation {
     this.login = login;
     organisations.set(login.toLowerCase(), this);
     for (const repository of this.repositories) repository.version++;
-    return this.#emit('renamed', { changes: { login: { from } } }, undefined);
+    return organisationEvent(this, 'organization', 'renamed', { changes: { login: { from } } }, undefined);
   }
 
   #emitMember(action: string, account: Account): WebhookEvent {
@@ -77,21 +77,6 @@ export class Organisation {
       organization_url: organisationUrl,
       user: userPayload(this.world, account),
     };
-    return this.#emit(action, { membership }, account);
-  }
-
-  #emit(action: string, fields: object, sender: Account | undefined): WebhookEvent {
-    const event: WebhookEvent = {
-      event: 'organization',
-      action,
-      payload: {
-        action,
-        ...fields,
-        organization: organisationPayload(this),
-        sender: userPayload(this.world, sender),
-      },
-    };
-    this.world.emit(event, this);
-    return event;
+    return organisationEvent(this, 'organization', action, { membership }, account);
   }
 }

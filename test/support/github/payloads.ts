@@ -14,6 +14,7 @@ import type { Organisation } from './organisation.ts';
 import type { PullRequest } from './pull-request.ts';
 import type { Repository } from './repository.ts';
 import type { Tag } from './tags.ts';
+import type { KnownHook } from './webhooks.ts';
 import { type Account, globalId, isoTime, optionalIsoTime, type World } from './world.ts';
 
 const sha = (...parts: unknown[]) => createHash('sha1').update(parts.join('/')).digest('hex');
@@ -202,5 +203,29 @@ export function pullRequestPayload(pullRequest: PullRequest): PullRequestPayload
     additions: pullRequest.additions,
     deletions: pullRequest.deletions,
     changed_files: pullRequest.changedFiles,
+  };
+}
+
+export const configOf = ({ url, secret, contentType = 'json' }: KnownHook) => ({
+  url,
+  content_type: contentType,
+  insecure_ssl: '0',
+  ...(secret !== '' && { secret: '********' }),
+});
+
+export function hookPayload({ world, login }: Organisation, hook: KnownHook) {
+  const url = `${world.apiUrl}/orgs/${login}/hooks/${hook.id}`;
+  return {
+    type: 'Organization',
+    id: hook.id,
+    name: 'web',
+    active: hook.active ?? true,
+    events: hook.events ?? ['*'],
+    config: configOf(hook),
+    updated_at: '2026-01-01T00:00:00Z',
+    created_at: '2026-01-01T00:00:00Z',
+    url,
+    ping_url: `${url}/pings`,
+    deliveries_url: `${url}/deliveries`,
   };
 }

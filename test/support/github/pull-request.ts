@@ -193,14 +193,13 @@ export class PullRequest {
       });
     }
     this.files = [...merged.values()];
-    return this.#emit('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+    return pullRequestEvent(this, 'synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) }, this.author);
   }
 
   /** Other commits, as many as before. */
   forcePush(): PullRequestWebhook {
-    this.#touch();
-    this.forcePushes += 1;
-    return this.#emit('synchronize', { before: '0'.repeat(40), after: 'f'.repeat(40) });
+    const fields = { before: '0'.repeat(40), after: 'f'.repeat(40) };
+    return this.#change('synchronize', () => ({ forcePushes: this.forcePushes + 1 }), fields);
   }
 
   edit(change: { title?: string; body?: string; base?: string }): PullRequestWebhook {
@@ -212,31 +211,24 @@ export class PullRequest {
       changes[key] = { from: this[key] };
       this[key] = value;
     }
-    return this.#emit('edited', { changes });
+    return pullRequestEvent(this, 'edited', { changes }, this.author);
   }
 
   label(name: string): PullRequestWebhook {
-    this.#touch();
-    if (!this.labels.includes(name)) this.labels = [...this.labels, name];
-    return this.#emit('labeled', { label: { name } });
+    return this.#change('labeled', () => ({ labels: [...new Set([...this.labels, name])] }), { label: { name } });
   }
 
   unlabel(name: string): PullRequestWebhook {
-    this.#touch();
-    this.labels = this.labels.filter(label => label !== name);
-    return this.#emit('unlabeled', { label: { name } });
+    const labels = this.labels.filter(label => label !== name);
+    return this.#change('unlabeled', () => ({ labels }), { label: { name } });
   }
 
   assign(account: Account): PullRequestWebhook {
-    this.#touch();
-    if (!this.assignees.includes(account)) this.assignees = [...this.assignees, account];
-    return this.#emit('assigned', {});
+    return this.#change('assigned', () => ({ assignees: [...new Set([...this.assignees, account])] }));
   }
 
   setMilestone(title: string | null): PullRequestWebhook {
-    this.#touch();
-    this.milestone = title;
-    return this.#emit(title === null ? 'demilestoned' : 'milestoned', {});
+    return this.#change(title === null ? 'demilestoned' : 'milestoned', () => ({ milestone: title }));
   }
 
   /** GitHub sends no webhook for it. */
@@ -246,46 +238,28 @@ export class PullRequest {
   }
 
   markReady(): PullRequestWebhook {
-    this.#touch();
-    this.draft = false;
-    this.readyTimes = [...this.readyTimes, this.updatedAt];
-    return this.#emit('ready_for_review', {});
+    return this.#change('ready_for_review', at => ({ draft: false, readyTimes: [...this.readyTimes, at] }));
   }
 
   convertToDraft(): PullRequestWebhook {
-    this.#touch();
-    this.draft = true;
-    return this.#emit('converted_to_draft', {});
+    return this.#change('converted_to_draft', () => ({ draft: true }));
   }
 
   close(by: Account | null = this.author): PullRequestWebhook {
-    this.#touch();
-    this.state = 'CLOSED';
-    this.closedAt = this.updatedAt;
-    return this.#emit('closed', {}, by);
+    return this.#change('closed', at => ({ state: 'CLOSED', closedAt: at }), {}, by);
   }
 
   merge(by: Account | null = this.author): PullRequestWebhook {
-    this.#touch();
-    this.state = 'MERGED';
-    this.mergedBy = by;
-    this.mergedAt = this.updatedAt;
-    this.closedAt = this.updatedAt;
-    return this.#emit('closed', {}, by);
+    return this.#change('closed', at => ({ state: 'MERGED', mergedBy: by, mergedAt: at, closedAt: at }), {}, by);
   }
 
   reopen(): PullRequestWebhook {
-    this.#touch();
-    this.state = 'OPEN';
-    this.closedAt = null;
-    return this.#emit('reopened', {});
+    return this.#change('reopened', () => ({ state: 'OPEN', closedAt: null }));
   }
 
   /** @param reviewer null: a team */
   requestReview(reviewer: Account | null): PullRequestWebhook {
-    this.#touch();
-    this.reviewRequests = [...this.reviewRequests, { reviewer, at: this.updatedAt }];
-    return this.#emit('review_requested', {});
+    return this.#change('review_requested', at => ({ reviewRequests: [...this.reviewRequests, { reviewer, at }] }));
   }
 
   /** Only its author sees a pending review: it has no time and no webhook. */
@@ -388,7 +362,15 @@ export class PullRequest {
     return Object.assign(Object.create(this), this, { reviews });
   }
 
-  #emit(action: string, fields: object, by: Account | null = this.author): PullRequestWebhook {
+  /** @param change gives what is different from now on, by the time of the change */
+  #change(
+    action: string,
+    change: (at: number) => Partial<PullRequest>,
+    fields: object = {},
+    by: Account | null = this.author,
+  ): PullRequestWebhook {
+    this.#touch();
+    Object.assign(this, change(this.updatedAt));
     return pullRequestEvent(this, action, fields, by);
   }
 }

@@ -2,8 +2,8 @@ import type { Authorities } from './authorities.ts';
 import type { GithubStandInRequest } from './faults.ts';
 import type { GraphqlAnswer, PointLimit } from './graphql.ts';
 import type { Organisation } from './organisation.ts';
-import { organisationPayload } from './payloads.ts';
-import type { Hooks } from './webhooks.ts';
+import { configOf, hookPayload, organisationPayload } from './payloads.ts';
+import type { Hooks, KnownHook } from './webhooks.ts';
 import { isoTime, type World } from './world.ts';
 
 const notFound: GraphqlAnswer = { status: 404, reply: { message: 'Not Found', status: '404' } };
@@ -96,7 +96,7 @@ function answerRoute(
     if (isInstallation && grants.permissions.organization_hooks === undefined) return forbidden;
     if (!isInstallation && grants.scopes?.includes('admin:org_hook') !== true) return notFound;
     const own = hooks.all.filter(hook => !hook.ofApp && (hook.organisation ?? organisation) === organisation);
-    if (hooked[2] === undefined) return { status: 200, reply: own.map(hook => hookPayload(world, organisation, hook)) };
+    if (hooked[2] === undefined) return { status: 200, reply: own.map(hook => hookPayload(organisation, hook)) };
     const hook = own.find(({ id }) => id === Number(hooked[2]));
     return hook ? { status: 200, reply: deliveriesOf(hook) } : notFound;
   }
@@ -140,8 +140,6 @@ function answerRoute(
   return notFound;
 }
 
-type KnownHook = Hooks['all'][number];
-
 function rateLimitOf(limit: PointLimit | null): GraphqlAnswer {
   if (limit === null) return { status: 404, reply: { message: 'Rate limiting is not enabled.' } };
   const graphql = {
@@ -152,30 +150,6 @@ function rateLimitOf(limit: PointLimit | null): GraphqlAnswer {
   };
   const core = { limit: 5_000, used: 0, remaining: 5_000, reset: limit.resetAt };
   return { status: 200, reply: { resources: { core, graphql }, rate: core } };
-}
-
-const configOf = ({ url, secret, contentType = 'json' }: KnownHook) => ({
-  url,
-  content_type: contentType,
-  insecure_ssl: '0',
-  ...(secret !== '' && { secret: '********' }),
-});
-
-function hookPayload({ apiUrl }: World, { login }: Organisation, hook: KnownHook) {
-  const url = `${apiUrl}/orgs/${login}/hooks/${hook.id}`;
-  return {
-    type: 'Organization',
-    id: hook.id,
-    name: 'web',
-    active: hook.active ?? true,
-    events: hook.events ?? ['*'],
-    config: configOf(hook),
-    updated_at: '2026-01-01T00:00:00Z',
-    created_at: '2026-01-01T00:00:00Z',
-    url,
-    ping_url: `${url}/pings`,
-    deliveries_url: `${url}/deliveries`,
-  };
 }
 
 const deliveriesOf = ({ deliveries }: KnownHook) =>

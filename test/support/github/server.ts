@@ -200,7 +200,7 @@ export async function startGithub(options: StartOptions = {}) {
     /** Delivers each later event there, and a ping at once. Without an organisation: the events of all. */
     webhookTo(url: string, secret: string, organisation?: Organisation, settings?: HookSettings) {
       const owner = organisation ?? [...world.organisations.values()][0];
-      hooks.add({ url, secret, organisation, ...settings }, hookId => owner && pingEvent(owner, hookId, url));
+      hooks.add({ url, secret, organisation, ...settings }, hook => owner && pingEvent(owner, hook));
     },
     stopWebhooks: hooks.clear,
     /** Settles when all webhooks sent so far are answered. */

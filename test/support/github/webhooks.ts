@@ -81,7 +81,7 @@ export interface Hook extends HookSettings {
   organisation: Organisation | undefined;
 }
 
-interface KnownHook extends Hook {
+export interface KnownHook extends Hook {
   id: number;
   /** Latest first, as GitHub lists them. */
   deliveries: { delivery: Delivery; deliveredAt: Date; seconds: number }[];
@@ -119,10 +119,10 @@ export function createHooks() {
 
   return {
     /** @param ping creates the event that is sent only to the new hook */
-    add(hook: Hook, ping: (hookId: number) => WebhookEvent | undefined) {
+    add(hook: Hook, ping: (known: KnownHook) => WebhookEvent | undefined) {
       const known = { ...hook, id: nextId++, deliveries: [] };
       hooks.push(known);
-      const event = ping(known.id);
+      const event = ping(known);
       if (!event) return;
       queue.push({ hook: known, event });
       start();
