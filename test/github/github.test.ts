@@ -57,19 +57,6 @@ describe('fetching pull requests by id', () => {
 });
 
 describe('paging', () => {
-  test('a list by change has the latest pull request first, and closed ones, too', async () => {
-    const { github, web, client } = await start();
-    github.clock.set(1_700_000_000);
-    const opened = Array.from({ length: 6 }, () => web.openPullRequest());
-    github.clock.advance(10);
-    opened[2]?.push();
-    github.clock.advance(10);
-    opened[4]?.close();
-    const page = await client.listPullRequests({ login: 'acme' }, web.nodeId, { ...firstPage, order: 'updated' });
-    const order = page?.items.map(each => opened.findIndex(({ nodeId }) => nodeId === each.nodeId));
-    expect(order).toEqual([4, 2, 5, 3, 1, 0]);
-  });
-
   test('a list skips and repeats nothing if pull requests come and go between pages', async () => {
     const { web, client } = await start();
     const opened = Array.from({ length: 7 }, () => web.openPullRequest());
@@ -196,29 +183,6 @@ describe('paging', () => {
     const lost = await client.findLostRepositories(identityOf(acme), nodeIds);
     expect([...lost]).toEqual([gone.nodeId, moved.nodeId]);
     expect(seen.map(({ rateLimit }) => rateLimit?.cost)).toEqual([1]);
-  });
-
-  test('a list of members has each member of the organisation once, without those who left', async () => {
-    const { acme, client } = await start();
-    const members = Array.from({ length: 130 }, (_, index) =>
-      acme.member(`dev-${index}`, { name: index ? null : 'Dev' }),
-    );
-    const [dev, leaver] = members;
-    if (!dev || !leaver) throw new Error('no members');
-    acme.leave(leaver);
-    const first = await client.pageMembers(identityOf(acme), null);
-    const second = await client.pageMembers(identityOf(acme), first.endCursor);
-    expect(first.totalCount).toBe(129);
-    expect(first.items[0]).toEqual({ githubId: dev.id, login: 'dev-0', name: 'Dev', photoUrl: dev.avatarUrl });
-    expect(first.items[1]?.name).toBe('dev-2');
-    expect(new Set([...first.items, ...second.items].map(each => each.githubId)).size).toBe(129);
-  });
-
-  test('a list of members says that a token without the permission sees only public ones', async () => {
-    const { acme, client, github } = await start();
-    acme.member('hidden');
-    github.grants.readsMembers = false;
-    expect(await client.pageMembers(identityOf(acme), null)).toMatchObject({ items: [], isPublicOnly: true });
   });
 
   test('a failure to read the membership does not count as a missing permission', async () => {

@@ -114,13 +114,6 @@ const open = (home: TenantOnGithub, count: number) =>
   ];
 
 describe('pending pull requests', () => {
-  test('are fetched fifty per request', async () => {
-    await requestAndSync(home, ...open(home, 60));
-    expect(batchSizes()).toEqual([50, 10]);
-    expect(await storedPullRequests(service, home)).toHaveLength(60);
-    expect(await waiting(home)).toEqual([]);
-  });
-
   test('of the organisation that was served longest ago come first, however long others have waited', async () => {
     const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...open(large, 70));

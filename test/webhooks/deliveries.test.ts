@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { organisations, pullRequests, syncRequests } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
+import type { PullRequestWebhook } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { rescoreBatch } from '../support/rescore.ts';
@@ -138,12 +139,13 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['applied']);
   });
 
+  const mistake = ({ event, payload }: PullRequestWebhook, nodeId: string) => ({
+    event,
+    payload: { ...payload, pull_request: { ...payload.pull_request, node_id: nodeId } },
+  });
+
   test('with the wrong node id ends alone, before the genuine one or after it', async () => {
     const { service, web, github } = world;
-    const mistake = ({ event, payload }: ReturnType<typeof source.open>, nodeId: string) => {
-      const { pull_request: claimed, ...rest } = payload as { pull_request: object };
-      return { event, payload: { ...rest, pull_request: { ...claimed, node_id: nodeId } } };
-    };
     const source = web.openPullRequest({ title: 'Genuine, first' });
     const later = web.openPullRequest({ title: 'Genuine, second' });
     const other = web.openPullRequest({ title: 'Another' });
@@ -166,10 +168,7 @@ describe('a delivery about a pull request', () => {
   test('with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
     const { service, web } = world;
     const source = web.openPullRequest({ title: 'Shown in the end' });
-    const { event, payload } = source.open();
-    const { pull_request: claimed, ...rest } = payload as { pull_request: object };
-    const mistaken = { event, payload: { ...rest, pull_request: { ...claimed, node_id: 'PR_unknown' } } };
-    expect(await post(service, mistaken)).toMatchObject(taken);
+    expect(await post(service, mistake(source.open(), 'PR_unknown'))).toMatchObject(taken);
     expect(await post(service, source.open())).toMatchObject(taken);
     const { executor } = service.database;
     await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
