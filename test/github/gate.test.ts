@@ -45,14 +45,11 @@ describe('requests beyond the number that may be under way', () => {
 
   test('an App has places for each organisation', async () => {
     const { privateKey, publicKey } = newAppKeys();
-    const { github } = await start({ app: { id: '4711', publicKey } });
+    const { github, release } = await startHolding({ app: { id: '4711', publicKey } });
     const [one, two] = [github.organisation('one'), github.organisation('two')];
     for (const organisation of [one, two]) github.installApp(organisation);
     const app = { id: '4711', privateKey };
     const client = clientOf({ apiUrl: github.apiUrl, app }, { maxUnderWay: 1 });
-    const { released, release } = createLatch();
-    onTestFinished(release);
-    github.fault({ kind: 'hold', until: released }, { when: ({ path }) => path === '/graphql', times: Infinity });
     const asked = [one, two, one].map(({ login }) => client.findOrganisation({ login }));
     await expect.poll(() => github.count()).toBe(2);
     expect(

@@ -361,12 +361,9 @@ describe('scores', () => {
     const home = await newShowingTenant();
     const pullRequest = home.acme.repository('web').openPullRequest();
     const loops = startLoops(service, { pollMs: 20 });
-    try {
-      await sync(service, home, pullRequest);
-      await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
-    } finally {
-      await loops.stop();
-    }
+    onTestFinished(() => loops.stop());
+    await sync(service, home, pullRequest);
+    await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
   });
 
   test('a last check run that is published while the pull request is reopened and merged is not the last', async () => {

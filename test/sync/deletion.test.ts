@@ -1,12 +1,11 @@
 import { eq } from 'drizzle-orm';
-import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { deletedPullRequests } from '../../src/database/schema.ts';
 import type { Deps } from '../../src/deps.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy } from '../support/proxy.ts';
+import { closing } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   fetchedSync,
@@ -79,15 +78,13 @@ describe('a deleted pull request', () => {
 
 test('a deletion whose commit loses its reply is not called done; another try leaves one tombstone', async () => {
   const { home, pullRequest } = await newStored();
-  const proxy = await startProxy(service.database.url);
-  const database = connectDatabase(proxy.through(service.database.url), pino({ level: 'silent' }));
+  const proxy = closing(await startProxy(service.database.url));
+  const replica = await world.replica(proxy.through(service.database.url));
   const id = (await stored(service, home, pullRequest))?.id;
   proxy.loseReplyTo('commit\0');
-  await expect(removeById({ database }, home, id)).rejects.toThrow(CommitUnknown);
-  expect(await removeById({ database }, home, id)).toBe(false);
+  await expect(removeById(replica, home, id)).rejects.toThrow(CommitUnknown);
+  expect(await removeById(replica, home, id)).toBe(false);
   expect(await tombstones(home)).toHaveLength(1);
-  await database.close();
-  await proxy.close();
 });
 
 test('a save that began before the pull request was stored does not undo a deletion', async () => {

@@ -10,7 +10,7 @@ import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
-import type { Service } from '../support/service.ts';
+import { closing, type Service } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
@@ -163,8 +163,7 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   onTestFinished(release);
   world.github.fault({ kind: 'hold', until: released }, { times: Infinity });
   world.github.requests.length = 0;
-  const loops = startLoops(replica);
-  running.push(loops);
+  start(replica);
   const begun = async () => {
     const { rows } = await executor.execute<{ turns: number; comparisons: number }>(sql`
       select count(*) filter (where sync_leased_until > now())::int as turns,
@@ -233,40 +232,30 @@ describe('stopping', () => {
   });
 
   test('leaves no connection behind, even while the one for notifications reopens', async () => {
-    const proxy = await startProxy(service.database.url);
-    const replica = await world.replica(proxy.through(service.database.url));
-    try {
-      const loops = start(replica);
-      await waitUntil(async () => (await listeners()).length === 1);
-      proxy.hold();
-      proxy.cut();
-      const before = proxy.connections;
-      // The reader's, the pool's for each loop, and last the listener's.
-      await waitUntil(async () => proxy.connections > before);
-      await delay(1_100);
-      const stopped = loops.stop();
-      proxy.accept();
-      await stopped;
-      await delay(200);
-      expect(await listeners()).toEqual([]);
-    } finally {
-      await proxy.close();
-    }
+    const proxy = closing(await startProxy(service.database.url));
+    const loops = start(await world.replica(proxy.through(service.database.url)));
+    await waitUntil(async () => (await listeners()).length === 1);
+    proxy.hold();
+    proxy.cut();
+    const before = proxy.connections;
+    // The reader's, the pool's for each loop, and last the listener's.
+    await waitUntil(async () => proxy.connections > before);
+    await delay(1_100);
+    const stopped = loops.stop();
+    proxy.accept();
+    await stopped;
+    await delay(200);
+    expect(await listeners()).toEqual([]);
   });
 });
 
 describe('a database that goes away and comes back', () => {
   async function through(work: (replica: Service, proxy: TcpProxy) => Promise<void>, options: Partial<Service> = {}) {
-    const proxy = await startProxy(service.database.url);
+    const proxy = closing(await startProxy(service.database.url));
     const replica = { ...(await world.replica(proxy.through(service.database.url))), ...options };
-    const loops = start(replica);
-    try {
-      await waitUntil(async () => (await listeners()).length === 1);
-      await work(replica, proxy);
-    } finally {
-      await loops.stop();
-      await proxy.close();
-    }
+    start(replica);
+    await waitUntil(async () => (await listeners()).length === 1);
+    await work(replica, proxy);
   }
 
   test('has loops that work and listen again within two seconds', async () => {

@@ -1,8 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { pino } from 'pino';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { connectDatabase } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import {
@@ -17,7 +15,7 @@ import { newId } from '../../src/ids.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
 import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
-import { applyRules } from '../support/tenants.ts';
+import { closing } from '../support/service.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
   apply,
@@ -378,9 +376,9 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
-  const proxy = await startProxy(service.database.url);
-  const database = connectDatabase(proxy.through(service.database.url), pino({ level: 'silent' }));
-  const attempt = () => applyRules({ database }, home.organisation.id, { rules: [rule('1'), rule('2')] });
+  const proxy = closing(await startProxy(service.database.url));
+  const replica = await world.replica(proxy.through(service.database.url));
+  const attempt = () => apply(replica, home, rule('1'), rule('2'));
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);
@@ -389,8 +387,6 @@ test('rules whose commit gets no reply are not called applied, and a second try 
     .from(rulesets)
     .where(eq(rulesets.organisationId, home.organisation.id));
   expect(versions).toEqual([{ version: 1 }]);
-  await database.close();
-  await proxy.close();
 });
 
 test('text in rules that PostgreSQL cannot hold is replaced', async () => {

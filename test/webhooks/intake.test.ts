@@ -194,17 +194,12 @@ describe('a delivery without a working database', () => {
     const url = new URL(service.database.url);
     url.username = role;
     url.password = 'of the tests';
-    const replica = await startReplica(url.href);
-    try {
-      for (const event of events) expect(await post(replica, event, { guid: 'c' })).toMatchObject(unavailable);
-      expect(replica.complaints).toContainEqual(
-        expect.objectContaining({ err: expect.objectContaining({ code: '53300' }) }),
-      );
-      expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0 });
-      await execute(`alter role ${role} connection limit 2`);
-      expect((await post(replica, about(1), { guid: 'c' })).status).toBe(202);
-    } finally {
-      await replica.close();
-    }
+    const replica = closing(await startReplica(url.href));
+    for (const event of events) expect(await post(replica, event, { guid: 'c' })).toMatchObject(unavailable);
+    const err = expect.objectContaining({ code: '53300' });
+    expect(replica.complaints).toContainEqual(expect.objectContaining({ err }));
+    expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0 });
+    await execute(`alter role ${role} connection limit 2`);
+    expect((await post(replica, about(1), { guid: 'c' })).status).toBe(202);
   });
 });

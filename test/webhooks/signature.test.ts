@@ -17,6 +17,8 @@ const delivery = {
 };
 const text = JSON.stringify(delivery.payload);
 const whole = signature(webhookSecret, text);
+const signedWith = (algorithm: string) =>
+  `${algorithm}=${createHmac(algorithm, webhookSecret).update(text).digest('hex')}`;
 const mismatch = 'The signature does not match. Set GITHUB_WEBHOOK_SECRET to the secret of the webhook on GitHub.';
 
 describe('a signature', () => {
@@ -49,15 +51,9 @@ describe('a signature', () => {
     ['no hexadecimal', { 'x-hub-signature-256': `sha256=${'z'.repeat(64)}` }],
     ['in capitals', { 'x-hub-signature-256': whole.toUpperCase() }],
     ['without its algorithm', { 'x-hub-signature-256': whole.slice(7) }],
-    ['SHA-1', { 'x-hub-signature-256': `sha1=${createHmac('sha1', webhookSecret).update(text).digest('hex')}` }],
-    [
-      'SHA-1 in the old header',
-      {
-        'x-hub-signature-256': undefined,
-        'x-hub-signature': `sha1=${createHmac('sha1', webhookSecret).update(text).digest('hex')}`,
-      },
-    ],
-    ['SHA-512', { 'x-hub-signature-256': `sha512=${createHmac('sha512', webhookSecret).update(text).digest('hex')}` }],
+    ['SHA-1', { 'x-hub-signature-256': signedWith('sha1') }],
+    ['SHA-1 in the old header', { 'x-hub-signature-256': undefined, 'x-hub-signature': signedWith('sha1') }],
+    ['SHA-512', { 'x-hub-signature-256': signedWith('sha512') }],
     ['given twice', { 'x-hub-signature-256': [whole, whole] }],
     ['given twice, once right', { 'x-hub-signature-256': [`sha256=${'0'.repeat(64)}`, whole] }],
     ['made with another secret', { 'x-hub-signature-256': signature('another', text) }],
