@@ -76,7 +76,8 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   signal.throwIfAborted();
 
   printSection('The service');
-  const home = openHome();
+  const home = createHome('demo');
+  cleanups.push(() => removeHome(home));
   const secret = randomBytes(20).toString('hex');
   const settings = {
     PULLSCORE_HOME: home,
@@ -138,12 +139,6 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
     printEvent(await Promise.race([next(signal), service.failed]));
     await Promise.race([pause, service.failed]);
   }
-}
-
-function openHome(): string {
-  const home = createHome('demo');
-  cleanups.push(() => removeHome(home));
-  return home;
 }
 
 function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequest[]): void {

@@ -1,15 +1,5 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
@@ -20,7 +10,7 @@ import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { complaintOf, type Environment, runHere, runJson, startHere } from './support.ts';
+import { complaintOf, type Environment, newHome, runHere, runJson, startHere } from './support.ts';
 
 interface Setting {
   github: GithubStandIn;
@@ -37,8 +27,7 @@ async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise
   const acme = github.organisation('acme', { name: 'Acme' });
   acme.member('ada');
   acme.repository('web').addPullRequest();
-  const folder = mkdtempSync(join(tmpdir(), 'pullscore-connect-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = newHome('connect');
   const environment = {
     DATABASE_URL: service.database.url,
     GITHUB_API_URL: github.apiUrl,

@@ -2,10 +2,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
-import { createHome, removeHome } from '../support/home.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase, openClient } from '../support/service.ts';
-import { runHere, runJson, startHere } from './support.ts';
+import { newHome, runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -53,8 +52,7 @@ test('serve names the holder of the migration lock, and a signal ends its wait',
 });
 
 test('migrate moves all of the embedded database to another one, once nothing uses it', async () => {
-  const home = createHome('moving');
-  onTestFinished(() => removeHome(home));
+  const home = newHome('moving');
   const embedded = { PULLSCORE_HOME: home };
   const own = { ...embedded, DATABASE_URL: await createEmptyDatabase() };
   expect(await runHere(embedded, 'migrate', '--from-embedded')).toMatchObject({

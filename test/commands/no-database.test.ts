@@ -1,16 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
-import { createHome, removeHome } from '../support/home.ts';
 import { closing } from '../support/service.ts';
-import { requireBuild, runHere, runJson, startForTest } from './support.ts';
-
-function newHome(): string {
-  const folder = createHome('none');
-  onTestFinished(() => removeHome(folder));
-  return folder;
-}
+import { newHome, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 const organisation = ['--organisation', 'acme'];
 
@@ -26,7 +19,7 @@ test.each([
   ['token', 'create', '--user', 'ada@acme.example'],
   ['rules', 'apply', 'rules.example.yaml', ...organisation],
 ])('%s %s makes no database, and says that there is none', async (...operands) => {
-  const folder = newHome();
+  const folder = newHome('none');
   const home = join(folder, '.pullscore');
   const { code, stdout, stderr } = await runHere({ PULLSCORE_HOME: home }, ...operands);
   expect([code, stdout, stderr]).toEqual([
@@ -38,7 +31,7 @@ test.each([
 });
 
 test('doctor does not create a database, and reports that there is none', async () => {
-  const home = newHome();
+  const home = newHome('none');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' };
   const { code, stdout } = await runHere(environment, 'doctor', '--json');
   expect(code).toBe(1);
@@ -53,7 +46,7 @@ test('doctor does not create a database, and reports that there is none', async 
 });
 
 test('a command that adds something makes the database, and then others find it', async () => {
-  const environment = { PULLSCORE_HOME: newHome() };
+  const environment = { PULLSCORE_HOME: newHome('none') };
   await runJson(environment, 'organisation', 'add', 'acme');
   expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'acme' }]);
 });
@@ -64,7 +57,7 @@ test.each([
   ['SIGINT', 'doctor'],
 ] as const)('%s ends %s, and leaves no database server behind', async (signal, ...operands) => {
   requireBuild();
-  const home = newHome();
+  const home = newHome('none');
   const github = closing(await startGithub());
   const { begun } = github.hold('hold', () => true);
   await runJson({ PULLSCORE_HOME: home }, 'organisation', 'add', 'first');
@@ -81,7 +74,7 @@ test.each([
 });
 
 test('a signal while a command opens the database leaves no server behind', async () => {
-  const home = newHome();
+  const home = newHome('none');
   const { child, ended } = startForTest({ PULLSCORE_HOME: home }, 'migrate');
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
   await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });

@@ -13,6 +13,7 @@ import { runProgram } from '../../src/commands/program.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
 import { lineWidth } from '../../src/text/terminal.ts';
+import { createHome, removeHome } from '../support/home.ts';
 import { createDatabase } from '../support/service.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -55,6 +56,13 @@ export function createFolder() {
   const writeRules = (name: string, ...rules: (readonly [name: string, expression: string, value: string])[]): string =>
     write(name, JSON.stringify({ rules: rules.map(([rule, ...entry]) => ruleWith(rule, entry)) }));
   return { folder, write, writeRules };
+}
+
+/** A folder that ends with the test, with the embedded database that a command may make there. */
+export function newHome(name: string): string {
+  const home = createHome(name);
+  onTestFinished(() => removeHome(home));
+  return home;
 }
 
 /** As a rules file has it. */

@@ -33,9 +33,10 @@ test('the example rules name the schema in their first line, and are valid', asy
   expect(await complaint(example)).toBeUndefined();
 });
 
+/** One that is valid. */
+const entry = '{ expression: merged, effect: { action: ADD, value: 1 } }';
 const rule = (logic: string) => `rules:\n- name: R\n  logic:\n  ${logic}`;
-const conditional = (when: string) =>
-  `rules:\n- name: R\n  when: ${when}\n  logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]`;
+const conditional = (when: string) => `rules:\n- name: R\n  when: ${when}\n  logic: [${entry}]`;
 const withTest = (facts: string, score = '1') =>
   `rules: []\ntests:\n- { name: t, pull_request: { ${facts} }, score: ${score} }`;
 
@@ -44,18 +45,9 @@ describe('files that rules check and the schema accept', () => {
     ['values without quotes', rule('- { expression: true, effect: { action: ADD, value: 5 } }')],
     ['values with quotes', rule(`- { expression: "true", effect: { action: "ADD", value: '5' } }`)],
     ['fractions', rule('- { expression: merged, effect: { action: SUBTRACT, value: 2.5 } }')],
-    [
-      'names that look like numbers',
-      'rules:\n- { name: 2026, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
-    ],
-    [
-      'no description and a quoted switch',
-      'rules:\n- { name: R, description: , enabled: "false", logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
-    ],
-    [
-      'a description of null',
-      'rules:\n- { name: R, description: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
-    ],
+    ['names that look like numbers', `rules:\n- { name: 2026, logic: [${entry}] }`],
+    ['no description and a quoted switch', `rules:\n- { name: R, description: , enabled: "false", logic: [${entry}] }`],
+    ['a description of null', `rules:\n- { name: R, description: ~, logic: [${entry}] }`],
     ['no rules', 'rules: []'],
     ['no tests yet', 'rules: []\ntests:'],
     ['no definitions and no tests, said as null', 'define: ~\nrules: []\ntests: ~'],
@@ -70,10 +62,7 @@ describe('files that rules check and the schema accept', () => {
     ['hours with fractions', withTest('hours_to_merge: 2.25, hours_to_first_review: "0.5"')],
     ['definitions', `define: { a: 5, B_2: 'merged && a > 1', c: true }\nrules: []`],
     ['lists as definitions', 'define:\n  core: [ada, "bob", 1]\n  none: []\n  more:\n  - eve\nrules: []'],
-    [
-      'rules for reviews',
-      rule('- { expression: merged, effect: { action: ADD, value: 1 } }').replace('rules:', 'rules: []\nreviews:'),
-    ],
+    ['rules for reviews', rule(`- ${entry}`).replace('rules:', 'rules: []\nreviews:')],
     ['no rules for reviews yet', 'rules: []\nreviews:'],
     [
       'a test of reviews alone',
@@ -95,31 +84,22 @@ describe('files that rules check and the schema refuse', () => {
     ['no rules at all', 'tests: []'],
     ['rules without a value', 'rules:\ntests: []'],
     ['a list at the top', '- name: R'],
-    ['a rule without a name', 'rules:\n- logic: [{ expression: merged, effect: { action: ADD, value: 1 } }]'],
-    ['null for a name', 'rules:\n- { name: ~, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }'],
+    ['a rule without a name', `rules:\n- logic: [${entry}]`],
+    ['null for a name', `rules:\n- { name: ~, logic: [${entry}] }`],
     ['null for an expression', rule('- { expression: null, effect: { action: ADD, value: 1 } }')],
     ['null for a condition', conditional('~')],
     ['a rule without logic', 'rules:\n- name: R'],
     ['a rule without entries', 'rules:\n- { name: R, logic: [] }'],
-    [
-      'logic that is not a list',
-      'rules:\n- { name: R, logic: { expression: merged, effect: { action: ADD, value: 1 } } }',
-    ],
-    [
-      'a misspelt key of a rule',
-      'rules:\n- { name: R, enable: true, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
-    ],
-    [
-      'a switch that is neither on nor off',
-      'rules:\n- { name: R, enabled: maybe, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }',
-    ],
+    ['logic that is not a list', `rules:\n- { name: R, logic: ${entry} }`],
+    ['a misspelt key of a rule', `rules:\n- { name: R, enable: true, logic: [${entry}] }`],
+    ['a switch that is neither on nor off', `rules:\n- { name: R, enabled: maybe, logic: [${entry}] }`],
     ['an entry without an effect', rule('- { expression: merged }')],
     ['an entry without an expression', rule('- { effect: { action: ADD, value: 1 } }')],
     ['an effect beside its entry', rule('- { expression: merged, action: ADD, value: 1 }')],
     ['an unknown action', rule('- { expression: merged, effect: { action: MULTIPLY, value: 1 } }')],
     ['an action in lower case', rule('- { expression: merged, effect: { action: add, value: 1 } }')],
     ['a value that is a list', rule('- { expression: merged, effect: { action: ADD, value: [1] } }')],
-    ['51 entries', rule('- { expression: merged, effect: { action: ADD, value: 1 } }\n  '.repeat(51))],
+    ['51 entries', rule(`- ${entry}\n  `.repeat(51))],
     [
       'an expression of 2,001 characters',
       rule(`- { expression: "${'!'.repeat(1995)}merged", effect: { action: ADD, value: 1 } }`),
