@@ -6,7 +6,7 @@ import { type Attack, addParty, editOnGithub, inProcesses, stress } from './stre
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
 
-/** Nearly as costly as rules may be, and large. What else is slow is held by test/scoring/admission.test.ts. */
+/** Other globs in each value. What else is slow is held by test/scoring/admission.test.ts. */
 function costlyFile(entries: number): string {
   const logic = Array.from({ length: entries }, (_, index) => ({
     expression: 'true',

@@ -9,7 +9,6 @@ import {
   handleClientError,
   handleConnections,
   handleErrors,
-  unknownId,
 } from '../../src/api/error-handlers.ts';
 import { type ErrorCode, errorStatuses, ServiceError } from '../../src/errors.ts';
 
@@ -222,10 +221,6 @@ describe('what is not an HTTP request', () => {
     handleClientError(error, socket as unknown as Parameters<typeof handleClientError>[1]);
     expect(written.join()).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*"The request took too long to arrive\."/);
   });
-});
-
-test('a not-found error names the kind of object', () => {
-  expect(unknownId('member')).toMatchObject({ code: 'not_found', message: 'There is no member with this id.' });
 });
 
 test('a route describes the errors that every route has, and its own', () => {

@@ -97,13 +97,6 @@ describe('paths and methods', () => {
     }
     expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
   });
-
-  test('a path that cannot be decoded gets 400 with the Error body, before authentication', async () => {
-    for (const url of ['/%', '/2025-04/%ff', '/2025-04/members/%E0%A4%A/pull-requests']) {
-      const { status, body } = await client.get(url);
-      expect([status, Object.keys(body)]).toEqual([400, ['message']]);
-    }
-  });
 });
 
 describe('bodies', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
