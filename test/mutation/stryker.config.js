@@ -17,7 +17,7 @@ export default {
   // Below this, tests were lost.
   thresholds: { high: 95, low: 85, break: 80 },
   concurrency: 1,
-  ignorePatterns: ['bench', 'demo', 'dist', 'soak'],
+  ignorePatterns: ['bench', 'dist', 'soak'],
   reporters: ['clear-text', 'progress-append-only', 'html', 'json'],
   clearTextReporter: { logTests: false, reportTests: false },
   tempDirName: '.mutation/sandbox',
