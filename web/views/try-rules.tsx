@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { bucketLabel } from '../../src/scoring/plan/bucket-label.ts';
+import { bucketLabel } from '../../src/scoring/plan/distribution.ts';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Schemas, useAction } from '../api.ts';
 import { Button, Failure, MemberLink, PullRequestLink } from '../elements.tsx';

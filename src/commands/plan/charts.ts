@@ -1,8 +1,7 @@
 /** The charts of a plan's page: SVG without styles, so that they follow the page's colours. */
 
 import type { PlannedMember } from '../../reports/plan.ts';
-import { bucketLabel } from '../../scoring/plan/bucket-label.ts';
-import { type Bucket, roundStep } from '../../scoring/plan/distribution.ts';
+import { type Bucket, bucketLabel, roundStep } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
 import { type Html, html, nothing } from '../../text/html.ts';
 import { decimal, formatInteger } from '../../text/number-formats.ts';

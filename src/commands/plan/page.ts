@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type { PlanDocument } from '../../reports/plan.ts';
-import { bucketLabel } from '../../scoring/plan/bucket-label.ts';
+import { bucketLabel } from '../../scoring/plan/distribution.ts';
 import { Html, html, nothing } from '../../text/html.ts';
 import { formatInteger, percent } from '../../text/number-formats.ts';
 import { right } from '../../text/terminal.ts';

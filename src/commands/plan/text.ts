@@ -1,8 +1,7 @@
 /** A plan as text: for the terminal, and in Markdown for a comment on a pull request. */
 
 import type { PlanDocument, PlannedMove } from '../../reports/plan.ts';
-import { bucketLabel } from '../../scoring/plan/bucket-label.ts';
-import type { Bucket } from '../../scoring/plan/distribution.ts';
+import { type Bucket, bucketLabel } from '../../scoring/plan/distribution.ts';
 import { code, markdownTable } from '../../text/markdown.ts';
 import { formatInteger } from '../../text/number-formats.ts';
 import { bar, type Column, grid, labelled, maxProseWidth, plain, right, truncate } from '../../text/terminal.ts';

@@ -1,3 +1,5 @@
+import { formatInteger } from '../../text/number-formats.ts';
+
 /** How many pull requests have each score. */
 export type Distribution = ReturnType<typeof createDistribution>;
 
@@ -90,4 +92,11 @@ export function bucketsOf(before: Distribution, after: Distribution): Bucket[] {
     }
   }
   return buckets;
+}
+
+/** `< 0`, `5`, `10 to 19`, `≥ 100`, in commands and on the page. */
+export function bucketLabel({ from, to }: Pick<Bucket, 'from' | 'to'>, write = formatInteger): string {
+  if (from === null) return `< ${write(to ?? 0)}`;
+  if (to === null) return `≥ ${write(from)}`;
+  return to - from === 1 ? write(from) : `${write(from)} to ${write(to - 1)}`;
 }
