@@ -2,7 +2,8 @@
 
 import { createReadStream } from 'node:fs';
 import { maxFileBytes } from '../reports/rules-file.ts';
-import { checkRulesFile, type Problem as FoundProblem, problemsOf } from '../scoring/file/check-rules-file.ts';
+import { checkRulesFile } from '../scoring/file/check-rules-file.ts';
+import type { Problem as FoundProblem } from '../scoring/file/rule-tests.ts';
 import { counted } from '../text/number-formats.ts';
 import { plain, shellWord } from '../text/terminal.ts';
 import { CommandError, type Context } from './context.ts';
@@ -61,7 +62,7 @@ export async function readRules(path: string) {
   const name = path === standardInput ? 'standard input' : path;
   const file = checkRulesFile(await readBytes(path, name));
   const inFile = (found: readonly FoundProblem[]): Problem[] => found.map(each => ({ file: name, ...each }));
-  return { name, file, problems: inFile(problemsOf(file)), warnings: inFile(file.warnings) };
+  return { name, file, problems: inFile(file.problems), warnings: inFile(file.warnings) };
 }
 
 /** @throws CommandError with the first problem, and how to see the others; warnings are left to the caller */

@@ -4,7 +4,7 @@
  */
 import { createExplainer, type Explanation, type WaitingEntry } from '../scoring/explain/explain.ts';
 import type { Facts } from '../scoring/facts.ts';
-import { checkInSteps, problemsOf } from '../scoring/file/check-rules-file.ts';
+import { checkInSteps } from '../scoring/file/check-rules-file.ts';
 import type { Score } from '../scoring/language/compile.ts';
 import type { Steps } from '../scoring/steps.ts';
 import { audit, plan } from './plan.ts';
@@ -82,9 +82,8 @@ async function findWaiting(
  */
 async function check(work: Work, { file }: { organisationId: string; file: string }) {
   const checked = await takingTurns(work, checkInSteps(Buffer.from(file, 'latin1'), { onStep: () => work.alive() }));
-  const { definitions, rules, reviews, source } = checked;
-  const problems = problemsOf(checked).map(({ line, message }) => ({ line, message }));
-  return { definitions, rules, reviews, source, problems };
+  const { definitions, rules, reviews, source, problems } = checked;
+  return { definitions, rules, reviews, source, problems: problems.map(({ line, message }) => ({ line, message })) };
 }
 
 const table = { score, explain, findWaiting, rescore, check, plan, audit };

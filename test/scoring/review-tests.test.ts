@@ -1,8 +1,7 @@
 /** Tests of reviews in rules files. */
 import { expect, test } from 'vitest';
-import type { RuleTestResult } from '../../src/scoring/file/rule-tests.ts';
-import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
-import { runRuleTests } from './support.ts';
+import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
+import type { Problem } from '../../src/scoring/file/rule-tests.ts';
 
 const rules = `rules: []
 reviews:
@@ -16,24 +15,18 @@ reviews:
 tests:
 `;
 
-const fileWith = (tests: string) => parseRulesFile(rules + tests);
+const check = (text: string) => checkRulesFile(Buffer.from(text)).problems;
 
-function relevantOf({ explanation, relevant = [] }: Partial<RuleTestResult> = {}) {
+function relevantOf({ explanation, relevant = [] }: Partial<Problem> = {}) {
   const entries = explanation?.rules.flatMap(rule => rule.entries) ?? [];
   return entries.filter((_, place) => relevant.includes(place));
 }
 
-const problems = (tests: string) => fileWith(tests).problems.map(({ line, message }) => `${line}: ${message}`);
+const problems = (tests: string) => check(rules + tests).map(({ line, message }) => `${line}: ${message}`);
 
 /** Problems of a test of one review, which is in line 14. */
 const problemsOf = (review: string, facts = '{}') =>
   problems(`- name: t\n  pull_request: ${facts}\n  reviews:\n  - { ${review} }\n`);
-
-const run = (tests: string) => {
-  const file = fileWith(tests);
-  expect(file.problems).toEqual([]);
-  return runRuleTests(file, file.tests);
-};
 
 test('a test may expect scores of reviews, with or without that of their pull request', () => {
   const both = `- name: both
@@ -44,17 +37,20 @@ test('a test may expect scores of reviews, with or without that of their pull re
   score: 0
 - { name: one, pull_request: {}, reviews: [{ score: +0 }] }
 `;
-  expect(run(both).map(({ test, passed }) => [test.line, test.name, passed])).toEqual([
-    [11, 'both', true],
-    [14, 'both, review 1', true],
-    [15, 'both, review 2', true],
-    [17, 'one, review 1', true],
+  expect(problems(both)).toEqual([]);
+  expect(problems(both.replace(/(?<=score: )\+?\d/g, '9'))).toEqual([
+    expect.stringMatching(/^11: test "both" expected 9, but the score is 0 /),
+    expect.stringMatching(/^14: test "both, review 1" expected 9, but the score is 7 /),
+    expect.stringMatching(/^15: test "both, review 2" expected 9, but the score is 0 /),
+    expect.stringMatching(/^17: test "one, review 1" expected 9, but the score is 0 /),
   ]);
 });
 
 test('a failed test of a review explains its score, and says which entries may have been expected', () => {
-  const [result] = run('- { name: t, pull_request: { merged: true }, reviews: [{ hours_to_review: 1, score: 7 }] }');
-  expect(result).toMatchObject({ actual: 5, passed: false, test: { score: 7 }, explanation: { score: 5 } });
+  const [result] = check(
+    `${rules}- { name: t, pull_request: { merged: true }, reviews: [{ hours_to_review: 1, score: 7 }] }`,
+  );
+  expect(result).toMatchObject({ explanation: { score: 5 } });
   expect(relevantOf(result).map(({ entry, outcome }) => [entry, outcome])).toEqual([
     [1, 'counted'],
     [2, 'condition_false'],
@@ -63,8 +59,7 @@ test('a failed test of a review explains its score, and says which entries may h
 
 test('entries for bots may have been expected of a failed test of a bot', () => {
   const text = rules.replace('verdict == "changes_requested"', 'reviewer_is_bot && merged');
-  const file = parseRulesFile(`${text}- { name: t, pull_request: {}, reviews: [{ reviewer_is_bot: true, score: 2 }] }`);
-  const [result] = runRuleTests(file, file.tests);
+  const [result] = check(`${text}- { name: t, pull_request: {}, reviews: [{ reviewer_is_bot: true, score: 2 }] }`);
   expect(relevantOf(result).map(({ entry }) => entry)).toEqual([2]);
 });
 
@@ -74,14 +69,14 @@ test('entries that may have been expected are found among as many as a file may 
     logic: Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action, value: '1' } })),
   }));
   const tests = [{ name: 't', pull_request: {}, reviews: [{ score: 9 }] }];
-  const file = parseRulesFile(JSON.stringify({ define: { d: 'merged' }, rules: [], reviews, tests }));
-  const [result] = runRuleTests(file, file.tests);
+  const [result] = check(JSON.stringify({ define: { d: 'merged' }, rules: [], reviews, tests }));
   expect(relevantOf(result).map(({ action }) => action)).toEqual(Array.from({ length: 50 }, () => 'ADD'));
 });
 
 test('a failed test of a review that no rule scores has no explanation', () => {
-  const [result] = run('- { name: t, pull_request: {}, reviews: [{ reviewer_is_bot: true, score: 1 }] }');
-  expect(result).toEqual({ test: expect.objectContaining({ score: 1 }), actual: 0, passed: false });
+  expect(problems('- { name: t, pull_request: {}, reviews: [{ reviewer_is_bot: true, score: 1 }] }')).toEqual([
+    '11: test "t, review 1" expected 1, but the score is 0; correct the rules or the test',
+  ]);
 });
 
 test.each([
@@ -103,9 +98,7 @@ test.each([
   const logic = `{ expression: '${expression} && (reviewer_is_bot || true)', effect: { action: ADD, value: 1 } }`;
   const review = facts.replace(/\}$/, facts === '{}' ? 'score: 1 }' : ', score: 1 }');
   const text = `rules: []\nreviews:\n- { name: R, logic: [${logic}] }\ntests:\n- { name: t, pull_request: {}, reviews: [${review}] }`;
-  const file = parseRulesFile(text);
-  expect(file.problems).toEqual([]);
-  expect(runRuleTests(file, file.tests)).toMatchObject([{ passed: true }]);
+  expect(check(text)).toEqual([]);
 });
 
 test.each([

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { factTable } from '../../src/scoring/facts.ts';
+import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
 import { emptyFile, formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import type { Ruleset } from '../../src/scoring/ruleset.ts';
 import { within } from './processor-time.ts';
-import { entry, rule, rulesetOf, runRuleTests } from './support.ts';
+import { entry, rule } from './support.ts';
 
 /** `line: message` of each problem. */
 const problems = (text: string) => parseRulesFile(text).problems.map(({ line, message }) => `${line}: ${message}`);
@@ -12,11 +13,10 @@ const problems = (text: string) => parseRulesFile(text).problems.map(({ line, me
 const withLogic = (logic: string) => `rules:\n  - name: R\n    logic:\n${logic.replace(/^/gm, '      ')}\n`;
 
 test('rules.example.yaml is valid and its tests pass', () => {
-  const file = parseRulesFile(readFileSync(new URL('../../rules.example.yaml', import.meta.url), 'utf8'));
+  const file = checkRulesFile(readFileSync(new URL('../../rules.example.yaml', import.meta.url)));
   expect([...file.problems, ...file.warnings]).toEqual([]);
   expect(file.rules.length).toBeGreaterThanOrEqual(5);
   expect(file.tests.length).toBeGreaterThanOrEqual(3);
-  expect(runRuleTests(file, file.tests).filter(({ passed }) => !passed)).toEqual([]);
 });
 
 test.each([
@@ -79,9 +79,8 @@ const fiveEntries = [
 );
 const relevant = (facts: string, score: number) => {
   const tests = `tests: [{ name: t, pull_request: { ${facts} }, score: ${score} }]`;
-  const file = parseRulesFile(withLogic(fiveEntries.join('\n')) + tests);
-  const [result] = runRuleTests(file, file.tests);
-  return result?.relevant?.map(place => place + 1);
+  const [problem] = checkRulesFile(Buffer.from(withLogic(fiveEntries.join('\n')) + tests)).problems;
+  return problem?.relevant?.map(place => place + 1);
 };
 
 test('the entries relevant to a failed test have a true condition, or would bring the score nearer', () => {
@@ -337,8 +336,10 @@ test('a file may have 200 rules, 50 entries in a rule and 200 characters in a na
 const logic = '  logic:\n  - {expression: small, effect: {action: ADD, value: points}}\n';
 
 test('a file with definitions and conditions of rules is read, and its tests run', () => {
-  const file = parseRulesFile(
-    `define:\n  small: size <= limit\n  limit: 200\n  points: "merged ? 5 : 2"\nrules:\n- name: R\n  when: '!draft'\n${logic}tests:\n- {name: t, pull_request: {additions: 200, merged: true}, score: 5}\n- {name: u, pull_request: {draft: true}, score: 0}\n`,
+  const file = checkRulesFile(
+    Buffer.from(
+      `define:\n  small: size <= limit\n  limit: 200\n  points: "merged ? 5 : 2"\nrules:\n- name: R\n  when: '!draft'\n${logic}tests:\n- {name: t, pull_request: {additions: 200, merged: true}, score: 5}\n- {name: u, pull_request: {draft: true}, score: 0}\n`,
+    ),
   );
   expect(file.problems).toEqual([]);
   expect(file.definitions).toEqual([
@@ -355,7 +356,6 @@ test('a file with definitions and conditions of rules is read, and its tests run
       logic: [{ expression: 'small', effect: { action: 'ADD', value: 'points' } }],
     },
   ]);
-  expect(runRuleTests(file, file.tests).map(({ actual }) => actual)).toEqual([5, 0]);
 });
 
 test('rules are written as they were read, in their order', () => {
@@ -715,18 +715,6 @@ test.each([
   expect(within(2_000, () => problems(text)).join('\n')).toContain(message);
 });
 
-const run = (facts: string, expression: string) => {
-  const {
-    rules,
-    tests,
-    problems: found,
-  } = parseRulesFile(
-    `${withLogic(`- expression: ${JSON.stringify(expression)}\n  effect: {action: ADD, value: 7}`)}tests:\n- {name: t, pull_request: ${facts}, score: 7}`,
-  );
-  expect(found).toEqual([]);
-  return runRuleTests(rulesetOf(rules), tests)[0]?.passed;
-};
-
 test.each([
   ['{}', 'state == "open" && !merged && !draft && size == 0 && title == "" && length(files) == 0'],
   ['{}', '!(merged_at >= 0) && !(hours_to_merge >= 0) && !(milestone == "")'],
@@ -783,7 +771,9 @@ test.each([
   ['{}', 'distinct_reviewers == 0 && !known(review_decision) && !repository_is_archived && !repository_is_private'],
   ['{labels: [1, "true"]}', '"1" in labels && has_label("TRUE")'],
 ])('a test with the facts %s meets %s', (facts, expression) => {
-  expect(run(facts, expression)).toBe(true);
+  const logic = withLogic(`- expression: ${JSON.stringify(expression)}\n  effect: {action: ADD, value: 7}`);
+  const text = `${logic}tests:\n- {name: t, pull_request: ${facts}, score: 7}`;
+  expect(checkRulesFile(Buffer.from(text)).problems).toEqual([]);
 });
 
 const factProblems = (facts: string) =>
@@ -900,12 +890,8 @@ test.each([
 
 test('a failed test is not explained if twenty others have failed', () => {
   const tests = Array.from({ length: 21 }, (_, index) => `- {name: t${index}, pull_request: {}, score: 1}\n`).join('');
-  const file = parseRulesFile(`rules: []\ntests:\n${tests}`);
-  const explained = runRuleTests(file, file.tests).map(({ passed, explanation }) => [
-    passed,
-    explanation !== undefined,
-  ]);
-  expect(explained).toEqual([...Array(20).fill([false, true]), [false, false]]);
+  const { problems } = checkRulesFile(Buffer.from(`rules: []\ntests:\n${tests}`));
+  expect(problems.map(({ explanation }) => explanation !== undefined)).toEqual([...Array(20).fill(true), false]);
 });
 
 test.each([

@@ -9,7 +9,6 @@ import {
   factTable,
   type ReviewFacts,
 } from '../../src/scoring/facts.ts';
-import { testRules } from '../../src/scoring/file/rule-tests.ts';
 import { compileExpression } from '../../src/scoring/language/compile.ts';
 import { checkDefinitions, type Definition } from '../../src/scoring/language/definitions.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
@@ -18,7 +17,6 @@ import { ExpressionError } from '../../src/scoring/language/syntax.ts';
 import { createPlan } from '../../src/scoring/plan/plan.ts';
 import type { RuleAction, RuleDefinition, RuleLogic } from '../../src/scoring/rule.ts';
 import { checkRuleset, type RuleKind, type Ruleset } from '../../src/scoring/ruleset.ts';
-import { runToEnd } from '../../src/scoring/steps.ts';
 import { interpret } from './interpreter.ts';
 
 /** One entry's contribution to a score. `effect` is the rounded value; `action` says how it counts. */
@@ -67,9 +65,6 @@ export const rulesetOf = (rules: readonly RuleDefinition[]): Ruleset => ({
 
 /** Rules of reviews without others. */
 export const reviewRules = (...reviews: RuleDefinition[]): Ruleset => ({ ...rulesetOf([]), reviews });
-
-/** The results of tests of a rules file. */
-export const runRuleTests = (...given: Parameters<typeof testRules>) => runToEnd(testRules(...given));
 
 /** A plan of rulesets that are not checked yet. */
 export const newPlan = (before: Ruleset, after: Ruleset, of: RuleKind = 'rules') =>

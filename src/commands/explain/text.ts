@@ -2,7 +2,7 @@
 
 import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
-import { placeOf, points } from '../../scoring/file/check-rules-file.ts';
+import { placeOf, points } from '../../scoring/file/rule-tests.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { brief } from '../../text/terminal.ts';
 

@@ -1,17 +1,13 @@
 import { isUtf8 } from 'node:buffer';
-import { formatInteger, signed } from '../../text/number-formats.ts';
-import { brief } from '../../text/terminal.ts';
-import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../explain/explain.ts';
 import { runToEnd, type Steps } from '../steps.ts';
-import { type RuleTestResult, testRules } from './rule-tests.ts';
+import { type Problem, testRules } from './rule-tests.ts';
 import { emptyFile, parseRulesFile, type RulesFile } from './rules-file.ts';
-import type { FileProblem } from './yaml-node.ts';
 
 export interface CheckedFile extends RulesFile {
   /** Its text. */
   source: string;
-  /** Of its tests; empty if there are problems. */
-  results: RuleTestResult[];
+  /** Mistakes, or else tests that fail. */
+  problems: Problem[];
 }
 
 /** Where a file stops being UTF-8, and what to do. */
@@ -42,45 +38,13 @@ export function* checkInSteps(bytes: Buffer, { onStep }: { onStep?: () => void }
   const source = bytes.toString('utf8');
   if (!isUtf8(bytes) || bytes.subarray(0, 4).includes(0)) {
     const problem = { ...describeEncoding(bytes, source), rule: null, entry: null, part: null };
-    return { ...emptyFile, problems: [problem], source, results: [] };
+    return { ...emptyFile, problems: [problem], source };
   }
   const file = parseRulesFile(source, onStep);
-  const results = yield* testRules(file, file.tests, onStep);
-  return { ...file, source, results };
+  const failures = yield* testRules(file, file.tests, onStep);
+  return { ...file, problems: [...file.problems, ...failures], source };
 }
 
 /** Like {@link checkInSteps}, at once. */
 export const checkRulesFile = (...given: Parameters<typeof checkInSteps>): CheckedFile =>
   runToEnd(checkInSteps(...given));
-
-/** The first tests that fail have an explanation of their score. */
-export type Problem = FileProblem & {
-  explanation?: ExplainedRules | undefined;
-  relevant?: readonly number[] | undefined;
-};
-
-/** Mistakes, or else tests that fail. */
-export function problemsOf({ problems, results }: CheckedFile): Problem[] {
-  if (problems.length > 0) return problems;
-  return results.flatMap(({ test, actual, passed, explanation, relevant }) => {
-    if (passed) return [];
-    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
-    const message = `test ${JSON.stringify(test.name)} expected ${formatInteger(test.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
-    return [{ line: test.line, message, rule: null, entry: null, part: null, explanation, relevant }];
-  });
-}
-
-export const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
-  entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
-
-export const points = ({ action, effect }: ExplainedEntry) => signed(action === 'ADD' ? effect : -effect);
-
-const maxCounted = 10;
-
-function showCounted({ rules }: ExplainedRules): string {
-  const all = rules.flatMap(rule =>
-    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
-  );
-  const others = all.length > maxCounted ? [`${all.length - maxCounted} more`] : [];
-  return [...all.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
-}

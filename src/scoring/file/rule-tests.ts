@@ -1,6 +1,14 @@
 /** The tests of a rules file: facts of a pull request and of its reviews, and the scores that they must give. */
 
-import { countFitting, createExplainer, type ExplainedRules } from '../explain/explain.ts';
+import { formatInteger, signed } from '../../text/number-formats.ts';
+import { brief } from '../../text/terminal.ts';
+import {
+  countFitting,
+  createExplainer,
+  type ExplainedEntry,
+  type ExplainedRule,
+  type ExplainedRules,
+} from '../explain/explain.ts';
 import type { Facts } from '../facts.ts';
 import { compileEffects } from '../language/compile.ts';
 import { checkDefinitions } from '../language/definitions.ts';
@@ -10,7 +18,7 @@ import { runToEnd, type Steps } from '../steps.ts';
 import { type Report, readMap, readScore } from './keys.ts';
 import { readTestFacts } from './test-facts.ts';
 import { readTestReviews, type TestReview } from './test-reviews.ts';
-import type { YamlNode } from './yaml-node.ts';
+import type { FileProblem, YamlNode } from './yaml-node.ts';
 
 export interface RuleTest {
   /** In the file, from 1. */
@@ -22,12 +30,8 @@ export interface RuleTest {
   reviews: TestReview[];
 }
 
-/** Of a test's pull request, or of one of its reviews. */
-export interface RuleTestResult {
-  test: { line: number; name: string; score: number };
-  actual: number;
-  passed: boolean;
-  /** How the score came about, of the first tests that fail. */
+/** Of a file. The first tests that fail have an explanation of their score. */
+export interface Problem extends FileProblem {
   explanation?: ExplainedRules;
   /** The entries that counted, or that may have been expected to: their places among all of the explanation, from 0. */
   relevant?: readonly number[];
@@ -61,17 +65,24 @@ export function readTest(node: YamlNode, position: number, taken: Set<string>, r
 
 /** What is expected of one score. */
 interface Case {
-  test: RuleTestResult['test'];
+  line: number;
+  name: string;
+  score: number;
   of: RuleKind;
   /** With no other review. */
   facts: Facts;
 }
 
 function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
-  const own: Case[] = score === undefined ? [] : [{ test: { line, name, score }, of: 'rules', facts }];
-  const others = reviews.map((review, index): Case => {
-    const test = { line: review.line, name: `${name}, review ${index + 1}`, score: review.score };
-    return { test, of: 'reviews', facts: { ...facts, given_reviews: [review.facts] } };
+  const own: Case[] = score === undefined ? [] : [{ line, name, score, of: 'rules', facts }];
+  const others = reviews.map(({ line, facts: review, score }, index): Case => {
+    return {
+      line,
+      name: `${name}, review ${index + 1}`,
+      score,
+      of: 'reviews',
+      facts: { ...facts, given_reviews: [review] },
+    };
   });
   return [...own, ...others];
 }
@@ -80,35 +91,51 @@ function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
  * Scores each test's pull request and reviews under the rules. Yields before each: a file can have thousands of tests.
  *
  * @param onStep called again and again meanwhile
+ * @returns those that fail
  */
-export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): Steps<RuleTestResult[]> {
+export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?: () => void): Steps<Problem[]> {
   const { score, entries } = compileRuleset(ruleset, onStep);
   const maxShown = Math.min(maxExplained, countFitting(entries, maxExplainedParts));
   // One for all: its explanations have room together.
   let explainer: ReturnType<typeof createExplainer> | undefined;
-  let failed = 0;
-  const run = ({ test, of, facts }: Case): RuleTestResult => {
-    const scored = score(facts);
-    const [review] = JSON.parse(scored.reviewScores ?? '[]') as { score: number }[];
-    const actual = of === 'rules' ? scored.score : (review?.score ?? 0);
-    if (actual === test.score) return { test, actual, passed: true };
-    failed += 1;
-    const failure = { test, actual, passed: false };
-    if (failed > maxShown) return failure;
+  const explain = ({ of, facts }: Case) => {
     explainer ??= createExplainer(ruleset, onStep);
     const { reviews, ...ofPullRequest } = runToEnd(explainer(facts));
-    const explanation = of === 'rules' ? ofPullRequest : reviews[0];
     // Rules of reviews need not have any for this one.
-    if (explanation === undefined) return failure;
-    return { ...failure, explanation, relevant: findRelevant(ruleset, { test, of, facts }, explanation, onStep) };
+    return of === 'rules' ? ofPullRequest : reviews[0];
   };
-  const results: RuleTestResult[] = [];
+  const problems: Problem[] = [];
   for (const each of tests.flatMap(casesOf)) {
     onStep?.();
     yield;
-    results.push(run(each));
+    const scored = score(each.facts);
+    const [review] = JSON.parse(scored.reviewScores ?? '[]') as { score: number }[];
+    const actual = each.of === 'rules' ? scored.score : (review?.score ?? 0);
+    if (actual === each.score) continue;
+    const explanation = problems.length < maxShown ? explain(each) : undefined;
+    const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
+    const message = `test ${JSON.stringify(each.name)} expected ${formatInteger(each.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
+    problems.push({
+      ...{ line: each.line, message, rule: null, entry: null, part: null },
+      ...(explanation && { explanation, relevant: findRelevant(ruleset, each, explanation, onStep) }),
+    });
   }
-  return results;
+  return problems;
+}
+
+export const placeOf = ({ name, entries }: ExplainedRule, { entry }: ExplainedEntry): string =>
+  entries.length === 1 ? brief(name) : `${brief(name)}, entry ${entry}`;
+
+export const points = ({ action, effect }: ExplainedEntry) => signed(action === 'ADD' ? effect : -effect);
+
+const maxCounted = 10;
+
+function showCounted({ rules }: ExplainedRules): string {
+  const all = rules.flatMap(rule =>
+    rule.entries.flatMap(entry => (entry.outcome === 'counted' ? [`${points(entry)} ${placeOf(rule, entry)}`] : [])),
+  );
+  const others = all.length > maxCounted ? [`${all.length - maxCounted} more`] : [];
+  return [...all.slice(0, maxCounted), ...others].join('; ') || 'nothing counted';
 }
 
 /**
@@ -117,7 +144,7 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
  */
 function findRelevant(
   ruleset: Ruleset,
-  { test, of, facts }: Case,
+  { score, of, facts }: Case,
   explanation: ExplainedRules,
   onStep?: () => void,
 ): number[] {
@@ -129,7 +156,7 @@ function findRelevant(
     return checkRule({ ...rule, logic: ifTrue }, checked, of, onStep).entries;
   });
   const effects = compileEffects(unconditional)({ ...facts, ...facts.given_reviews?.[0] });
-  const missing = test.score - explanation.score;
+  const missing = score - explanation.score;
   const entries = explanation.rules
     .flatMap(rule => rule.entries)
     .map((entry, place) => ({ entry, share: (effects[place] ?? 0) / missing }));
