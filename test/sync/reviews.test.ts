@@ -35,6 +35,14 @@ async function newHome(...reviews: RuleDefinition[]) {
   };
   return { home, author, bob, pullRequest, join, idOf };
 }
+
+/** The other one is a member, and has approved it. */
+async function newReviewed(...reviews: RuleDefinition[]) {
+  const parts = await newHome(...reviews);
+  await parts.join(service.database.executor, parts.bob);
+  parts.pullRequest.review(parts.bob, 'APPROVED');
+  return parts;
+}
 type Person = ReturnType<TenantOnGithub['acme']['member']>;
 
 interface ReviewScore {
@@ -96,9 +104,7 @@ describe('a stored reviewer', () => {
   });
 
   test('who has left, or has another login since, keeps their points by their id', async () => {
-    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, bob, pullRequest, idOf } = await newReviewed(...byMembers);
     const former = bob.login;
     await sync(service, home, pullRequest);
     await service.database.executor.update(members).set({ leftAt: sql`now()` }).where(eq(members.githubId, bob.id));
@@ -128,17 +134,13 @@ describe('a stored reviewer', () => {
   });
 
   test('who is erased while it is being saved is none', async () => {
-    const { home, bob, pullRequest, join } = await newHome(...byMembers);
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, bob, pullRequest } = await newReviewed(...byMembers);
     await syncAcross(home, pullRequest, executor => addErased(executor, home.organisation.id, [bob.id]));
     expect(await stored(service, home, pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
   });
 
   test('who is renamed while it is being saved has the login of the fetch', async () => {
-    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, bob, pullRequest, join, idOf } = await newReviewed(...byMembers);
     const fetched = await fetchedSync(service, home, pullRequest);
     const renamed = { ...bob, login: `${bob.login}-2` };
     await join(service.database.executor, renamed);
@@ -203,9 +205,7 @@ describe('points for reviews', () => {
   });
 
   test('are none as long as a release that does not know reviewers has saved the pull request last', async () => {
-    const { home, bob, pullRequest, join } = await newHome(...byMembers);
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, pullRequest } = await newReviewed(...byMembers);
     await sync(service, home, pullRequest);
     await service.database.executor
       .update(pullRequests)
@@ -271,9 +271,7 @@ describe('erasing a person', () => {
   });
 
   test('does not tell clients of a change if reviews give no points', async () => {
-    const { home, bob, pullRequest, join } = await newHome();
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, bob, pullRequest } = await newReviewed();
     await sync(service, home, pullRequest);
     const before = await stored(service, home, pullRequest);
     const people = await findMembersByLogin(service.database.executor, home.organisation.id, bob.login);
@@ -282,9 +280,7 @@ describe('erasing a person', () => {
   });
 
   test('discards scores that were being calculated from what was stored before', async () => {
-    const { home, bob, pullRequest, join } = await newHome();
-    await join(service.database.executor, bob);
-    pullRequest.review(bob, 'APPROVED');
+    const { home, bob, pullRequest } = await newReviewed();
     await sync(service, home, pullRequest);
     await applyRules(service, home.organisation.id, { reviews: byMembers });
     const { database } = service;
