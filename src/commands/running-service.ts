@@ -77,9 +77,10 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     const seconds = Number(reply.headers.get('retry-after'));
     const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;
     const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
-    const action = isBusy && !mayRetry ? busyAction : undefined;
-    const failure = failureOf(context, server, request, reply.status, text, action);
-    if (!mayRetry) throw failure;
+    const failure = failureOf(context, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
+    // A proxy that gives up does not know what the service does meanwhile.
+    const isOpen = request.method === 'PUT' && reply.status >= 500 && !(failure instanceof ServiceError);
+    if (!mayRetry) throw isOpen ? outcomeUnknown(context.program, server, failure.message) : failure;
     context.stderr.write(`${plain(`Waiting ${seconds} s: ${failure.message}`)}\n`);
     await delay(seconds * 1_000, undefined, { signal: context.interrupted }).catch(() => undefined);
   }
@@ -126,22 +127,14 @@ const outcomeUnknown = (program: string, server: string, what: string) =>
   );
 
 /** The service's error as it is beside the database. Proxies and services in trouble answer anything. */
-function failureOf(
-  { program }: Context,
-  server: string,
-  { method }: ServiceRequest,
-  status: number,
-  text: string,
-  action?: string,
-): Error {
+function failureOf({ program }: Context, { origin }: URL, status: number, text: string, action?: string): Error {
   const { message, code } = parse(text) ?? {};
   const given = typeof message === 'string' ? message : undefined;
   // Of what commands ask for, only a pull request can be missing.
   const isElsewhere = status === 404 && !given?.includes('pull request');
   if (given === undefined || !isErrorCode(code) || isElsewhere) {
     const reason = given ?? (text.trim().slice(0, maxReasonLength) || 'no reason given.');
-    const message = `${new URL(server).origin} answers ${status}: ${reason}`;
-    if (method === 'PUT' && status >= 500) return outcomeUnknown(program, server, message);
+    const message = `${origin} answers ${status}: ${reason}`;
     return new CommandError(message, action ?? (isElsewhere ? 'Check --server.' : undefined));
   }
   return new ServiceError(code, given, {

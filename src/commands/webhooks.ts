@@ -141,20 +141,20 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
     .examples('webhooks retry --organisation acme')
     .answerFor(() => async ({ database }, { id, login }) => {
       let [retried, parked] = [0, 0];
+      let step: { retried: number; parked: number };
       // In steps: all at once would hold up webhooks.
-      for (let stepSize = maxRequestedAtOnce; stepSize >= maxRequestedAtOnce; retried += stepSize) {
-        const step = await database.transaction(async executor => {
+      do {
+        step = await database.transaction(async executor => {
           const syncs = await retrySyncRequests(executor, id);
           const checks = await retryCheckRuns(executor, id);
-          const counts = { retried: syncs.retried + checks.retried, parked: syncs.parked + checks.parked };
-          if (counts.retried > 0 && retried === 0) {
+          if (retried === 0 && syncs.retried + checks.retried > 0) {
             await recordAuditEvent(executor, id, operator(), 'webhooks.retry', login);
           }
-          return counts;
+          return { retried: syncs.retried + checks.retried, parked: syncs.parked + checks.parked };
         });
-        stepSize = step.retried;
+        retried += step.retried;
         parked += step.parked;
-      }
+      } while (step.retried >= maxRequestedAtOnce);
       return {
         json: { organisation: login, retried, parked },
         text:
