@@ -250,14 +250,15 @@ describe('a ruleset with definitions', () => {
     ]);
   });
 
-  test('is explained with the texts of a list', () => {
-    const { checked } = checkDefinitions(definitionsOf({ core: '["ada", "bob"]' }));
-    const source = 'author in core';
-    const part = explainExpression(source, parseExpression(source, 'boolean', checked), factsWith({ author: 'eve' }));
-    expect(part).toMatchObject({
-      value: false,
-      parts: [{ source: 'author' }, { source: 'core', kind: 'definition', value: ['ada', 'bob'], parts: [] }],
-    });
+  test('is explained with the texts of a list, and the parts of other definitions', () => {
+    const { checked } = checkDefinitions(definitionsOf({ core: '["ada", "bob"]', changed: 'additions + deletions' }));
+    const source = 'author in core ? changed : 5';
+    const part = explainExpression(source, parseExpression(source, 'number', checked), factsWith({ deletions: 3 }));
+    const value = ['ada', 'bob'];
+    expect(part.parts).toMatchObject([
+      { value: false, parts: [{ source: 'author' }, { source: 'core', kind: 'definition', value, parts: [] }] },
+      { source: 'changed', kind: 'definition', value: 3, parts: [{ source: 'additions + deletions', value: 3 }] },
+    ]);
   });
 
   test('is explained with what made a value absent within a definition', () => {

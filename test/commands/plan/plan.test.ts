@@ -222,6 +222,8 @@ describe('--detailed-exitcode', () => {
     expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
     expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
     expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
+    const broken = rulesFile('broken.yaml', ['One', 'title > 5', '1']);
+    expect(await plan(login, broken, '--detailed-exitcode')).toMatchObject({ code: 1, stdout: '' });
   });
 });
 
