@@ -51,7 +51,6 @@ test.each([
   ['min', '`min` is a function; call it, as in `min(a, b, …)`'],
   ['lower() == ""', '`lower()` has 0 values, but `lower(text)` takes 1'],
   ['lower(title, body) == ""', '`lower(title, body)` has 2 values, but `lower(text)` takes 1'],
-  ['clamp(1, 2)', '`clamp(1, 2)` has 2 values, but `clamp(x, low, high)` takes 3'],
   ['(size in ([1, 2])) + 1 > 0', '`size in ([1, 2])` is true or false, but both sides of `+` must be'],
   ['(merged ? 1 : 2) && merged', '`merged ? 1 : 2` is a number, but both sides of `&&` must be'],
   ['size() > 1', '`size` is not a known function; it is a fact'],
@@ -78,7 +77,6 @@ const root = "paths begin at the repository's root without `/`";
 const folder = 'no path ends with `/`';
 
 test.each([
-  ['any_file("/src/**")', '/src/**', root, 'src/**'],
   ['lines_except("**/*.lock", "./dist/**") > 0', './dist/**', root, 'dist/**'],
   ['all_files("src/")', 'src/', folder, 'src/**'],
   ['count_files("./src/") > 0', './src/', root, 'src/**'],
@@ -95,11 +93,9 @@ test.each([
   ['state != "Merged"', 'Merged', 'merged'],
   ['"Merged" == state', 'Merged', 'merged'],
   ['("opn") != (state)', 'opn', 'open'],
-  ['state in ["open", "MERGED"]', 'MERGED', 'merged'],
   ['!(state in (["close"])) && draft', 'close', 'closed'],
   ['state == (draft ? "draft" : "opened")', 'opened', 'open'],
   ['(draft ? "Draft" : "open") == state', 'Draft', 'draft'],
-  ['author_association in ["OWNER", "COLABORATOR"]', 'COLABORATOR', 'COLLABORATOR'],
   ['"First-Time-Contributor" != author_association', 'First-Time-Contributor', 'FIRST_TIME_CONTRIBUTOR'],
 ])('the comparison %s is refused with the nearest value of its fact', (source, text, nearest) => {
   const [fact] = /state|author_association/.exec(source) ?? [];
@@ -170,7 +166,6 @@ test.each([
   [`author in ( "ada", 'bob')`, `write \`["ada", 'bob']\``],
   ['number in (1, -2)', 'write `[1, -2]`'],
   ['size >= 1,234,567 && merged', 'write `1234567`'],
-  ['approvals => 2', 'write `>=`'],
   ['approvals =< 2', 'write `<=`'],
   ['approvals <> 2', 'write `!=`'],
   ['any_file(src/**)', glob],
@@ -189,8 +184,6 @@ test.each([
   ['labels > "bug"', ''],
   ['labels == null', 'an absent value compares false'],
   ['title > null', 'an absent value compares false'],
-  ['title includes "fix"', 'write `contains(title, "fix")`'],
-  ['title startsWith "fix"', 'write `starts_with(title, "fix")`'],
   ['title like "fix"', 'write `matches(title, "fix")`'],
   ['merged && author not in ["ada", "bob"]', 'write `!(author in ["ada", "bob"])`'],
   ['"bug" NOT IN labels', 'write `!("bug" in labels)`'],
@@ -203,7 +196,6 @@ test.each([
   ['hours_to_merge == null', 'write `!known(hours_to_merge)`'],
   ['None != milestone', 'write `known(milestone)`'],
   ['is_bot(author)', 'write `author_is_bot`'],
-  ['num_commits > 1', 'write `commits`'],
   ['file_count > 1', 'write `changed_files`'],
   ['num_files > 1', 'write `changed_files`'],
   ['draft == yes', 'write `true`'],
@@ -220,15 +212,6 @@ test.each([
   const [problem = '', ...hints] = problemOf(source).split('; ');
   expect(problem).not.toBe('accepted');
   expect(hints.join('; ')).toBe(hint);
-});
-
-test.each([
-  'created_at > date("2026-01-01")',
-  'has_label("good-first-issue")',
-  '"bug" in labels && "urgent" in labels',
-  'length(labels) == 0 || !(number in [1])',
-])('the suggested expression %s is accepted', source => {
-  expect(problemOf(source)).toBe('accepted');
 });
 
 test('an expression may have 32 levels', () => {
