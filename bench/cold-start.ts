@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { startService } from './processes.ts';
 import { atMost, median, takeTurns } from './report.ts';

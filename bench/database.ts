@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { createTenant } from '../test/support/tenants.ts';
 

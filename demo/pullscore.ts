@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { setVariables } from '../src/config.ts';
-import { joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { shellWord } from '../src/text/terminal.ts';
 
 /** A failure that the user can fix. */

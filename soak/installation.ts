@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { scopes } from '../src/access-token.ts';
 import { connectDatabase, type Database } from '../src/database/client.ts';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded.ts';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { entry, rule } from '../test/scoring/support.ts';
 import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';

@@ -19,7 +19,7 @@ import { serveWeb } from './api/web.ts';
 import { type AdmitBodies, createBodyBudget } from './body-budget.ts';
 import type { Deps } from './deps.ts';
 import { overloaded } from './errors.ts';
-import { createRefresh } from './sync/refresh.ts';
+import { createSyncOnRequest } from './sync/sync-on-request.ts';
 import { webhookRoutes } from './webhooks/route.ts';
 
 declare module 'fastify' {
@@ -28,7 +28,7 @@ declare module 'fastify' {
     readonly sendPage: SendPage;
     readonly readRuleList: ReturnType<typeof createRuleLists>;
     readonly admitBodies: AdmitBodies;
-    readonly refresh: ReturnType<typeof createRefresh>;
+    readonly syncOnRequest: ReturnType<typeof createSyncOnRequest>;
     readonly limitRequests: ReturnType<typeof createRateLimit>;
     readonly refuseOverload: () => void;
     readonly refuseUnread: ReturnType<typeof boundReplies>;
@@ -92,7 +92,7 @@ export async function buildApp(
   app.decorate('sendPage', createPageCache());
   app.decorate('readRuleList', createRuleLists(deps.database));
   app.decorate('admitBodies', createBodyBudget());
-  app.decorate('refresh', createRefresh(deps));
+  app.decorate('syncOnRequest', createSyncOnRequest(deps));
   app.decorate('limitRequests', createRateLimit(config.rateLimit));
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type Config, isUnencrypted } from './config.ts';
 import { connectDatabase, type Database } from './database/client.ts';
-import { joinEmbeddedDatabase } from './database/embedded.ts';
+import { joinEmbeddedDatabase } from './database/embedded-server.ts';
 import { migrateDatabase } from './database/migrations.ts';
 import { createGithub, type Github } from './github/github.ts';
 import type { Scorer } from './scorer/jobs.ts';

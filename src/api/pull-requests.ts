@@ -86,7 +86,7 @@ export const pullRequestRoutes: FastifyPluginAsyncTypebox<{ represent: Represent
     async (request, reply) => {
       const { organisationId } = request.caller;
       const { id } = await getPullRequest(database, organisationId, request.params.pullRequest);
-      await app.refresh(organisationId, id);
+      await app.syncOnRequest(organisationId, id);
       const row = await findPullRequestRow(database, organisationId, id);
       if (row === undefined) throw unknownId('pull request');
       await recordSync(database.executor, request.caller, request.id, formatId('pr', id));

@@ -1,5 +1,5 @@
 import { copyDatabase } from '../database/copy.ts';
-import { joinEmbeddedDatabase } from '../database/embedded.ts';
+import { joinEmbeddedDatabase } from '../database/embedded-server.ts';
 import { migrateDatabase } from '../database/migrations.ts';
 import { counted } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';

@@ -3,7 +3,7 @@ import { requestComparison } from '../database/comparisons.ts';
 import { lockOrganisation, type Organisation, updateOrganisation } from '../database/organisations.ts';
 import { listIgnoredRepositories } from '../database/repositories.ts';
 import type { Deps } from '../deps.ts';
-import { settlingSeconds } from '../sync/decide-turn.ts';
+import { settlingSeconds } from '../sync/decide-next-try.ts';
 import { maxGlobs, parseGlob } from '../sync/ignore-repositories.ts';
 import { shrinking, table } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';

@@ -22,7 +22,7 @@ import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/github.ts';
 import { isTransientFailure } from '../github/github-error.ts';
-import { reasonOf, settlingSeconds } from './decide-turn.ts';
+import { reasonOf, settlingSeconds } from './decide-next-try.ts';
 import { identifyOrganisation, reasonOfRepository } from './identify-organisation.ts';
 import { separateIgnored } from './ignore-repositories.ts';
 import { listPage, pageRepositories, readPages } from './list-page.ts';

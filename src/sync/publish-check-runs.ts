@@ -16,7 +16,7 @@ import { ServiceError } from '../errors.ts';
 import type { CheckRun } from '../github/check-runs.ts';
 import { formatId } from '../ids.ts';
 import { factsOf } from '../scoring/facts.ts';
-import { nextTry, reasonOf } from './decide-turn.ts';
+import { nextTry, reasonOf } from './decide-next-try.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { askGithub } from './share-github-points.ts';
 import { checkRunSummary, checkRunTitle, maxShownEntries } from './write-check-run.ts';

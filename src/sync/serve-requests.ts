@@ -5,7 +5,7 @@ import { claimSyncTurn, endSyncTurn } from '../database/turn-leases.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';
-import { type Answer, chooseBatch, decide } from './decide-turn.ts';
+import { type Answer, chooseBatch, decide } from './decide-next-try.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 import { credentialOf, pointsLeft } from './share-github-points.ts';
 import { syncByNodeIds } from './sync-pull-requests.ts';

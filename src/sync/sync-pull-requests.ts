@@ -30,7 +30,7 @@ import { formatId } from '../ids.ts';
 import type { PullRequestRecord, Reviewer } from '../pull-request.ts';
 import { type Facts, factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
-import type { Answer, Failure } from './decide-turn.ts';
+import type { Answer, Failure } from './decide-next-try.ts';
 import { createIgnore } from './ignore-repositories.ts';
 import { askGithub, type Urgency } from './share-github-points.ts';
 import { saveAuthors } from './sync-members.ts';

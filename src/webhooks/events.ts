@@ -12,7 +12,7 @@ import {
 import type { Deps } from '../deps.ts';
 import { badRequest, unauthenticated } from '../errors.ts';
 import { matches, optionalUnixSeconds, Reply } from '../github/decode.ts';
-import { catchUpSeconds, settlingSeconds } from '../sync/decide-turn.ts';
+import { catchUpSeconds, settlingSeconds } from '../sync/decide-next-try.ts';
 
 /*
  * What GitHub's webhooks ask for; see https://docs.github.com/en/webhooks/webhook-events-and-payloads. Deliveries come

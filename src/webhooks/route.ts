@@ -9,7 +9,7 @@ import {
   takePullRequestDeliveries,
 } from '../database/webhook-deliveries.ts';
 import { badRequest, unauthenticated, unsupportedMediaType, webhooksNotConfigured } from '../errors.ts';
-import { minRetrySeconds } from '../sync/decide-turn.ts';
+import { minRetrySeconds } from '../sync/decide-next-try.ts';
 import { receive } from './events.ts';
 
 /** GitHub's payloads for our events stay below 2 MB, by its own limits on texts and lists. */

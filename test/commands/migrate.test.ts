@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';

@@ -7,7 +7,7 @@ import { recordChangedRange, recordChanges } from '../../src/database/change-log
 import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
 import { copyDatabase } from '../../src/database/copy.ts';
 import { isDatabaseUnavailable } from '../../src/database/driver-errors.ts';
-import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { migrateDatabase } from '../../src/database/migrations.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { query } from '../support/database-server.ts';

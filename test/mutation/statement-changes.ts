@@ -71,7 +71,7 @@ export const changes: readonly Change[] = [
     ['greatest(sync_requests.due_at, excluded.due_at), behind_since', 'sync_requests.due_at, behind_since'],
     ['excluded.due_at), behind_since = null`', 'excluded.due_at)`'],
   ]),
-  ...of('Floor', 'sync/decide-turn.ts', sync('decide-turn', 'lag'), [
+  ...of('Floor', 'sync/decide-next-try.ts', sync('decide-next-try', 'lag'), [
     ['sourceUpdatedAt >= (request.minSourceUpdatedAt ?? 0)', 'sourceUpdatedAt > (request.minSourceUpdatedAt ?? 0)'],
     ['behindSourceUpdatedAt === sourceUpdatedAt ? (behindSeconds ?? 0) : 0', 'behindSeconds ?? 0'],
     ['age > maxAgeSeconds || ', ''],

@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'test/scoring/**/*.test.ts',
       'test/github/{decode,further-pages,github-error,pull-request,reply-entries}.test.ts',
-      'test/sync/decide-turn.test.ts',
+      'test/sync/decide-next-try.test.ts',
       'test/api/{error-handlers,paginate,requests}.test.ts',
       'test/docs/**/*.test.ts',
       'test/config.test.ts',

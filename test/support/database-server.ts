@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { chownSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { migrateDatabase } from '../../src/database/migrations.ts';
 import { createHome, removeHome } from './home.ts';
 

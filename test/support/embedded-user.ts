@@ -1,5 +1,5 @@
 /** A process that joins the embedded database of the home given, and stays until it gets a line. */
-import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 
 const database = await joinEmbeddedDatabase({ home: process.argv[2] ?? '' });
 process.stdout.write(`${JSON.stringify(database)}\n`);

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, afterEach, expect, vi } from 'vitest';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { bundleProgram } from './bundle.ts';
 import { createHome } from './home.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createRefresh } from '../../src/sync/refresh.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { createSyncOnRequest } from '../../src/sync/sync-on-request.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import {
@@ -167,7 +167,7 @@ describe('a repository', () => {
     web.transfer(other.acme);
     pullRequest.edit({ title: 'elsewhere' });
     expect(await sync(service, home, pullRequest)).toEqual(['untracked']);
-    await expect(createRefresh(service)(home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
+    await expect(createSyncOnRequest(service)(home.organisation.id, before?.id ?? '')).rejects.toMatchObject({
       code: 'not_found',
     });
     expect(await sync(service, home, web.openPullRequest())).toEqual(['untracked']);

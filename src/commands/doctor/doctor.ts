@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { areChecksEnabled } from '../../database/check-runs.ts';
 import { connectDatabase, type Database } from '../../database/client.ts';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded.ts';
+import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../../database/embedded-server.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import { type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { createGithub } from '../../github/github.ts';

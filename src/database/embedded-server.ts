@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
-import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded-cluster.ts';
+import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded-folder.ts';
 
 export interface EmbeddedDatabase {
   /** `postgres://…`, for a superuser of a database named `pullscore`. It stays the same over restarts. */

@@ -5,7 +5,7 @@ import { findPullRequestReferences, type PullRequestReference } from '../databas
 import type { Deps } from '../deps.ts';
 import { notFound } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';
-import { isShared } from './decide-turn.ts';
+import { isShared } from './decide-next-try.ts';
 import { type SyncAnswer, syncByNodeIds } from './sync-pull-requests.ts';
 
 const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };
@@ -24,29 +24,29 @@ const aloneTimeoutMs = 9_000;
  * Simultaneous calls for one organisation share requests. Throws a ServiceError if it is not stored, GitHub does not
  * show it, or the fetch failed.
  */
-export function createRefresh(deps: Deps): (organisationId: string, id: string) => Promise<void> {
+export function createSyncOnRequest(deps: Deps): (organisationId: string, id: string) => Promise<void> {
   const organisations = new LRUCache<string, (id: string) => Promise<void>>({
     max: 1_000,
-    memoMethod: organisationId => createOrganisationRefresh(deps, organisationId),
+    memoMethod: organisationId => createOrganisationSync(deps, organisationId),
   });
   return (organisationId, id) => organisations.memo(organisationId)(id);
 }
 
-function createOrganisationRefresh(deps: Deps, organisationId: string): (id: string) => Promise<void> {
+function createOrganisationSync(deps: Deps, organisationId: string): (id: string) => Promise<void> {
   /** Calls whose fetch has not started: others for the same pull request join them. */
   const waiting = new Map<string, Promise<void>>();
-  const refresh = createBatcher<string, void>(limits, ids => {
+  const sync = createBatcher<string, void>(limits, ids => {
     for (const id of ids) waiting.delete(id);
-    return refreshTogether(deps, organisationId, ids);
+    return syncTogether(deps, organisationId, ids);
   });
   return id => {
-    const refreshed = waiting.get(id) ?? refresh(id);
-    waiting.set(id, refreshed);
-    return refreshed;
+    const syncing = waiting.get(id) ?? sync(id);
+    waiting.set(id, syncing);
+    return syncing;
   };
 }
 
-async function refreshTogether(
+async function syncTogether(
   deps: Deps,
   organisationId: string,
   ids: readonly string[],
@@ -57,12 +57,12 @@ async function refreshTogether(
     findPullRequestReferences(executor, organisationId, ids),
   ]);
   const tracked = [...found.values()].filter(({ ignoredBecause }) => ignoredBecause === null);
-  const refresh = (some: readonly PullRequestReference[], timeoutMs: number) => {
+  const sync = (some: readonly PullRequestReference[], timeoutMs: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
     return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline: performance.now() + timeoutMs });
   };
   const timeoutMs = tracked.length === 1 ? aloneTimeoutMs : sharedTimeoutMs;
-  const answers = tracked.length === 0 ? new Map<string, SyncAnswer>() : await refresh(tracked, timeoutMs);
+  const answers = tracked.length === 0 ? new Map<string, SyncAnswer>() : await sync(tracked, timeoutMs);
   const failureTo = async (id: string): Promise<Error | undefined> => {
     const reference = found.get(id);
     if (reference === undefined) return notFound('There is no pull request with this id.');
@@ -70,7 +70,7 @@ async function refreshTogether(
     const answer = answers.get(reference.nodeId);
     // Fetch each alone, all at once: there is no time to search for the one that makes the others fail.
     const isLast = !isShared(answer);
-    return failureOf(isLast ? answer : (await refresh([reference], sharedTimeoutMs)).get(reference.nodeId));
+    return failureOf(isLast ? answer : (await sync([reference], sharedTimeoutMs)).get(reference.nodeId));
   };
   return Promise.all(ids.map(failureTo));
 }

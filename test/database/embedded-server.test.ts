@@ -16,7 +16,7 @@ import { Client } from 'pg';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
-import { joinEmbeddedDatabase } from '../../src/database/embedded.ts';
+import { joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { createDeps } from '../../src/deps.ts';
 import {
   children,

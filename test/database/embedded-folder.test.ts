@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { findServerUser } from '../../src/database/embedded-cluster.ts';
+import { findServerUser } from '../../src/database/embedded-folder.ts';
 import { parseDatabaseUrl } from '../../src/database-url.ts';
 import {
   cleanUpAfterTests,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Decision, SyncRequest } from '../../src/database/sync-requests.ts';
 import { databaseUnavailable } from '../../src/errors.ts';
 import { GithubError } from '../../src/github/github-error.ts';
-import { type Answer, chooseBatch, decide, type Failure, nextTry } from '../../src/sync/decide-turn.ts';
+import { type Answer, chooseBatch, decide, type Failure, nextTry } from '../../src/sync/decide-next-try.ts';
 
 /** A webhook named the time 100, and nothing has been answered yet. */
 const fresh: SyncRequest = {
