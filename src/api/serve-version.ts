@@ -23,6 +23,10 @@ export async function serveVersion(app: FastifyInstance, version: Version): Prom
   await serveDocument(app, version);
   await app.register(
     async api => {
+      api.addHook('onSend', (_request, reply, _payload, done) => {
+        if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
+        done();
+      });
       const { corsOrigins } = api.deps.config;
       if (corsOrigins.length > 0) await allowOrigins(api, corsOrigins, version);
       // After CORS: pages of other origins can read refusals.
@@ -37,10 +41,6 @@ async function serveRoutes(api: FastifyInstance, version: Version): Promise<void
   describeRoutes(api, version);
   api.addHook('onRequest', (_request, _reply, done) => {
     api.refuseOverload();
-    done();
-  });
-  api.addHook('onSend', (_request, reply, _payload, done) => {
-    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
     done();
   });
   requireAuthentication(api, api.deps);
