@@ -152,11 +152,7 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
     if (failures.some(({ type }) => type === 'FORBIDDEN')) credentials.refusedPart(organisation);
     const data = 'data' in body ? body.data : undefined;
     if (typeof data !== 'object' || data === null) throw errorOfFailures(failures, subject, credentials.names);
-    const repliedAt = clockOf(headers);
-    const limit = readRateLimit(data) ?? limitOfHeaders(headers);
-    // GitHub counts by the hour.
-    const rateLimit = limit && { ...limit, resetAt: Math.min(limit.resetAt, repliedAt + 3_600) };
-    return { data, failures, repliedAt, rateLimit };
+    return { data, failures, repliedAt: clockOf(headers), rateLimit: readRateLimit(data) ?? limitOfHeaders(headers) };
   }
 
   return {

@@ -159,7 +159,8 @@ export async function keepToLimits<Reply>(
   } finally {
     const hour = latest ?? points;
     if (urgency !== 'background' && hour !== undefined && spent > 0) {
-      await countPoints(executor, organisation.id, spent, hour.resetAt);
+      // GitHub counts by the hour: points must not stay counted after a reset that one reply names for years ahead.
+      await countPoints(executor, organisation.id, spent, Math.min(hour.resetAt, Date.now() / 1000 + 3_600));
     }
   }
 }
