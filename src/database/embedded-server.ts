@@ -34,7 +34,7 @@ const settings = {
   listen_addresses: '',
   // Ten processes with a pool of ten each, and room for people.
   max_connections: '200',
-  // The default, 128 MB, holds the pull requests of a month of a large organisation no longer than one statement.
+  // The default is 128 MB. A month of a large organisation has more, and each statement would read it from files.
   shared_buffers: '256MB',
   // The client reports what is wrong with its statement. In this log it would only fill the disk.
   log_min_messages: 'log',

@@ -50,7 +50,9 @@ const { head: _, base: __, ...exampleFields } = examplePullRequest;
 export function like<Part extends object>({ apiUrl, webUrl }: World, part: Part, names: Record<string, string>): Part {
   const addresses = { ...names, 'https://api.github.com': apiUrl, 'https://github.com': webUrl };
   let text = JSON.stringify(part);
-  for (const [from, to] of Object.entries(addresses)) text = text.replaceAll(from, () => JSON.stringify(to).slice(1, -1));
+  for (const [from, to] of Object.entries(addresses)) {
+    text = text.replaceAll(from, () => JSON.stringify(to).slice(1, -1));
+  }
   return JSON.parse(text);
 }
 
