@@ -44,7 +44,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
   };
   const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && showMore(), near);
+    const observer = new IntersectionObserver(seen => seen.at(-1)?.isIntersecting && showMore(), near);
     if (end !== null) observer.observe(end);
     return () => observer.disconnect();
   };
