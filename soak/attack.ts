@@ -1,14 +1,32 @@
-import { insertMembers } from '../test/support/tenants.ts';
+import { entry, rule } from '../test/scoring/support.ts';
+import { applyRules, insertMembers } from '../test/support/tenants.ts';
 import { type Attack, addParty, inProcesses, stress } from './stress.ts';
 
 const members = 20_000;
 
-/** Costly rules are among the attacks of neighbours.ts. */
+/** Some of these take most of what a ruleset may cost. */
+const expensiveRules = Array.from({ length: 20 }, (_, index) =>
+  rule(
+    `Expensive ${index}`,
+    ...Array.from({ length: 10 }, (_, place) => entry(`matches(body, 'a.{${index + 1}}b.{${place + 1}}$')`, '1')),
+  ),
+);
+
+const applyExpensiveRules: Attack = async ({ database, attacker: { organisation } }) => {
+  await applyRules({ database }, organisation.id, { rules: expensiveRules });
+  return async () => undefined;
+};
+
+/** Those of one process each. */
 const single = ['bad tokens', 'long ids', 'lists of all members', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
 
 const attacks: Record<string, Attack> = {
   ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
-  'all at once': inProcesses(...single),
+  'expensive rules': applyExpensiveRules,
+  'all at once': async (target, signal) => {
+    await applyExpensiveRules(target, signal);
+    return inProcesses(...single)(target, signal);
+  },
 };
 export const attackNames = Object.keys(attacks);
 

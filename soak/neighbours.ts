@@ -6,24 +6,37 @@ import { type Attack, addParty, editOnGithub, inProcesses, stress } from './stre
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
 
-/** Other globs in each value. What else is slow is held by test/scoring/admission.test.ts. */
-function costlyFile(entries: number): string {
-  const logic = Array.from({ length: entries }, (_, index) => ({
-    expression: 'true',
-    effect: { action: 'ADD', value: `count_files(${globs(200 * index)})` },
-  }));
+/** Rules files that were slow or large, of some entries. */
+const costlyFiles: Record<string, (entries: number) => string> = {
+  'one definition of 190 globs for all entries': entries =>
+    rulesFile(entries, () => ({ expression: 'many', value: 1 }), { many: `count_files(${globs(0)}) > 0` }),
+  'searches of the description': entries =>
+    rulesFile(entries, index => ({ expression: `contains(body, "${String(index).padEnd(60, 'x')}")`, value: 1 })),
+  'other globs in each value': entries =>
+    rulesFile(entries, index => ({ expression: 'true', value: `count_files(${globs(200 * index)})` })),
+};
+
+function rulesFile(
+  entries: number,
+  entry: (index: number) => { expression: string; value: number | string },
+  define: Record<string, string> = {},
+): string {
+  const logic = Array.from({ length: entries }, (_, index) => {
+    const { expression, value } = entry(index);
+    return { expression, effect: { action: 'ADD', value } };
+  });
   const perRule = 50;
   const rules = Array.from({ length: Math.ceil(entries / perRule) }, (_, rule) => ({
     name: `Rule ${rule}`,
     logic: logic.slice(rule * perRule, (rule + 1) * perRule),
   }));
-  return JSON.stringify({ rules });
+  return JSON.stringify({ define, rules });
 }
 
 const maxEntries = 900;
 
 const attacks: Record<string, Attack> = {
-  'rules that are as costly as they may be': applyCostlyRules,
+  ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
   'rules files whose last byte never comes': inProcesses('unfinished files'),
   'plans whose client leaves': inProcesses('left plans'),
   'two organisations that plan all the time': planAllTheTime,
@@ -61,21 +74,23 @@ async function send(method: string, url: string, token: string, body: string): P
 }
 
 /** Rules at the limits: of as many entries as the service takes. Then pull requests change, the large one too. */
-async function applyCostlyRules(...[target, signal]: Parameters<Attack>) {
-  const { origin, attacker } = target;
-  const apply = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
-  let entries = maxEntries;
-  for (let reply = await apply(costlyFile(entries)); !reply.ok; reply = await apply(costlyFile(entries))) {
-    const refusal = await reply.text();
-    if (![400, 413].includes(reply.status) || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
-    entries = Math.floor(entries * 0.8);
-  }
-  print(`       ${entries} entries were taken`);
-  const finish = await floodWithWebhooks(target, signal);
-  return async () => {
-    await finish();
-    const { status } = await apply('rules: []\n');
-    return status === 200 ? undefined : `other rules got ${status}`;
+function applyRules(file: (entries: number) => string): Attack {
+  return async (target, signal) => {
+    const { origin, attacker } = target;
+    const apply = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
+    let entries = maxEntries;
+    for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
+      const refusal = await reply.text();
+      if (![400, 413].includes(reply.status) || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
+      entries = Math.floor(entries * 0.8);
+    }
+    print(`       ${entries} entries were taken`);
+    const finish = await floodWithWebhooks(target, signal);
+    return async () => {
+      await finish();
+      const { status } = await apply('rules: []\n');
+      return status === 200 ? undefined : `other rules got ${status}`;
+    };
   };
 }
 
@@ -86,7 +101,7 @@ async function planAllTheTime(...[target, signal]: Parameters<Attack>) {
   const finishes = await Promise.all(
     [target, { ...target, attacker: accomplice }].map(each => inProcesses('plans')(each, signal)),
   );
-  const file = 'rules: [{ name: Merged, logic: [{ expression: merged, effect: { action: ADD, value: 1 } }] }]\n';
+  const file = rulesFile(1, () => ({ expression: 'merged', value: 1 }));
   const planned = send('POST', `${origin}/2026-12/rules/plan`, victim.token, file);
   return async () => {
     const { status } = await planned;
