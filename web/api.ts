@@ -71,7 +71,7 @@ type Resource = ClientPathsWithMethod<Client<paths>, 'get'>;
 export type ParametersOf<Path extends Resource> = paths[Path]['get']['parameters'];
 
 /**
- * What a path of the interface answers. While the service is away or overloaded, it is asked again after growing waits.
+ * What a path answers, asked once `isReady`. While the service is away or overloaded, it is asked again after growing waits.
  */
 export function useData<Path extends Resource>(path: Path, params: ParametersOf<Path>, isReady = true) {
   type Data = MethodResponse<Client<paths>, 'get', Path>;

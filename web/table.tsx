@@ -14,7 +14,7 @@ export const wide = (content: Content): Cell => [content, 'wide'];
 
 /** Rows that are made together. */
 const rowsPerStep = 100;
-/** Each frame looks at all blocks, and at the parts of those that are near. Its rows are laid out before it is full. */
+/** Each frame looks at all blocks, and at the parts of near ones. A block grows in view: its height is known when it is full. */
 const rowsPerBlock = 5 * rowsPerStep;
 /** Rows that are laid out, or skipped, together. 50 would fill a frame. */
 const rowsPerPart = 25;

@@ -23,7 +23,7 @@ import type { Version } from './version.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Call it again for a context with a prefix whose hooks are to run for these paths, too. */
+    /** Answers unknown paths and methods below a context's prefix, after its hooks. */
     refuseUnknownPaths(context: FastifyInstance): void;
   }
 }

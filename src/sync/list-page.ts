@@ -62,7 +62,7 @@ export async function* readPages<Page extends { endCursor: string | null; hasNex
     yield page;
     if (!page.hasNextPage) return;
     after = page.endCursor;
-    if (seen.has(after)) throw githubFailed("GitHub's list would never end: a cursor is repeated.", 'Try again later.');
+    if (seen.has(after)) throw githubFailed("GitHub's list would never end: a cursor came twice.", 'Try again later.');
     seen.add(after);
   }
 }

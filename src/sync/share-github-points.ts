@@ -159,7 +159,7 @@ export async function keepToLimits<Reply>(
   } finally {
     const hour = latest ?? points;
     if (urgency !== 'background' && hour !== undefined && spent > 0) {
-      // GitHub counts by the hour: points must not stay counted after a reset that one reply names for years ahead.
+      // GitHub counts by the hour. If one reply names a reset years ahead, points would stay counted until then.
       await countPoints(executor, organisation.id, spent, Math.min(hour.resetAt, Date.now() / 1000 + 3_600));
     }
   }

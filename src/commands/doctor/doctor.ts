@@ -43,6 +43,13 @@ the service from working, and with 0 if there are only warnings.`,
     });
 }
 
+/** What the checks have opened so far. The signal ends waits. */
+interface Opened {
+  signal: AbortSignal;
+  embedded?: Promise<EmbeddedDatabase>;
+  database?: Database;
+}
+
 /** Runs all checks. Those that depend on something that failed are reported as skipped. */
 export async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
@@ -53,19 +60,17 @@ export async function examine(context: Context, login: string | undefined): Prom
     return report.findings;
   }
   const scope = { program: context.program, config, workers: 0 };
-  const opened: { embedded?: Promise<EmbeddedDatabase>; database?: Database } = {};
-  const close = async () => {
-    await opened.database?.close();
-    await opened.embedded?.then(embedded => embedded.leave()).catch(() => undefined);
-  };
   return whileOpen(
     config.databaseUrl === undefined,
-    async signal => signal,
-    close,
-    async signal => {
+    async (signal): Promise<Opened> => ({ signal }),
+    async ({ embedded, database }) => {
+      await database?.close();
+      await embedded?.then(server => server.leave()).catch(() => undefined);
+    },
+    async opened => {
       const findUrl = async () => {
         if (config.databaseUrl !== undefined) return config.databaseUrl;
-        opened.embedded = joinEmbeddedDatabase({ home: config.home, create: false, signal });
+        opened.embedded = joinEmbeddedDatabase({ home: config.home, create: false, signal: opened.signal });
         return (await opened.embedded).url;
       };
       const server = await report.check(databases.server, { ...scope, findUrl });

@@ -75,15 +75,15 @@ interface Case {
 
 function casesOf({ line, name, facts, score, reviews }: RuleTest): Case[] {
   const own: Case[] = score === undefined ? [] : [{ line, name, score, of: 'rules', facts }];
-  const others = reviews.map(({ line, facts: review, score }, index): Case => {
-    return {
+  const others = reviews.map(
+    ({ line, facts: review, score }, index): Case => ({
       line,
       name: `${name}, review ${index + 1}`,
       score,
       of: 'reviews',
       facts: { ...facts, given_reviews: [review] },
-    };
-  });
+    }),
+  );
   return [...own, ...others];
 }
 
@@ -116,7 +116,11 @@ export function* testRules(ruleset: Ruleset, tests: readonly RuleTest[], onStep?
     const counted = explanation === undefined ? '' : ` (${showCounted(explanation)})`;
     const message = `test ${JSON.stringify(each.name)} expected ${formatInteger(each.score)}, but the score is ${formatInteger(actual)}${counted}; correct the rules or the test`;
     problems.push({
-      ...{ line: each.line, message, rule: null, entry: null, part: null },
+      line: each.line,
+      message,
+      rule: null,
+      entry: null,
+      part: null,
       ...(explanation && { explanation, relevant: findRelevant(ruleset, each, explanation, onStep) }),
     });
   }

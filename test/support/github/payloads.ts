@@ -34,7 +34,7 @@ export function hadHead({ id, commits, forcePushes }: PullRequest, head: string)
 export function exampleOf<Event>(event: string, action: string): Event {
   const ofEvent = published.find(({ name }) => name === event)?.examples;
   const example = ofEvent?.findLast(each => each.action === action && 'organization' in each);
-  if (example === undefined) throw new Error(`there is no example of ${event} ${action}`);
+  if (example === undefined) throw new Error(`${event} ${action} has no published example`);
   return example as Event;
 }
 const published: { name: string; examples: { action?: string }[] }[] = createRequire(import.meta.url)(
