@@ -116,6 +116,8 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       [() => page.getByLabel('State').selectOption('open'), 'since=all&state=open'],
       [() => repository.fill(' acme/web '), 'since=all&state=open'],
       [() => repository.press('Enter'), 'since=all&state=open&repository=acme%2Fweb'],
+      // Nobody goes back before the page shows what it has taken.
+      [() => expect.poll(() => repository.inputValue()).toBe('acme/web'), 'since=all&state=open&repository=acme%2Fweb'],
       [() => page.goBack(), 'since=all&state=open'],
       [() => page.getByLabel('to', { exact: true }).fill('2026-10-31'), 'state=open&until=2026-10-31'],
       [() => page.getByLabel('From').fill('2026-10-01'), 'state=open&until=2026-10-31&since=2026-10-01'],
@@ -131,7 +133,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
           return view === '#/pull-requests' && sorted(given) === sorted(query);
         });
     }
-    expect(await repository.inputValue()).toBe('');
+    await expect.poll(() => repository.inputValue()).toBe('');
   });
 
   test('show a rank, and more pull requests by the keyboard', async () => {
