@@ -12,12 +12,10 @@ export const number = (content: Content): Cell => [content, 'number'];
 /** With as much room as the name of its row. */
 export const wide = (content: Content): Cell => [content, 'wide'];
 
-/** Rows that are made together. */
-const rowsPerStep = 100;
-/** Each frame looks at all blocks, and at the parts of near ones. A block grows in view: its height is known when it is full. */
-const rowsPerBlock = 5 * rowsPerStep;
-/** Rows that are laid out, or skipped, together. 50 would fill a frame. */
+/** Rows that are made, laid out and skipped together. Of 100, most were laid out late, while somebody scrolled. */
 const rowsPerPart = 25;
+/** Each frame looks at all blocks, and at the parts of near ones. A block grows in view: its height is known when it is full. */
+const rowsPerBlock = 20 * rowsPerPart;
 
 const split = <Row,>(rows: Row[], size: number): Row[][] =>
   Array.from({ length: Math.ceil(rows.length / size) }, (_, index) => rows.slice(index * size, (index + 1) * size));
@@ -37,10 +35,10 @@ type PartProps<Row> = { rows: Row[]; cells: TableProps<Row>['children'] };
 
 /** Rows are made as one scrolls to them. All has its role: some browsers forget what a table is that CSS lays out. */
 export function Table<Row>({ caption, rows, children, chart, more, empty = 'None.' }: TableProps<Row>) {
-  const [shown, setShown] = useState(rowsPerStep);
+  const [shown, setShown] = useState(rowsPerPart);
   const showMore = () => {
-    setShown(shown + rowsPerStep);
-    if (shown + rowsPerStep >= rows.length) more?.();
+    setShown(shown + rowsPerPart);
+    if (shown + rowsPerPart >= rows.length) more?.();
   };
   const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
