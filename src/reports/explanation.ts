@@ -119,6 +119,8 @@ export async function readExplanation(
   const inForce = organisation.rulesetVersion;
   // The one in force, or the score's own if the score is out of date.
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
+  // A file may replace suspended rules, which give no score.
+  const isUnknown = rules !== undefined && inForce === organisation.suspendedVersion;
   const explanation = rules === undefined ? await explain(version) : explainScore(rules.ruleset, facts);
   return {
     id: formatId('pr', pullRequest.id),
@@ -135,7 +137,7 @@ export async function readExplanation(
     ruleset_version: rules === undefined ? version : null,
     ruleset_version_in_force: inForce,
     outdated: isOutdated,
-    score_in_force: isOutdated ? (await explain(inForce)).score : pullRequest.score,
+    score_in_force: !isOutdated ? pullRequest.score : isUnknown ? null : (await explain(inForce)).score,
     explained_score: explanation.score,
     sum: explanation.sum,
     rules: explanation.rules,

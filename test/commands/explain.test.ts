@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { updateOrganisation } from '../../src/database/organisations.ts';
+import { suspendRules } from '../../src/database/rules.ts';
 import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
@@ -339,6 +340,19 @@ describe('a score', () => {
     expect(before).toMatchObject({ file: null, ruleset_version: 2 });
     write('next.yaml', 'rules: [{ name: A }]');
     await expect(explain(id, '--rules', file)).rejects.toThrow('next.yaml:1: ');
+  });
+
+  test('explain --rules explains an outdated score by a rules file that replaces suspended rules', async () => {
+    await apply([rule('Slow', ['true', '1'])]);
+    await suspendRules(executor, home.organisation.id, 3, 'entry 1 of "Slow"');
+    const file = writeRules('next.yaml', ['Merged', 'merged', '7']);
+    await expect(explain(id)).rejects.toThrow('The rules in force are suspended');
+    expect(JSON.parse(await explain(id, '--rules', file, '--json'))).toMatchObject({
+      outdated: true,
+      score_in_force: null,
+      explained_score: 7,
+    });
+    expect(await explain(id, '--rules', file)).toContain(`Score 7 by ${file}. The stored score is 33.`);
   });
 
   test('explain compares a score by another release with what this release calculates', async () => {

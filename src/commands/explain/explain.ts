@@ -29,7 +29,7 @@ async function showStanding(context: Context, document: ExplanationDocument, exe
   }
   const under = version === 0 ? 'from before the first rules' : `under version ${version} of the rules`;
   const standing = document.outdated
-    ? `Score ${score} ${under}. Version ${inForce}, in force, gives ${formatInteger(scoreInForce)}. ${await describeRescoring(context, executor, organisation)}`
+    ? `Score ${score} ${under}. Version ${inForce}, in force, gives ${formatInteger(Number(scoreInForce))}. ${await describeRescoring(context, executor, organisation)}`
     : `Score ${score} ${under}, which is in force.`;
   if (document.outdated || explained === document.score) return standing;
   // Facts, score and version are stored together, so another release probably calculated the score.
