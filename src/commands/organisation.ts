@@ -1,6 +1,6 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
+import type { Database } from '../database/client.ts';
 import { beginRemoval, countRemoved, finishRemoval } from '../database/erasure.ts';
-import { leasePruning } from '../database/old-rows.ts';
 import {
   addOrganisation,
   findGithubOrganisation,
@@ -13,7 +13,6 @@ import {
 import type { Deps } from '../deps.ts';
 import { githubWebsite } from '../github/app-manifest.ts';
 import { formatId, newId } from '../ids.ts';
-import { leaseSeconds, whileRenewing } from '../sync/renew-lease.ts';
 import { askGithub } from '../sync/share-github-points.ts';
 import { counted } from '../text/number-formats.ts';
 import { shrinking, table } from '../text/terminal.ts';
@@ -176,7 +175,7 @@ it is the evidence if somebody asks later about the removal, or why scores were 
           await beginRemoval(transaction, id);
         });
       }
-      await removeRows(context, deps, id);
+      await removeRows(context, database, id);
       const parts = [counted(pullRequests, 'pull request'), counted(members, 'member'), counted(users, 'user')];
       return {
         json: { organisation: login, removed: true, pull_requests: pullRequests, members, users },
@@ -185,19 +184,15 @@ it is the evidence if somebody asks later about the removal, or why scores were 
     });
 }
 
-/** Deletes what is stored, with progress. If the service has begun to, both do. */
-async function removeRows(context: Context, { database, log }: Deps, id: string): Promise<void> {
-  const lease = await leasePruning(database.executor, id, leaseSeconds);
+/** Deletes what is stored, with progress. A running service helps. */
+async function removeRows(context: Context, database: Database, id: string): Promise<void> {
   const progress = startProgress(context, 'rows');
   let deleted = 0;
-  const work = () =>
-    finishRemoval(database, id, rows => {
+  try {
+    await finishRemoval(database, id, rows => {
       deleted += rows;
       progress.update(deleted, 0, '', deleted);
     });
-  try {
-    if (lease === undefined) await work();
-    else await whileRenewing(database.executor, lease, log, work);
   } finally {
     progress.stop();
   }

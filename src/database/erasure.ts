@@ -67,8 +67,8 @@ export async function beginRemoval(executor: Executor, id: string): Promise<void
 }
 
 /**
- * Deletes all that is stored for an organisation whose removal has begun, except its audit events. Several may do so at
- * once.
+ * Deletes all that is stored for an organisation whose removal has begun, except its audit events. Several that do so
+ * at once share the rows.
  *
  * @param onStep called with the number of rows that a step has deleted
  */
@@ -78,7 +78,12 @@ export async function finishRemoval(database: Database, id: string, onStep?: (de
     for (;;) {
       const { rowCount } = await database.transaction(executor => {
         // By the rows' places: a step then costs the same however many rows there are.
-        const step = executor.select({ ctid: sql`ctid` }).from(table).where(isOfOrganisation).limit(stepSize);
+        const step = executor
+          .select({ ctid: sql`ctid` })
+          .from(table)
+          .where(isOfOrganisation)
+          .limit(stepSize)
+          .for('update', { skipLocked: true });
         return executor.delete(table).where(and(isOfOrganisation, sql`ctid = any(array${step})`));
       });
       if ((rowCount ?? 0) === 0) break;

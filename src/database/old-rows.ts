@@ -18,16 +18,8 @@ export async function claimPruning(executor: Executor, leaseSeconds: number): Pr
   const { id, pruneDueAt } = organisations;
   const isDue = lte(pruneDueAt, sql`now()`);
   const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
-  return next && leasePruning(executor, next.id, leaseSeconds);
+  return next && takeLease(executor, 'pruneDueAt', next.id, leaseSeconds, isDue);
 }
-
-/** Leases an organisation that is due to the caller. @returns undefined if another replica prunes it */
-export const leasePruning = (
-  executor: Executor,
-  organisationId: string,
-  leaseSeconds: number,
-): Promise<Lease | undefined> =>
-  takeLease(executor, 'pruneDueAt', organisationId, leaseSeconds, lte(organisations.pruneDueAt, sql`now()`));
 
 /** How long rows are kept, as PostgreSQL's intervals. */
 export interface Retention {

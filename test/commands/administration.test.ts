@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, createMirror, follow } from '../../demo/client.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
-import { eraseMembers } from '../../src/database/erasure.ts';
+import { beginRemoval, eraseMembers, finishRemoval } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import {
   accessTokens,
@@ -137,6 +137,32 @@ describe('organisation remove', () => {
     expect([added.code, complaintOf(added)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
     await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
+  });
+
+  test('two processes that remove an organisation share its rows, and leave few to the last statement', async () => {
+    const { organisation } = await createTenant(world.service, { login: 'shared' });
+    const { database } = world.service;
+    await database.executor.execute(sql`
+      insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
+      select ${organisation.id}::uuid, gen_random_uuid(), 'pull_request', 'edited', 'applied', 0
+      from generate_series(1, 40000)`);
+    await database.executor.execute(
+      sql.raw(`
+      create function refuse_many() returns trigger language plpgsql as $$ begin
+        if (select count(*) from webhook_deliveries where organisation_id = old.id) > 2000 then
+          raise exception 'most rows are left';
+        end if;
+        return old;
+      end $$;
+      create trigger refuse_many before delete on organisations for each row execute function refuse_many()`),
+    );
+    onTestFinished(async () => void (await database.executor.execute(sql`drop function refuse_many cascade`)));
+    await database.transaction(executor => beginRemoval(executor, organisation.id));
+    const steps: number[] = [];
+    const finish = () => finishRemoval(database, organisation.id, deleted => steps.push(deleted));
+    await Promise.all([finish(), finish()]);
+    expect(steps.reduce((sum, deleted) => sum + deleted, 0)).toBeGreaterThan(38_000);
+    expect(await countRows(organisation.id)).toEqual({});
   });
 
   test('an import says so if its organisation is removed meanwhile', async () => {
