@@ -12,8 +12,11 @@ import { isOneOf, secondsFromNow } from './statement.ts';
  * the difference is published. So nothing has to remember that a pull request has changed.
  */
 
-/** Whether something may have changed since GitHub was shown everything. */
-const mayDiffer = sql`${organisations.checksVersion} is distinct from ${contentVersions.storedVersion}`;
+/** Organisations that show their scores, of which something may have changed since GitHub was shown everything. */
+const withNews = sql`(select ${organisations.id} from ${organisations} join ${contentVersions}
+  on ${contentVersions.organisationId} = ${organisations.id}
+  where ${organisations.checksDueAt} is not null
+    and ${organisations.checksVersion} is distinct from ${contentVersions.storedVersion})`;
 
 /**
  * Takes the organisation that has waited longest, of those that show their scores and may have something new to show.
@@ -26,18 +29,17 @@ export async function claimCheckRuns(
   leaseSeconds: number,
   organisationId?: string,
 ): Promise<{ lease: Lease; storedVersion: string } | undefined> {
-  const { id, checksDueAt, removedAt } = organisations;
-  const isFree = and(sql`${checksDueAt} <= now()`, isNull(removedAt), not(areRulesSuspended));
-  const [next] = await executor
-    .select({ id, storedVersion: contentVersions.storedVersion })
-    .from(organisations)
-    .innerJoin(contentVersions, eq(contentVersions.organisationId, id))
-    .where(and(isFree, mayDiffer, organisationId === undefined ? undefined : eq(id, organisationId)))
-    .orderBy(checksDueAt)
-    .limit(1);
-  if (next === undefined) return undefined;
-  const lease = await takeLease(executor, 'checksDueAt', next.id, leaseSeconds, isFree);
-  return lease && { lease, storedVersion: next.storedVersion };
+  const lease = await takeLease(executor, 'checksDueAt', leaseSeconds, {
+    isFree: and(isNull(organisations.removedAt), not(areRulesSuspended)),
+    isWanted: sql`${organisations.id} in ${withNews}`,
+    organisationId,
+  });
+  if (lease === undefined) return undefined;
+  const [version] = await executor
+    .select({ storedVersion: contentVersions.storedVersion })
+    .from(contentVersions)
+    .where(eq(contentVersions.organisationId, lease.organisationId));
+  return version && { lease, ...version };
 }
 
 export const areChecksEnabled = ({ checksDueAt }: Pick<Organisation, 'checksDueAt'>): boolean => checksDueAt !== null;
@@ -58,9 +60,7 @@ export async function setChecksEnabled(executor: Executor, id: string, enabled: 
 const candidates = (organisationId: string | undefined): SQL => {
   const isWanted = (table: typeof pullRequests | typeof checkRuns) =>
     organisationId === undefined
-      ? sql`${table.organisationId} in (select ${organisations.id} from ${organisations} join ${contentVersions}
-          on ${contentVersions.organisationId} = ${organisations.id}
-          where ${organisations.checksDueAt} is not null and ${mayDiffer})`
+      ? sql`${table.organisationId} in ${withNews}`
       : eq(table.organisationId, organisationId);
   return sql`(
     select ${pullRequests.organisationId}, ${pullRequests.id} from ${pullRequests}

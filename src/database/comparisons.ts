@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
@@ -13,28 +13,17 @@ import { secondsFromNow } from './statement.ts';
  *
  * @param options `periodic: false` leaves out those that nobody asked for
  */
-export async function claimComparison(
+export function claimComparison(
   executor: Executor,
   leaseSeconds: number,
   { periodic = true }: { periodic?: boolean } = {},
 ): Promise<Lease | undefined> {
-  const { id, webhooksEnabled, comparisonDueAt, comparisonAgainAt, comparisonRequested } = organisations;
-  const isDue = and(webhooksEnabled, lte(comparisonDueAt, sql`now()`), periodic ? undefined : comparisonRequested);
-  const againAt = sql<string | null>`${comparisonAgainAt}`;
-  for (;;) {
-    const [next] = await executor
-      .select({ id, againAt, isRepetition: sql<boolean>`${comparisonAgainAt} <= now()` })
-      .from(organisations)
-      .where(isDue)
-      .orderBy(comparisonDueAt)
-      .limit(1);
-    if (next === undefined) return undefined;
-    const isFree = and(isDue, sql`${comparisonAgainAt} is not distinct from ${next.againAt}::timestamptz`);
-    const changes = next.isRepetition ? { comparisonAgainAt: null } : {};
-    const comparison = await takeLease(executor, 'comparisonDueAt', next.id, leaseSeconds, isFree, changes);
-    // Otherwise another replica was faster, or a comparison was requested just now.
-    if (comparison !== undefined) return comparison;
-  }
+  const { webhooksEnabled, comparisonAgainAt, comparisonRequested } = organisations;
+  return takeLease(executor, 'comparisonDueAt', leaseSeconds, {
+    isFree: and(webhooksEnabled, periodic ? undefined : comparisonRequested),
+    // Null once it has come. Citus allows no `case` here.
+    changes: { comparisonAgainAt: sql`nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))` },
+  });
 }
 
 /**

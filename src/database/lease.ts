@@ -1,4 +1,5 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { and, eq, lte, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Executor } from './client.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
@@ -17,25 +18,40 @@ export interface Lease {
 // No cast to text: that depends on the session's settings, so `returning` must not have it. Drizzle reads text anyway.
 const untilOf = (column: Lease['column']) => sql<string>`${organisations[column]}`;
 
-/**
- * @param isFree the lease is taken only if this still holds
- * @param changes saved in the same statement
- * @returns undefined if another replica was faster
- */
+interface Claim {
+  /** The lease is taken only if this still holds. */
+  isFree?: SQL | undefined;
+  /** Only looked for: a lease can't depend on other tables. */
+  isWanted?: SQL;
+  /** Undefined: any. */
+  organisationId?: string | undefined;
+  /** By default, the one whose lease ended first is the first. */
+  order?: PgColumn;
+  /** Saved in the same statement. */
+  changes?: { comparisonAgainAt: SQL } | { syncServedAt: SQL };
+}
+
+/** Leases an organisation to the caller: the first of those whose lease is over. @returns undefined if there is none */
 export async function takeLease(
   executor: Executor,
   column: Lease['column'],
-  organisationId: string,
   seconds: number,
-  isFree: SQL | undefined,
-  changes: { comparisonAgainAt?: null; syncServedAt?: SQL } = {},
+  { isFree, isWanted, organisationId: onlyId, order = organisations[column], changes }: Claim = {},
 ): Promise<Lease | undefined> {
-  const [taken] = await executor
-    .update(organisations)
-    .set({ ...changes, [column]: secondsFromNow(seconds) })
-    .where(and(eq(organisations.id, organisationId), isFree))
-    .returning({ until: untilOf(column) });
-  return taken && { organisationId, column, seconds, until: taken.until };
+  const { id } = organisations;
+  const isNext = and(lte(organisations[column], sql`now()`), isFree, onlyId === undefined ? undefined : eq(id, onlyId));
+  for (;;) {
+    const found = executor.select({ id }).from(organisations).where(and(isNext, isWanted));
+    const [next] = await found.orderBy(order).limit(1);
+    if (next === undefined) return undefined;
+    const [taken] = await executor
+      .update(organisations)
+      .set({ ...changes, [column]: secondsFromNow(seconds) })
+      .where(and(eq(id, next.id), isNext))
+      .returning({ until: untilOf(column) });
+    // Otherwise another replica was faster, and the next organisation is another one.
+    if (taken !== undefined) return { organisationId: next.id, column, seconds, until: taken.until };
+  }
 }
 
 /**

@@ -1,6 +1,5 @@
 import { and, asc, eq, gt, lte, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
-import { type Lease, takeLease } from './lease.ts';
 import { updateOrganisation } from './organisations.ts';
 import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
 import { asTable, isOneOf } from './statement.ts';
@@ -12,14 +11,6 @@ const maxDeleted = 5_000;
 
 /** Pull requests whose score changes are folded at once. */
 const foldSize = 500;
-
-/** Leases the organisation that has been due for longest to the caller, unless another replica is faster. */
-export async function claimPruning(executor: Executor, leaseSeconds: number): Promise<Lease | undefined> {
-  const { id, pruneDueAt } = organisations;
-  const isDue = lte(pruneDueAt, sql`now()`);
-  const [next] = await executor.select({ id }).from(organisations).where(isDue).orderBy(pruneDueAt).limit(1);
-  return next && takeLease(executor, 'pruneDueAt', next.id, leaseSeconds, isDue);
-}
 
 /** How long rows are kept, as PostgreSQL's intervals. */
 export interface Retention {

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, lte, not, sql } from 'drizzle-orm';
+import { and, inArray, isNull, lte, not, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { areRulesSuspended } from './organisations.ts';
@@ -11,31 +11,22 @@ import { secondsFromNow } from './statement.ts';
  *
  * @param organisationId undefined: any
  */
-export async function claimSyncTurn(
+export function claimSyncTurn(
   executor: Executor,
   leaseSeconds: number,
   organisationId?: string,
 ): Promise<Lease | undefined> {
-  const { id, syncLeasedUntil, syncServedAt } = organisations;
-  const isFree = and(lte(syncLeasedUntil, sql`now()`), isNull(organisations.removedAt), not(areRulesSuspended));
   const waiting = executor
     .select({ organisationId: syncRequests.organisationId })
     .from(syncRequests)
     .where(lte(syncRequests.dueAt, sql`now()`));
-  for (;;) {
-    const [next] = await executor
-      .select({ id })
-      .from(organisations)
-      .where(and(isFree, inArray(id, waiting), organisationId === undefined ? undefined : eq(id, organisationId)))
-      .orderBy(syncServedAt)
-      .limit(1);
-    if (next === undefined) return undefined;
-    const turn = await takeLease(executor, 'syncLeasedUntil', next.id, leaseSeconds, isFree, {
-      syncServedAt: sql`now()`,
-    });
-    // Otherwise another replica was faster, and the next organisation is another one.
-    if (turn !== undefined) return turn;
-  }
+  return takeLease(executor, 'syncLeasedUntil', leaseSeconds, {
+    isFree: and(isNull(organisations.removedAt), not(areRulesSuspended)),
+    isWanted: inArray(organisations.id, waiting),
+    organisationId,
+    order: organisations.syncServedAt,
+    changes: { syncServedAt: sql`now()` },
+  });
 }
 
 /** @param turn `hasShown`: GitHub has shown a pull request of the organisation in it */

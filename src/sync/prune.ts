@@ -1,6 +1,6 @@
 import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
-import { moveLease } from '../database/lease.ts';
-import { claimPruning, deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
+import { moveLease, takeLease } from '../database/lease.ts';
+import { deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
 import { isBeingRemoved } from '../database/organisations.ts';
 import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
@@ -38,7 +38,7 @@ const maxFoldSteps = 100;
  */
 export async function pruneOrganisation({ database, log }: Deps, signal?: AbortSignal): Promise<boolean> {
   const { executor } = database;
-  const pruning = await claimPruning(executor, leaseSeconds);
+  const pruning = await takeLease(executor, 'pruneDueAt', leaseSeconds);
   if (pruning === undefined) return false;
   const { organisationId } = pruning;
   let wait = retrySeconds;

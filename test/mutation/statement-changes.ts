@@ -135,8 +135,7 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Fairness', 'database/turn-leases.ts', sync('request-worker', 'loops', 'races'), [
-    ['.orderBy(syncServedAt)', '.orderBy(id)'],
-    ['and(lte(syncLeasedUntil, sql`now()`), isNull(', 'and(isNull('],
+    ['order: organisations.syncServedAt', 'order: organisations.id'],
     ['hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {}', '{}'],
   ]),
   ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
@@ -150,8 +149,8 @@ export const changes: readonly Change[] = [
     ['await executor.update(syncRequests).set({ isCandidate: false }).where(rest);', ''],
   ]),
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
-    ['.orderBy(comparisonDueAt)', '.orderBy(id)'],
     ['${secondsFromNow(seconds)}, ${earliest}', '${earliest}'],
+    ['nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))', '${comparisonAgainAt}'],
   ]),
 
   ...of('Scores', 'database/rescore-ranges.ts', sync('rescore', 'races', 'expensive-rules'), [
@@ -189,9 +188,11 @@ export const changes: readonly Change[] = [
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
     ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],
   ]),
-  ...of('Leases', 'database/lease.ts', sync('comparison', 'request-worker', 'prune'), [
+  ...of('Leases', 'database/lease.ts', sync('comparison', 'comparison-turns', 'request-worker', 'prune'), [
     ['[column]: secondsFromNow(seconds)', '[column]: secondsFromNow(15)'],
-    ['eq(organisations.id, organisationId), isFree', 'eq(organisations.id, organisationId)'],
+    ['and(lte(organisations[column], sql`now()`), isFree', 'and(isFree'],
+    ['order = organisations[column]', 'order = organisations.id'],
+    ['and(eq(id, next.id), isNext)', 'eq(id, next.id)'],
     ['eq(organisations.id, lease.organisationId), isHeld', 'eq(organisations.id, lease.organisationId)'],
   ]),
   ...of('Leases', 'sync/renew-lease.ts', sync('comparison', 'request-worker', 'prune'), [

@@ -1,8 +1,8 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
-import { moveLease } from '../../src/database/lease.ts';
-import { claimPruning, foldScoreChanges } from '../../src/database/old-rows.ts';
+import { moveLease, takeLease } from '../../src/database/lease.ts';
+import { foldScoreChanges } from '../../src/database/old-rows.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
 import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
@@ -257,9 +257,9 @@ describe('an organisation', () => {
 
   test('the replica that took over an organisation to prune keeps it, whatever the former one does', async () => {
     const { executor } = service.database;
-    const former = await claimPruning(executor, leaseSeconds);
+    const former = await takeLease(executor, 'pruneDueAt', leaseSeconds);
     await execute(sql`update organisations set prune_due_at = now()`);
-    const present = await claimPruning(executor, leaseSeconds);
+    const present = await takeLease(executor, 'pruneDueAt', leaseSeconds);
     if (former === undefined || present === undefined) throw new Error('it was not due');
     await moveLease(executor, former, secondsFromNow(3_600));
     expect(await secondsUntilDue()).toBeLessThanOrEqual(8);
