@@ -13,6 +13,8 @@ export interface Caller {
   readonly organisationId: string;
   readonly userId: string;
   readonly scopes: readonly string[];
+  /** When it ends, in Unix seconds: as it was made, or sooner if it was rotated. Null if it does not end. */
+  readonly endsAt: number | null;
   /** Version of the organisation's pull request lists; null before the first pull request. */
   readonly contentVersion: string | null;
   /** The stored time of its last use is out of date. */
@@ -77,20 +79,6 @@ async function findAccessToken(executor: Executor, id: string): Promise<AccessTo
   return token;
 }
 
-/** When it ends: as it was made, or sooner if it was rotated; null if it does not end. */
-export async function findTokenEnd(
-  executor: Executor,
-  { organisationId, tokenId }: Pick<Caller, 'organisationId' | 'tokenId'>,
-): Promise<Date | null> {
-  const [token] = await executor
-    .select({
-      endsAt: sql`least(${accessTokens.revokedAt}, ${accessTokens.expiresAt})`.mapWith(accessTokens.expiresAt),
-    })
-    .from(accessTokens)
-    .where(isToken({ organisationId, id: tokenId }));
-  return token?.endsAt ?? null;
-}
-
 const isToken = ({ organisationId, id }: Pick<AccessToken, 'organisationId' | 'id'>) =>
   and(eq(accessTokens.organisationId, organisationId), eq(accessTokens.id, id));
 
@@ -137,6 +125,9 @@ const validTokens = createSelection(
       organisationId: accessTokens.organisationId,
       userId: accessTokens.userId,
       scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
+      endsAt: sql<
+        number | null
+      >`floor(extract(epoch from least(${accessTokens.revokedAt}, ${accessTokens.expiresAt})))::bigint`,
       contentVersion: contentVersions.version,
       isLastUseStale: isLastUseStale(placeholder('accuracySeconds')),
     })
@@ -153,9 +144,14 @@ export async function findCallers(
 ): Promise<Map<string, Caller>> {
   const rows = await database.read(validTokens, { hashes, accuracySeconds });
   return new Map(
-    rows.map(({ tokenHash, scopes, isLastUseStale, ...caller }) => [
+    rows.map(({ tokenHash, scopes, endsAt, isLastUseStale, ...caller }) => [
       tokenHash,
-      { ...caller, scopes: scopes.split(' '), isLastUseStale: isLastUseStale === 't' },
+      {
+        ...caller,
+        scopes: scopes.split(' '),
+        endsAt: endsAt === null ? null : Number(endsAt),
+        isLastUseStale: isLastUseStale === 't',
+      },
     ]),
   );
 }

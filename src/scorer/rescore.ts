@@ -1,4 +1,4 @@
-import { recordChangedRange } from '../database/change-log.ts';
+import { recordChanges } from '../database/change-log.ts';
 import type { Executor } from '../database/client.ts';
 import { renewContentVersion } from '../database/content-versions.ts';
 import { createFactsReader } from '../database/facts.ts';
@@ -100,7 +100,7 @@ async function rescoreRanges(work: Work, organisationId: string, ranges: readonl
       const { fromId, untilId } = range;
       const scoredPart = { fromId, untilId: restFromId ?? untilId };
       const renamed = range.urlsStale ? await followRepositoryNames(executor, organisationId, scoredPart) : [];
-      await recordChangedRange(executor, organisationId, [...changed.map(({ id }) => id), ...renamed]);
+      await recordChanges(executor, organisationId, [...changed.map(({ id }) => id), ...renamed], { isRange: true });
       saved += scored;
     }
     if (saved > 0) await renewContentVersion(executor, organisationId);

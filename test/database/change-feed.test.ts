@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { readChanges } from '../../src/database/change-feed.ts';
-import { recordChangedRange, recordChanges } from '../../src/database/change-log.ts';
+import { recordChanges } from '../../src/database/change-log.ts';
 import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
 import { copyDatabase } from '../../src/database/copy.ts';
 import { isDatabaseUnavailable } from '../../src/database/driver-errors.ts';
@@ -58,7 +58,7 @@ const change = (...changed: string[]) =>
 const changeRange = (changed: readonly string[]) =>
   database.transaction(async executor => {
     await update(executor, changed);
-    await recordChangedRange(executor, organisationId, changed);
+    await recordChanges(executor, organisationId, changed, { isRange: true });
   });
 
 const add = (count: number) => insertPullRequests(service, { organisation: { id: organisationId } as never }, count);

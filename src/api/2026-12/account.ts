@@ -1,9 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { type Scope, scopes } from '../../access-token.ts';
-import { type Caller, findTokenEnd } from '../../database/access-tokens.ts';
+import type { Caller } from '../../database/access-tokens.ts';
 import type { Executor } from '../../database/client.ts';
 import { getOrganisation } from '../../database/organisations.ts';
-import { unixSeconds } from '../../text/times.ts';
 import { User } from '../users.ts';
 import { Nullable, namedObject, stringEnum } from '../validation.ts';
 
@@ -17,5 +16,5 @@ export const Account = namedObject('Account', {
 export const describeToken = async (executor: Executor, caller: Caller) => ({
   organisation: (await getOrganisation(executor, caller.organisationId)).login,
   scopes: caller.scopes as Scope[],
-  expires_at: unixSeconds(await findTokenEnd(executor, caller)),
+  expires_at: caller.endsAt,
 });
