@@ -1,9 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
+import { claimComparison, requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
+import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
@@ -88,6 +89,14 @@ test('an organisation is compared while GitHub keeps another one waiting', async
   expect(await storedCount(slow)).toBe(0);
   reply.release();
   await expect.poll(() => storedCount(slow)).toBe(1);
+});
+
+test('the organisation that has been due for longest is compared first', async () => {
+  const [one, other] = [await world.newTenant(), await world.newTenant()];
+  await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
+  await change(one, { comparisonDueAt: sql`now() - interval '1 second'` });
+  await change(other, { comparisonDueAt: sql`now() - interval '1 minute'` });
+  expect(await claimComparison(executor, leaseSeconds)).toMatchObject({ organisationId: other.organisation.id });
 });
 
 test('organisations are compared at different times, never later than RECONCILE_INTERVAL says', async () => {
