@@ -48,7 +48,7 @@ async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outco
     if (ok) return { data };
     if (status === 401) end('Your token is no longer valid. Use another one.');
     const message = `The service answered with status ${status}.`;
-    const retryAfterSeconds = Number(response.headers.get('retry-after'));
+    const retryAfterSeconds = Number(response.headers.get('retry-after')) || 0;
     return { problem: { message, ...(typeof error === 'object' && error), status, retryAfterSeconds } };
   } catch {
     return { problem: { message: 'The service cannot be reached.', status: 0 } };

@@ -320,10 +320,28 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     const page = await open('standings');
     let isAway = true;
     await page.route('**/2026-12/**', route => (isAway ? route.abort() : route.continue()));
-    await goTo(page, `pull-requests/${pullRequest}`);
-    await page.getByText('The service cannot be reached.').first().waitFor();
-    isAway = false;
-    await page.getByRole('heading', { name: '7 points' }).waitFor();
+    for (const [view, text] of [
+      [`pull-requests/${pullRequest}`, '7 points'],
+      ['standings?since=all', 'Members by points'],
+    ] as const) {
+      isAway = true;
+      await goTo(page, view);
+      await page.getByText('The service cannot be reached.').first().waitFor();
+      isAway = false;
+      await page.getByRole('heading', { name: text }).waitFor();
+    }
+    isAway = true;
+    await page.getByRole('button', { name: 'Last 12 months' }).click();
+    await page.getByText('The service cannot be reached.').waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+  });
+
+  test('try again after a second if a proxy says by a date when the service is back', async () => {
+    const page = await open('nowhere');
+    const headers = { 'retry-after': 'Fri, 04 Dec 2026 07:28:00 GMT' };
+    await page.route('**/rules/versions', route => route.fulfill({ status: 503, headers, json: {} }));
+    await goTo(page, 'rules');
+    await page.getByText('The service answered with status 503. The next try is in 1 s.').waitFor();
   });
 
   test('say that a token has ended, and forget it', async () => {

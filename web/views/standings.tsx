@@ -19,7 +19,7 @@ export function StandingsView() {
   const totals = useData('/2026-12/standings', { query });
   const byRule = useData('/2026-12/standings', { query: { ...query, by_rule: true } }, !totals.isLoading);
   // What each rule gave takes longer if there are many pull requests. Side by side, both would take longer.
-  const standings = { ...byRule, data: byRule.isLoading ? totals.data : byRule.data };
+  const standings = totals.isLoading ? totals : { ...byRule, data: byRule.isLoading ? totals.data : byRule.data };
   return (
     <>
       <div class="toolbar">
