@@ -182,6 +182,18 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '1 point', exact: true }).waitFor();
   });
 
+  test('say in the table beside the bars what each rule gave and took', async () => {
+    const home = await world.newTenant();
+    const token = await createToken(world.service, home.user, ['read', 'rules:write']);
+    const ofRule = (value: number) =>
+      `{ name: Rule ${value}, logic: [{ expression: 'true', effect: { action: ${value > 0 ? 'ADD' : 'SUBTRACT'}, value: ${Math.abs(value)} } }] }`;
+    await world.client.applyFile(token, `rules: [${[5, 4, 3, -2].map(ofRule)}]`);
+    home.acme.repository('web').addPullRequest({ author: home.acme.member('gil'), title: 'One' });
+    await importPullRequests(world.service, home.organisation);
+    const page = await openAlone('standings?since=all', token);
+    await page.getByText('Rule 5: 5, Rule 4: 4, Rule 3: 3, Rule -2: -2', { exact: true }).waitFor();
+  });
+
   test('do not say of a merged one that nothing can change its score', async () => {
     const home = await world.newTenant();
     home.acme

@@ -65,7 +65,7 @@ function Totals({ of: data, query }: { of: Standings; query: Query }) {
           ...(data.reviews > 0 && { 'For pull requests': row.score, 'For reviews': row.review_score }),
           'Pull requests': row.pull_requests,
           Mean: row.mean,
-          'Most points by': wide(row.rules?.slice(0, 3).map(partOf).join('\n') ?? '…'),
+          'By rule': wide(<small>{row.rules?.map(partOf).join(', ') ?? '…'}</small>),
         })}
       </Table>
     </>
