@@ -109,6 +109,9 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await notice.waitFor();
     await goTo(page, `rules?${inDecember}`);
     await notice.waitFor();
+    await goTo(page, `standings?${inDecember}`);
+    await page.getByRole('link', { name: 'Grace Hopper' }).click();
+    await page.getByRole('region', { name: 'In this period' }).getByText('3 scores have yet to be').waitFor();
     while ((await rescoreBatch(service, home.organisation.id)) > 0);
     await goTo(page, `standings?${inDecember}`);
     await page.getByText('21 points for 3 pull requests').waitFor();

@@ -1,5 +1,5 @@
 import { type Schemas, useData } from '../api.ts';
-import { Loaded, Title } from '../elements.tsx';
+import { Loaded, Outdated, Title } from '../elements.tsx';
 import { chosenIn, days, PeriodPicker, presentPeriod } from '../filters.tsx';
 import { countsOf, formatDay, formatNumber, formatShare, formatTime, toDay } from '../format.ts';
 import { number, Table } from '../table.tsx';
@@ -33,11 +33,12 @@ export function MemberView({ id: member }: { id: string }) {
   );
 }
 
-function Place({ of: { standings, ranked } }: { of: Schemas['Standings'] }) {
+function Place({ of: { standings, ranked, outdated } }: { of: Schemas['Standings'] }) {
   const [row] = standings;
   if (row === undefined) return <p>No pull request or review of this member counts in this period.</p>;
   return (
     <>
+      <Outdated count={outdated} />
       <p>
         <strong class="score">{formatNumber(row.total)}</strong> {row.total === 1 ? 'point' : 'points'} for{' '}
         {countsOf(row)}: rank {formatNumber(row.rank)} of {formatNumber(ranked)}.
