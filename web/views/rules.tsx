@@ -2,7 +2,7 @@ import { type Schemas, useData } from '../api.ts';
 import { Loaded, Outdated } from '../elements.tsx';
 import { presentPeriod } from '../filters.tsx';
 import { formatNumber, formatShare, formatTime, verbs } from '../format.ts';
-import { number, Table } from '../table.tsx';
+import { number, Table, wide } from '../table.tsx';
 
 export function RulesView() {
   const rules = useData('/2026-12/rules', {});
@@ -46,9 +46,10 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
         empty="No rules have been applied yet."
       >
         {({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
-          Rule: (
+          Rule: <strong>{name}</strong>,
+          'What it does': wide(
             <>
-              <strong>{name}</strong> {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
+              {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
               <ul>
                 {logic.map(({ expression, effect: { action, value } }, index) => (
                   <li key={index}>
@@ -56,7 +57,7 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
                   </li>
                 ))}
               </ul>
-            </>
+            </>,
           ),
           Since: formatTime(since ?? null),
           Points: score,
