@@ -143,7 +143,9 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   test('takes a rules file that is dropped, and says in words why it refuses other files', async () => {
     const page = await open('try-rules');
     for (const [name, bytes, problem] of [
-      ['2 MB.yaml', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
+      ['large.yaml', Buffer.alloc(2_000_001, 'a'), 'is larger than 2 MB'],
+      ['2 MB.yaml', Buffer.alloc(2_000_000, 'a'), 'is longer than 1,000,000 characters'],
+      ['empty.yaml', Buffer.from(' \n'), 'is empty'],
       ['picture.png', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'is not a text in UTF-8'],
       ['NUL.yaml', Buffer.from('rules: []\0'), 'is not a text in UTF-8'],
       ['Latin-1.yaml', Buffer.from('# für alle', 'latin1'), 'is not a text in UTF-8'],

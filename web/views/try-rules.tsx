@@ -8,14 +8,15 @@ import { number, Table } from '../table.tsx';
 
 type Plan = Schemas['Plan'];
 
-/** @throws Error that says why it is not a rules file */
+/** @throws Error that says why it is not a rules file, or why the service would not take it */
 async function readText(file: File): Promise<string> {
-  // What the service takes.
   if (file.size > 2_000_000) throw new Error(`${file.name} is larger than 2 MB. Rules files are smaller.`);
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const decode = async () => decoder.decode(await file.arrayBuffer());
   const text = await decode().catch(() => '\0');
   if (text.includes('\0')) throw new Error(`${file.name} is not a text in UTF-8. Choose a rules file, which is YAML.`);
+  if (text.trim() === '') throw new Error(`${file.name} is empty.`);
+  if (text.length > 1_000_000) throw new Error(`${file.name} is longer than 1,000,000 characters.`);
   return text;
 }
 
