@@ -292,6 +292,13 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await violationsOf(page)).toEqual([]);
   });
 
+  test('say that a sync is under way', async () => {
+    const page = await open(`pull-requests/${pullRequest}`);
+    await page.route('**/sync', () => undefined);
+    await page.getByRole('button', { name: 'Sync' }).click();
+    await page.getByRole('status').getByText('Under way…').waitFor();
+  });
+
   test('say why the last action failed, and not the one before', async () => {
     const page = await open(`pull-requests/${pullRequest}`);
     page.on('dialog', dialog => dialog.accept());
@@ -329,7 +336,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   });
 
   test('go on by themselves when the service is back', async () => {
-    const page = await open('standings');
+    const page = await open('nowhere');
     let isAway = true;
     await page.route('**/2026-12/**', route => (isAway ? route.abort() : route.continue()));
     for (const [view, text] of [

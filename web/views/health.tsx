@@ -12,8 +12,7 @@ export const HealthView = () => (
         </p>
         {data.rules_suspended_by !== null && warning(`The rules in force are suspended: ${data.rules_suspended_by}.`)}
         {data.webhooks_enabled || warning('Webhooks are turned off: changes are seen at the next comparison only.')}
-        {data.comparison_failure !== null &&
-          warning(`The last comparison with GitHub failed: ${data.comparison_failure}`)}
+        {data.comparison_failure !== null && warning(`The last comparison failed: ${data.comparison_failure}`)}
         <Table
           caption={data.organisation}
           rows={Object.entries({

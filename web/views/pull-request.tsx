@@ -97,6 +97,7 @@ function Actions({ id, may }: Props) {
       <div class="toolbar" aria-busy={isRunning}>
         {may('sync') && <Button text="Sync" disabled={isRunning} onClick={sync} />}
         {may('delete') && <Button text="Delete" disabled={isRunning} onClick={() => confirm(question) && remove()} />}
+        <output>{isRunning && 'Under way…'}</output>
       </div>
       {problem && <Failure problem={problem} />}
     </>
@@ -117,7 +118,7 @@ function amountOf({ rules }: Explanation, rule: string, entry: number) {
   return action ? `${verbs[action]} ${value}` : '';
 }
 
-function Explained({ of: { rules, reviews, outdated, ruleset_version, score, score_in_force } }: { of: Explanation }) {
+function Explained({ of: { rules, reviews, outdated, ruleset_version, score_in_force } }: { of: Explanation }) {
   const ofReviews = reviews.map(({ reviewer, score, rules }) => ({
     line: titled(`Review by ${reviewer ?? 'unknown'}`, formatChange(score)),
     below: rules.map(ofRule),
@@ -127,8 +128,7 @@ function Explained({ of: { rules, reviews, outdated, ruleset_version, score, sco
       <p>By version {formatNumber(ruleset_version)} of the rules.</p>
       {outdated && (
         <p class="notice" role="status">
-          The score {formatNumber(score)} has yet to be recalculated: the rules in force give{' '}
-          {formatNumber(score_in_force)}.
+          The rules in force give {formatNumber(score_in_force)}: the score has yet to be recalculated.
         </p>
       )}
       <Tree lines={[...rules.map(ofRule), ...ofReviews]} />
