@@ -1,4 +1,5 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { newAppKeys } from '../app-keys.ts';
 import type { Authorities } from './authorities.ts';
 import type { Hooks } from './webhooks.ts';
 import type { World } from './world.ts';
@@ -58,11 +59,7 @@ export function createApps(
   const pages = isEnterprise ? 'github-apps' : 'apps';
 
   function create(login: string, manifest: Manifest, state: string): PageAnswer {
-    const { privateKey, publicKey } = generateKeyPairSync('rsa', {
-      modulusLength: 2048,
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-      privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
-    });
+    const { privateKey, publicKey } = newAppKeys('pkcs1');
     const id = 1_000_000 + slugs.size;
     const slug = manifest.name.toLowerCase().replace(/[^a-z0-9]+/g, '-');
     const secret = randomBytes(20).toString('hex');
