@@ -1,8 +1,8 @@
 import { formatId } from '../src/ids.ts';
+import { createRandom } from '../test/support/random.ts';
 import { bearer } from './database.ts';
 import { startReader } from './processes.ts';
 import { atMost, percentile } from './report.ts';
-import { createRandom } from './sample-facts.ts';
 import { allPullRequests, joinStored } from './stored.ts';
 
 const combinations = 40;

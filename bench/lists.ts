@@ -1,4 +1,5 @@
-import { applyRules } from '../test/support/tenants.ts';
+import { entry, rule } from '../test/scoring/support.ts';
+import { applyRules, insertMembers } from '../test/support/tenants.ts';
 import { bearer } from './database.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
 import { startReader } from './processes.ts';
@@ -11,27 +12,16 @@ const readers = 4;
 const seconds = 10;
 
 /** 200 rules with 50 entries each, as large as they may be: `GET /rules` shows the whole condition of each entry. */
-const maxSizeRules = Array.from({ length: 200 }, (_, rule) => ({
-  name: `Rule ${rule}`,
-  description: '',
-  is_enabled: true,
+const maxSizeRules = Array.from({ length: 200 }, (_, index) => ({
+  ...rule(`Rule ${index}`, ...Array.from({ length: 50 }, (_, place) => entry(`additions > ${place}`, '1'))),
   when: `title != "${'x'.repeat(1_900)}"`,
-  logic: Array.from({ length: 50 }, (_, entry) => ({
-    expression: `additions > ${entry}`,
-    effect: { action: 'ADD' as const, value: '1' },
-  })),
 }));
 
 /** What lists of 50,000 members and of the largest rules cost the other requests of a process, and its memory. */
 export async function measure(): Promise<void> {
   await using server = await joinStored();
   await applyRules(server, server.organisationId, { rules: maxSizeRules });
-  await server.query(
-    `insert into members (organisation_id, id, github_id, login, name, photo_url)
-      select $1, uuidv7(), n, 'member-' || n, 'Member ' || n, 'https://photos.example/' || n
-      from generate_series(1, ${members}) n on conflict do nothing`,
-    [server.organisationId],
-  );
+  await insertMembers(server, { organisation: { id: server.organisationId } }, members);
   await measureList(server, 'members', `${members.toLocaleString('en')} members`);
   await measureList(server, 'rules', 'rules of 20 MB');
 }
@@ -44,6 +34,7 @@ async function measureList({ url, token }: Stored, path: string, what: string): 
   let peak = idle;
   const { p99, ended } = await loadBeside({ ...pages, duration: seconds }, readers, async () => {
     const reply = await fetch(`${service.origin}/2025-04/${path}`, { headers: bearer(token) });
+    if (!reply.ok) throw new Error(`${path} got ${reply.status}`);
     for await (const _ of reply.body ?? []) peak = Math.max(peak, service.megabytes('VmRSS'));
   });
   const read = `${what}, read by ${readers} at once`;

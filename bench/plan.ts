@@ -4,17 +4,17 @@ import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
 import type { FactName } from '../src/scoring/facts.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
+import { entry, rule } from '../test/scoring/support.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { bearer } from './database.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
 import { runCommand, startReader } from './processes.ts';
 import { atMost, takeTurns, timeAgainst, timed } from './report.ts';
-import { rule } from './rule.ts';
 import { allPullRequests, joinStored, pullRequests, type Stored } from './stored.ts';
 
 const rounds = 3;
 
-const size = rule('Size', 'additions > 0', 'per(additions, 20)');
+const size = rule('Size', entry('additions > 0', 'per(additions, 20)'));
 
 /** As the text of a rules file: JSON is YAML, too. */
 const fileOf = (...rules: RuleDefinition[]) =>
@@ -22,15 +22,15 @@ const fileOf = (...rules: RuleDefinition[]) =>
 
 const withBodies = fileOf(
   size,
-  rule('Described', 'length(body) > 100 && contains(body, "tests")', '5'),
-  rule('Sources', 'any_file("src/**")', '5'),
+  rule('Described', entry('length(body) > 100 && contains(body, "tests")', '5')),
+  rule('Sources', entry('any_file("src/**")', '5')),
 );
 
 const variants: { what: string; facts: FactName[]; rules: string }[] = [
   {
     what: 'numbers and states',
     facts: ['additions', 'number', 'state'],
-    rules: fileOf(size, rule('Merged', 'state == "merged"', '10'), rule('Share', 'number % 5 == 0', '5')),
+    rules: fileOf(size, rule('Merged', entry('state == "merged"', '10')), rule('Share', entry('number % 5 == 0', '5'))),
   },
   { what: 'bodies and files too', facts: ['additions', 'body', 'files'], rules: withBodies },
 ];

@@ -1,12 +1,12 @@
 import autocannon from 'autocannon';
 import type { Ruleset } from '../src/scoring/ruleset.ts';
+import { entry, rule } from '../test/scoring/support.ts';
 import { memoryOf } from '../test/support/scorer.ts';
 import { applyRules } from '../test/support/tenants.ts';
 import { makeDeliveries } from './ingest.ts';
 import { steadily, unseenPages } from './load.ts';
 import { secret, startService } from './processes.ts';
 import { atLeast, atMost, print, showSeconds, speedAgainst, takeTurns, timeAgainst, timed } from './report.ts';
-import { rule } from './rule.ts';
 import { allPullRequests, joinStored, manyFilesEvery, type Stored } from './stored.ts';
 
 const rounds = 2;
@@ -86,16 +86,16 @@ async function measureRules(server: Stored, variant: Variant): Promise<void> {
 
 /** A bonus that is new each time changes score and breakdown in the rows of the share. */
 const rulesOf = ({ share, size }: Variant, bonus: number) => [
-  rule('Size', size.expression, `per(${size.value}, 20)`),
-  rule('Merged', 'merged', '10'),
-  rule('Share', share, String(bonus)),
+  rule('Size', entry(size.expression, `per(${size.value}, 20)`)),
+  rule('Merged', entry('merged', '10')),
+  rule('Share', entry(share, String(bonus))),
 ];
 
 /** As many rules as of pull requests. */
 const reviewRules = [
-  rule('A review within a day', 'hours_to_review <= 24', 'min(5, per(additions, 40))'),
-  rule('Approval', 'verdict == "approved" && reviewer_is_member', '2'),
-  rule('Comments', 'review_comments > 0', 'min(3, review_comments)'),
+  rule('A review within a day', entry('hours_to_review <= 24', 'min(5, per(additions, 40))')),
+  rule('Approval', entry('verdict == "approved" && reviewer_is_member', '2')),
+  rule('Comments', entry('review_comments > 0', 'min(3, review_comments)')),
 ];
 
 /** All change, with and without points for reviews. */
@@ -182,7 +182,7 @@ async function measureLatency(server: Stored): Promise<void> {
   };
   await loadBoth(2);
   const atRest = await loadBoth(10);
-  await applyRules(server, server.organisationId, { rules: [rule('Meanwhile', 'true', '1')] });
+  await applyRules(server, server.organisationId, { rules: [rule('Meanwhile', entry('true', '1'))] });
   const meanwhile = await loadBoth(10);
   const show = ({ latency, non2xx, errors }: autocannon.Result) =>
     `p50 ${latency.p50} ms, p99 ${latency.p99} ms, ${non2xx + errors} failed`;

@@ -1,14 +1,6 @@
 import type { PullRequestState } from '../src/pull-request.ts';
 import { type Facts, factsOf } from '../src/scoring/facts.ts';
-
-/** The same numbers from 0 to 1 in each run (Lehmer's generator). */
-export function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state / 2_147_483_647;
-  };
-}
+import { createRandom } from '../test/support/random.ts';
 
 /** The same pull requests in each run, with texts as a database gives them: flat, and each its own. */
 export function sampleFacts(count: number): Facts[] {

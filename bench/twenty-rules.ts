@@ -1,7 +1,7 @@
 import type { Facts } from '../src/scoring/facts.ts';
 import { characterCount } from '../src/scoring/language/text-operations.ts';
 import type { RuleAction } from '../src/scoring/rule.ts';
-import { rule } from './rule.ts';
+import { entry, rule } from '../test/scoring/support.ts';
 
 /** A rule in our language, and its condition and value as one would write them in JavaScript. */
 type Pair = [name: string, expression: string, value: string, condition: string, by: string, action?: RuleAction];
@@ -56,7 +56,9 @@ const pairs: readonly Pair[] = [
 ];
 
 /** Twenty rules of the kinds that organisations have; about six of them count for a pull request. */
-export const twentyRules = pairs.map(([name, expression, value, , , action]) => rule(name, expression, value, action));
+export const twentyRules = pairs.map(([name, expression, value, , , action]) =>
+  rule(name, entry(expression, value, action)),
+);
 
 /** The statement for one rule: texts that are known are written out, and only a value that can be 0 is looked at. */
 function statementOf([name, expression, , condition, by, action = 'ADD']: Pair): string {

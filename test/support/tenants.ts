@@ -118,7 +118,7 @@ export async function insertPullRequests(
  */
 export async function insertMembers(
   { database }: Pick<Deps, 'database'>,
-  { organisation }: Pick<Tenant, 'organisation'>,
+  { organisation }: { organisation: Pick<Organisation, 'id'> },
   count: number,
   name?: string,
 ): Promise<void> {
