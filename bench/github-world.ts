@@ -1,11 +1,8 @@
 /** A stand-in for GitHub, and an emptied database that knows its organisations. */
 import type { WebhookEvent } from '../test/support/github/events.ts';
-import { type StartOptions, startGithub } from '../test/support/github/server.ts';
+import { maxPoints, type StartOptions, startGithub } from '../test/support/github/server.ts';
 import { joinEmptied } from './database.ts';
 import { type Running, secret, startService } from './processes.ts';
-
-/** More than are used. */
-export const allPoints = 1_000_000;
 
 export type GithubWorld = Awaited<ReturnType<typeof openGithub>>;
 
@@ -19,9 +16,7 @@ export async function openGithub(
   logins: readonly string[],
   app?: StartOptions['app'] & { privateKey: string },
 ) {
-  const github = await startGithub(app && { app });
-  // It counts the points of all installations together.
-  if (github.limit) Object.assign(github.limit, { limit: allPoints, remaining: allPoints });
+  const github = await startGithub({ points: maxPoints, ...(app && { app }) });
   const organisations = logins.map(login => github.organisation(login));
   for (const organisation of organisations) organisation.member('ada');
   const server = await joinEmptied(name, organisations);

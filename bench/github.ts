@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { formatId } from '../src/ids.ts';
 import { htmlError, naming } from '../test/support/github/faults.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { maxPoints } from '../test/support/github/server.ts';
 import { bearer } from './database.ts';
-import { allPoints, type GithubWorld, openGithub } from './github-world.ts';
+import { type GithubWorld, openGithub } from './github-world.ts';
 import { runCommand } from './processes.ts';
 import { atMost, timed } from './report.ts';
 
@@ -47,22 +48,19 @@ async function measureRequests(): Promise<void> {
     (await requestsOf(work)).filter(({ variables }) => Array.isArray(variables.ids)).length;
 
   await runCommand(['import', '--organisation', 'bench'], world.environment);
-  const imported = allPoints - (github.limit?.remaining ?? 0);
+  const imported = maxPoints - (github.limit?.remaining ?? 0);
   await requireStored('Pull request %');
 
-  await deliverIdly(
-    world,
-    edit(all, ({ number }) => `Changed ${number}`),
-  );
+  await deliverIdly(world, edit(all, 'Changed'));
   const synced = await requestsOf(() => workOff(world));
-  await requireStored('Changed %');
+  await requireStored('Changed');
 
   const refreshed = await requestsOf(() => syncAtOnce(world));
 
   const unchanged = await fetchesOf(() => compare(world));
-  edit(all.slice(0, missed), () => 'Changed without a webhook');
+  edit(all.slice(0, missed), 'Changed without a webhook');
   const healed = await fetchesOf(() => compare(world));
-  await requireStored('Changed without%', missed);
+  await requireStored('Changed without a webhook', missed);
 
   const fetches = Math.ceil(pullRequests / perRequest);
   const of = `${pullRequests.toLocaleString('en')} pull requests`;
@@ -116,8 +114,8 @@ const addPullRequests = ({ github }: GithubWorld): PullRequest[] =>
       .addPullRequest();
   });
 
-const edit = (changed: readonly PullRequest[], title: (pullRequest: PullRequest) => string) =>
-  changed.map(pullRequest => pullRequest.edit({ title: title(pullRequest) }));
+const edit = (changed: readonly PullRequest[], title: string) =>
+  changed.map(pullRequest => pullRequest.edit({ title }));
 
 /** To a service that takes webhooks and does nothing about them. */
 async function deliverIdly(world: GithubWorld, events: ReturnType<typeof edit>): Promise<void> {
@@ -168,10 +166,7 @@ async function measurePoison(world: GithubWorld): Promise<void> {
   const large = github.organisation('large').repository('web');
   const all = Array.from({ length: burst }, () => large.addPullRequest());
   const when = naming(all[burst / 2] as PullRequest);
-  await deliverIdly(
-    world,
-    edit(all, () => 'Beside a failing one'),
-  );
+  await deliverIdly(world, edit(all, 'Beside a failing one'));
   const heal = github.fault(htmlError(502), { times: Number.POSITIVE_INFINITY, when });
   const before = github.requests.length;
   await using _ = await world.start('worker');
@@ -193,19 +188,13 @@ async function measureWait(world: GithubWorld): Promise<void> {
   const small = github.organisation('small').repository('web');
   await using service = await startIdle();
   const all = Array.from({ length: pending }, () => large.addPullRequest());
-  await deliver(
-    service,
-    edit(all, () => 'One of many'),
-  );
+  await deliver(service, edit(all, 'One of many'));
   const stopDelaying = github.fault({ kind: 'delay', milliseconds: responseMs }, { times: Number.POSITIVE_INFINITY });
   await using _ = await start('worker');
   const waits: number[] = [];
   // While about twelve of the large organisation's sixteen requests are answered.
   for (let turn = 0; turn < 6; turn += 1) {
-    await deliver(
-      service,
-      edit([small.addPullRequest()], () => `Small ${turn}`),
-    );
+    await deliver(service, edit([small.addPullRequest()], `Small ${turn}`));
     waits.push(await untilStored(world, `Small ${turn}`, 1));
     await delay(responseMs * Math.random());
   }

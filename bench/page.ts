@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
+import { launchBrowser } from '../test/support/browser.ts';
 import { startReader } from './processes.ts';
 import { atMost, median, print } from './report.ts';
 import { allPullRequests, joinStored } from './stored.ts';
@@ -32,10 +32,7 @@ const watchFirstRow = `globalThis.firstRowPainted = new Promise(painted =>
 export async function measure(): Promise<void> {
   await using server = await joinStored();
   await using service = await startReader(server.url);
-  await using browser = await chromium.launch({
-    executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
-    args: ['--no-sandbox', '--disable-gpu', '--in-process-gpu'],
-  });
+  await using browser = await launchBrowser();
   /** In a tab of its own, without anything in its cache. */
   const openTable = async (place: string): Promise<Page> => {
     const page = await (await browser.newContext({ locale: 'en-GB' })).newPage();

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { createFactsReader } from '../src/database/facts.ts';
 import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
 import type { FactName } from '../src/scoring/facts.ts';
+import { formatRulesFile } from '../src/scoring/file/rules-file.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
-import { entry, rule } from '../test/scoring/support.ts';
+import { entry, rule, rulesetOf } from '../test/scoring/support.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { bearer } from './database.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
@@ -16,9 +17,7 @@ const rounds = 3;
 
 const size = rule('Size', entry('additions > 0', 'per(additions, 20)'));
 
-/** As the text of a rules file: JSON is YAML, too. */
-const fileOf = (...rules: RuleDefinition[]) =>
-  JSON.stringify({ rules: rules.map(({ name, logic }) => ({ name, logic })) });
+const fileOf = (...rules: RuleDefinition[]) => formatRulesFile(rulesetOf(rules));
 
 const withBodies = fileOf(
   size,

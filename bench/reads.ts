@@ -41,6 +41,7 @@ export async function measure(): Promise<void> {
   const measured = await takeTurns(rounds, targets, (options: autocannon.Options) =>
     load({ ...options, connections, duration: seconds }),
   );
+  if (measured.unchanged.some(result => result['2xx'] > 0)) throw new Error('an unchanged page was sent again');
 
   type Name = keyof typeof targets;
   const rate = (name: Name) => median(measured[name].map(({ requests }) => requests.average));

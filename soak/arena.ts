@@ -5,7 +5,7 @@ import { isDatabaseUnavailable } from '../src/database/driver-errors.ts';
 import { type ErrorCode, ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
-import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import { type GithubStandIn, maxPoints, startGithub } from '../test/support/github/server.ts';
 import { signedRequest } from '../test/support/github/webhooks.ts';
 import { startProxy } from '../test/support/proxy.ts';
 import { startReplica as startService, webhookSecret } from '../test/support/service.ts';
@@ -28,9 +28,7 @@ const githubFailures: readonly ErrorCode[] = [
 
 /** @param databaseUrl of a migrated database without organisations */
 export async function openArena(databaseUrl: string) {
-  const github = await startGithub();
-  // As many points as GraphQL can represent.
-  if (github.limit) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
+  const github = await startGithub({ points: maxPoints });
   /** Bypasses the replicas, to read what is stored and to let time pass. */
   const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
   const replicas: (Replica | undefined)[] = await Promise.all(

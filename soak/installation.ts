@@ -11,7 +11,7 @@ import { connectDatabase, type Database } from '../src/database/client.ts';
 import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { migrateDatabase } from '../src/database/migrations.ts';
 import { entry, rule } from '../test/scoring/support.ts';
-import { type GithubStandIn, startGithub } from '../test/support/github/server.ts';
+import { type GithubStandIn, maxPoints, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { freePort } from '../test/support/raw-http.ts';
 import { webhookSecret } from '../test/support/service.ts';
@@ -53,9 +53,7 @@ export async function withInstallation(
   const home = createHome(name);
   const server = await joinEmbeddedDatabase({ home });
   const database = connectDatabase(server.url, pino({ level: 'silent' }));
-  const github = await startGithub();
-  // As many points as GraphQL can represent, also after an hour.
-  if (github.limit !== null) Object.assign(github.limit, { limit: 2 ** 31 - 1, remaining: 2 ** 31 - 1 });
+  const github = await startGithub({ points: maxPoints });
   // It takes about as long to answer as GitHub.
   github.fault({ kind: 'delay', milliseconds: 150 }, { times: Number.POSITIVE_INFINITY });
   // Ends the replicas, too.

@@ -16,11 +16,15 @@ export const hasBrowser = executablePath !== undefined;
 
 if (!hasBrowser) process.stderr.write('Tests in a browser are skipped: install Chromium to run them.\n');
 
-/** Closed when the test ends, or with the file if no test calls it. */
-export async function openBrowser(): Promise<Browser> {
+export function launchBrowser(): Promise<Browser> {
   // Without a process for graphics, which draws by software here, a test takes a seventh less processor time.
   const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
-  const browser = await chromium.launch({ executablePath: executablePath ?? '', args });
+  return chromium.launch({ executablePath: executablePath ?? '', args });
+}
+
+/** Closed when the test ends, or with the file if no test calls it. */
+export async function openBrowser(): Promise<Browser> {
+  const browser = await launchBrowser();
   const atEnd = TestRunner.getCurrentTest() === undefined ? afterAll : onTestFinished;
   atEnd(() => browser.close());
   return browser;

@@ -19,11 +19,16 @@ export interface StartOptions {
   token?: string;
   /** The App whose signed tokens are accepted: its id, and its public key as PEM. */
   app?: { id: string; publicKey: string };
+  /** Of each hour, 5,000 by default. */
+  points?: number;
   /** As a GitHub Enterprise Server: REST under `/api/v3`, GraphQL at `/api/graphql`, no rate limits. */
   enterprise?: boolean;
 }
 
 export type GithubStandIn = Awaited<ReturnType<typeof startGithub>>;
+
+/** As many as GraphQL can represent. */
+export const maxPoints = 2 ** 31 - 1;
 
 const maxRequestBytes = 1024 * 1024;
 
@@ -48,6 +53,7 @@ export async function startGithub(options: StartOptions = {}) {
   const hooks = createHooks();
   const faults = createFaults();
   const requests: GithubStandInRequest[] = [];
+  const { points = 5_000 } = options;
   const base = options.enterprise ? '/api/v3' : '';
   const server = createServer({ keepAliveTimeout: 5_000 });
   await new Promise<void>((resolve, reject) => {
@@ -61,7 +67,7 @@ export async function startGithub(options: StartOptions = {}) {
   const authorities = createAuthorities(token, options.app);
   const limit: PointLimit | null = options.enterprise
     ? null
-    : { limit: 5_000, remaining: 5_000, resetAt: Math.floor(Date.now() / 1000) + 3_600 };
+    : { limit: points, remaining: points, resetAt: Math.floor(Date.now() / 1000) + 3_600 };
 
   const grants: Grants = {
     scopes: ['repo', 'read:org', 'admin:org_hook'],
