@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eraseMembers } from '../src/database/erasure.ts';
 import { findMembersByLogin } from '../src/database/members.ts';
+import type { RuleLogic } from '../src/scoring/rule.ts';
+import { entry } from '../test/scoring/support.ts';
 import { print } from './installation.ts';
 import { type Attack, addParty, editOnGithub, inProcesses, stress } from './stress.ts';
 
@@ -9,22 +11,19 @@ const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${f
 /** Rules files that were slow or large, of some entries. */
 const costlyFiles: Record<string, (entries: number) => string> = {
   'one definition of 190 globs for all entries': entries =>
-    rulesFile(entries, () => ({ expression: 'many', value: 1 }), { many: `count_files(${globs(0)}) > 0` }),
+    rulesFile(entries, () => entry('many', '1'), { many: `count_files(${globs(0)}) > 0` }),
   'searches of the description': entries =>
-    rulesFile(entries, index => ({ expression: `contains(body, "${String(index).padEnd(60, 'x')}")`, value: 1 })),
+    rulesFile(entries, index => entry(`contains(body, "${String(index).padEnd(60, 'x')}")`, '1')),
   'other globs in each value': entries =>
-    rulesFile(entries, index => ({ expression: 'true', value: `count_files(${globs(200 * index)})` })),
+    rulesFile(entries, index => entry('true', `count_files(${globs(200 * index)})`)),
 };
 
 function rulesFile(
   entries: number,
-  entry: (index: number) => { expression: string; value: number | string },
+  entryAt: (index: number) => RuleLogic,
   define: Record<string, string> = {},
 ): string {
-  const logic = Array.from({ length: entries }, (_, index) => {
-    const { expression, value } = entry(index);
-    return { expression, effect: { action: 'ADD', value } };
-  });
+  const logic = Array.from({ length: entries }, (_, index) => entryAt(index));
   const perRule = 50;
   const rules = Array.from({ length: Math.ceil(entries / perRule) }, (_, rule) => ({
     name: `Rule ${rule}`,
@@ -87,9 +86,9 @@ function applyRules(file: (entries: number) => string): Attack {
     print(`       ${entries} entries were taken`);
     const finish = await floodWithWebhooks(target, signal);
     return async () => {
-      await finish();
+      const problem = await finish();
       const { status } = await apply('rules: []\n');
-      return status === 200 ? undefined : `other rules got ${status}`;
+      return status === 200 ? problem : `other rules got ${status}`;
     };
   };
 }
@@ -101,7 +100,7 @@ async function planAllTheTime(...[target, signal]: Parameters<Attack>) {
   const finishes = await Promise.all(
     [target, { ...target, attacker: accomplice }].map(each => inProcesses('plans')(each, signal)),
   );
-  const file = rulesFile(1, () => ({ expression: 'merged', value: 1 }));
+  const file = rulesFile(1, () => entry('merged', '1'));
   const planned = send('POST', `${origin}/2026-12/rules/plan`, victim.token, file);
   return async () => {
     const { status } = await planned;
@@ -124,14 +123,15 @@ async function eraseMember(...[target, signal]: Parameters<Attack>) {
 /** Fifty a second, of changes that are all true. */
 async function floodWithWebhooks(...[target, signal]: Parameters<Attack>) {
   let sent = 0;
+  let taken = 0;
   const lanes = Array.from({ length: 10 }, async () => {
     for (; !signal.aborted; await delay(190)) {
       sent += 1;
-      await editOnGithub(target, target.attacker, sent, `Flood ${sent}`);
+      if ((await editOnGithub(target, target.attacker, sent, `Flood ${sent}`)) === 202) taken += 1;
     }
   });
   return async () => {
     await Promise.all(lanes);
-    return undefined;
+    return taken > 0 ? undefined : 'no webhook of the flood was taken';
   };
 }

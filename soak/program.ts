@@ -1,13 +1,16 @@
 /** What one client does, or an attacker, in a process of its own: what others do delays no measurement. */
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { percentile } from '../bench/report.ts';
 import { generateAccessToken } from '../src/access-token.ts';
 import { startReads } from './reads.ts';
 
 const [name = '', origin = '', token = ''] = process.argv.slice(2);
 const authorization = { authorization: `Bearer ${token}` };
+
+/** What an attack tells of itself at its end. */
+let said = '';
 
 /** What the service answers is its business. */
 const send = (path: string, init: RequestInit = {}) =>
@@ -28,12 +31,12 @@ function repeat(lanes: number, pauseMs: number, work: () => Promise<unknown>): v
   }
 }
 
-/** A new connection on which this is sent. */
-function open(begin: string): Socket {
+/** Opens a connection on which this is sent. */
+const open = (begin: string) => (): Socket => {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname, () => socket.write(begin));
   return socket.on('error', () => undefined);
-}
+};
 
 /**
  * Keeps many connections open, and does something with each at intervals.
@@ -44,8 +47,8 @@ function hold(
   count: number,
   pauseMs: number,
   opening: () => Socket,
-  intervalMs: number,
   act: (socket: Socket) => void,
+  intervalMs = 1_000,
 ) {
   let held = 0;
   setInterval(() => {
@@ -61,17 +64,11 @@ function hold(
 }
 
 const trickle = (count: number, begin: string, pauseMs = 2) =>
-  hold(
-    count,
-    pauseMs,
-    () => open(begin),
-    1_000,
-    socket => void socket.write('a'),
-  );
+  hold(count, pauseMs, open(begin), socket => void socket.write('a'));
 
 /**
  * 10,000 requests a second with tokens that look right, so that each takes a look-up, two in one packet; or as many as
- * are answered. Prints how many that are.
+ * are answered.
  */
 function floodTokens(): void {
   const request = () =>
@@ -80,20 +77,21 @@ function floodTokens(): void {
   const waiting = new WeakMap<Socket, number>();
   let [sent, answered] = [0, 0];
   const opening = () => {
-    const socket = open('').setEncoding('latin1');
+    const socket = open('')().setEncoding('latin1');
     return socket.on('data', (text: string) => {
       const replies = text.split('HTTP/1.1 ').length - 1;
       waiting.set(socket, (waiting.get(socket) ?? 0) - replies);
       answered += replies;
     });
   };
-  hold(100, 2, opening, 20, socket => {
+  const act = (socket: Socket) => {
     if ((waiting.get(socket) ?? 0) > 0) return;
     waiting.set(socket, 2);
     socket.write(packets[sent++ % packets.length] ?? '');
-  });
+  };
+  hold(100, 2, opening, act, 20);
   setInterval(() => {
-    print(`${answered} requests a second`);
+    said = `${answered} requests a second`;
     answered = 0;
   }, 1_000);
 }
@@ -134,8 +132,7 @@ const attacks: Record<string, () => void> = {
     hold(
       100,
       20,
-      () => open(maxSizePage).pause(),
-      1_000,
+      () => open(maxSizePage)().pause(),
       socket => void socket.read(100),
     ),
   'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
@@ -144,12 +141,8 @@ const attacks: Record<string, () => void> = {
   'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
 };
 
-const print = (text: string) => void process.stdout.write(`${text}\n`);
-/** When its parent says so, or is dead. */
-const ended = once(process.stdin.resume(), 'end');
-
-/** Reads at a steady rate. Prints what was measured. */
-async function measureReads(): Promise<void> {
+/** Reads at a steady rate. */
+async function startReading() {
   // Numbers of processes before this one are lower: no page comes from memory.
   let unseen = Date.now();
   const begin = () =>
@@ -159,19 +152,22 @@ async function measureReads(): Promise<void> {
   await delay(1_500);
   await first.stop();
   const reads = begin();
-  print('at work');
-  await ended;
-  await reads.stop();
-  const latencies = reads.latencies.sort((a, b) => a - b);
-  print(JSON.stringify({ p99: latencies[Math.floor(latencies.length * 0.99)], failures: [...reads.failures] }));
+  return async () => {
+    await reads.stop();
+    return { p99: percentile(reads.latencies, 0.99), failures: reads.failures };
+  };
 }
 
-if (name === 'reads') await measureReads();
-else {
+function startAttack(attack = attacks[name]) {
+  if (attack === undefined) throw new Error(`"${name}" is not an attack`);
   // Others' machines attack: this one's processors are for the service.
   setPriority(19);
-  attacks[name]?.();
-  print('at work');
-  await ended;
+  attack();
+  return async () => said;
 }
-process.exit();
+
+const stop = await (name === 'reads' ? startReading() : startAttack());
+// The parent's first message ends it, or the parent's death.
+process.once('message', async () => process.send?.(await stop(), () => process.exit()));
+process.once('disconnect', () => process.exit());
+process.send?.('at work');

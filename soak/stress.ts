@@ -1,7 +1,6 @@
 /** Attacks on one replica, one after another, while a well-behaved client reads. */
-import { spawn } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
 import { scopes } from '../src/access-token.ts';
@@ -74,7 +73,7 @@ export const stress = ({ name, environment, attacks, seconds, only, fill }: Stre
       const isGood =
         p99 <= maxSlowdown * rest.p99 &&
         (target.victim === target.attacker || isServiceWell) &&
-        failures.length === 0 &&
+        failures.size === 0 &&
         problem === undefined;
       print(
         `${isGood ? 'ok    ' : 'MISSED'} ${attackName}: ${(p99 / rest.p99).toFixed(1)} times: ${describe(measured)}`,
@@ -92,7 +91,8 @@ const describe = ({ p99, megabytes, healthMs, storedMs }: Awaited<ReturnType<typ
 /** The most of each that there was: the service's memory is with the processes that run rules. */
 async function measure(target: Target, seconds: number) {
   const { origin, replicas, victim } = target;
-  const stopReading = await startProgram('reads', origin, victim.token);
+  type Reads = { p99: number; failures: Map<string, number> };
+  const stopReading = await startProgram<Reads>('reads', origin, victim.token);
   const end = performance.now() + seconds * 1_000;
   const max = { megabytes: 0, healthMs: 0, storedMs: 0 };
   const watch = async (what: keyof typeof max, pauseMs: number, look: () => number | Promise<number>) => {
@@ -103,29 +103,24 @@ async function measure(target: Target, seconds: number) {
     watch('healthMs', 200, () => timeHealth(origin)),
     watch('storedMs', 500, () => timeWebhook(target)),
   ]);
-  const reads: { p99: number; failures: [reason: string, count: number][] } = JSON.parse(await stopReading());
-  return { ...reads, ...max };
+  return { ...(await stopReading()), ...max };
 }
 
 /**
  * Starts what program.ts has under this name.
  *
- * @returns ends it, and gives the last line that it printed once it was at work, if any
+ * @returns ends it, and gives what it has to say
+ * @throws if it ends before that
  */
-async function startProgram(name: string, origin: string, token: string): Promise<() => Promise<string>> {
-  const command = ['--import', 'tsx', 'soak/program.ts', name, origin, token];
-  const child = spawn(process.execPath, command, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const closed = once(child, 'close');
-  const lines = createInterface(child.stdout);
-  await Promise.race([once(lines, 'line'), closed]);
-  let said = '';
-  lines.on('line', line => {
-    said = line;
-  });
+async function startProgram<Said>(name: string, origin: string, token: string): Promise<() => Promise<Said>> {
+  const child = fork('soak/program.ts', [name, origin, token], { serialization: 'advanced' });
+  const died = once(child, 'disconnect').then(() => Promise.reject(new Error(`the process for "${name}" has ended`)));
+  died.catch(() => undefined);
+  await Promise.race([once(child, 'message'), died]);
   return async () => {
-    child.stdin.end();
-    await closed;
-    return said;
+    const said = once(child, 'message') as Promise<[Said]>;
+    if (child.connected) child.send('end');
+    return (await Promise.race([said, died]))[0];
   };
 }
 
@@ -163,7 +158,7 @@ export async function editOnGithub({ github, origin }: Target, party: Party, pla
 /** In processes of their own: see program.ts. */
 export function inProcesses(...names: string[]): Attack {
   return async ({ origin, attacker: { token } }) => {
-    const stops = await Promise.all(names.map(name => startProgram(name, origin, token)));
+    const stops = await Promise.all(names.map(name => startProgram<string>(name, origin, token)));
     // Until they have opened their connections.
     await delay(1_000);
     return async () => {
