@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { newAppKeys } from '../test/support/app-keys.ts';
 import { type GithubWorld, openGithub } from './github-world.ts';
 import { measureArrivals } from './load.ts';
 import type { Running } from './processes.ts';
@@ -12,13 +12,8 @@ const intervalSeconds = 900;
 
 /** One process for many organisations, through a GitHub App, while GitHub takes a second for each answer. */
 export async function measure(): Promise<void> {
-  const keys = generateKeyPairSync('rsa', {
-    modulusLength: 2_048,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
   const logins = Array.from({ length: organisations }, (_, index) => `tenant-${index}`);
-  await using world = await openGithub('tenants', logins, { id: '4711', ...keys });
+  await using world = await openGithub('tenants', logins, { id: '4711', ...newAppKeys('pkcs8', 2_048) });
   const { github } = world;
   for (const organisation of world.organisations) {
     organisation.repository('web').addPullRequest();

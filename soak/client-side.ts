@@ -15,11 +15,10 @@ async function findStored({ arena, tenant }: Scene, { source }: ModelPullRequest
     .where(eq(pullRequests.githubId, source.id));
   if (row === undefined) return undefined;
   const url = `/2025-04/pull-requests/${formatId('pr', row.id)}`;
-  const headers = { authorization: `Bearer ${tenant.token}` };
   return {
     ...row,
     call: async (method: 'DELETE' | 'PUT', action = '') =>
-      (await arena.replica()).app.inject({ method, url: url + action, headers }),
+      (await arena.replica()).client.send(method, url + action, tenant.token),
   };
 }
 
@@ -29,10 +28,10 @@ export async function remove(scene: Scene, pullRequest: ModelPullRequest): Promi
   if (stored === undefined) return;
   const ticket = await drawTicket(scene.arena.database.executor);
   let reply = await stored.call('DELETE');
-  while (reply.statusCode === 503) reply = await stored.call('DELETE');
+  while (reply.status === 503) reply = await stored.call('DELETE');
   // 404: an earlier try deleted it, and its answer was lost.
-  if (![200, 404].includes(reply.statusCode)) {
-    scene.differences.push(`deleting ${pullRequest.name} was answered ${reply.statusCode} ${reply.body}`);
+  if (![200, 404].includes(reply.status)) {
+    scene.differences.push(`deleting ${pullRequest.name} was answered ${reply.status} ${reply.body.message}`);
     return;
   }
   pullRequest.formerIds.add(stored.id);
@@ -48,11 +47,11 @@ export async function refresh(scene: Scene, pullRequest: ModelPullRequest): Prom
   if (stored === undefined) return;
   const before = versions.length - 1;
   const wasLagging = isLagging(source);
-  const { statusCode, body } = await stored.call('PUT', '/sync');
-  if (![200, 404, 502, 503, 504].includes(statusCode)) {
-    scene.differences.push(`refreshing ${name} was answered ${statusCode} ${body}`);
+  const { status, body } = await stored.call('PUT', '/sync');
+  if (![200, 404, 502, 503, 504].includes(status)) {
+    scene.differences.push(`refreshing ${name} was answered ${status} ${body.message}`);
   }
   // While GraphQL lags, the answer may be any older state.
-  if (statusCode !== 200 || wasLagging || formerIds.has(stored.id)) return;
+  if (status !== 200 || wasLagging || formerIds.has(stored.id)) return;
   pullRequest.seen = { id: stored.id, version: Math.max(before, pullRequest.seen?.version ?? 0) };
 }

@@ -13,11 +13,12 @@ export function createMirror({ replica }: Arena, token: string, differences: str
 
   /** Of any replica, for each request. */
   const client = connect('http://localhost', token, {
-    async fetch({ url, headers }) {
-      const { app } = await replica();
-      const { statusCode, body } = await app.inject({ url, headers: Object.fromEntries(headers) });
-      if (![200, 503].includes(statusCode)) differences.push(`${url} was answered ${statusCode} ${body}`);
-      return new Response(body, { status: statusCode });
+    async fetch(request) {
+      const reply = await (await replica()).client.fetch(request);
+      if (![200, 503].includes(reply.status)) {
+        differences.push(`${request.url} was answered ${reply.status} ${await reply.clone().text()}`);
+      }
+      return reply;
     },
   });
 
