@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import autocannon from 'autocannon';
-import { startSteadily } from '../soak/reads.ts';
 import { bearer } from './database.ts';
 import type { Running } from './processes.ts';
 
@@ -78,11 +77,15 @@ export async function measureArrivals(
       for (const key of keys) if (!arrivedAt.has(key)) arrivedAt.set(key, now);
     }
   };
-  let index = 0;
-  const stop = startSteadily(perSecond, async () => {
-    if (index < count) await begin(index++, key => begunAt.set(key, performance.now()));
-  });
-  await watch();
-  await stop();
+  const send = async () => {
+    const start = performance.now();
+    const sent: Promise<void>[] = [];
+    for (let index = 0; index < count; index += 1) {
+      await delay(Math.max(0, start + (index * 1_000) / perSecond - performance.now()));
+      sent.push(begin(index, key => begunAt.set(key, performance.now())));
+    }
+    await Promise.all(sent);
+  };
+  await Promise.all([watch(), send()]);
   return [...begunAt].map(([key, at]) => (arrivedAt.get(key) ?? Number.NaN) - at);
 }

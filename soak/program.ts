@@ -9,8 +9,8 @@ import { startReads } from './reads.ts';
 const [name = '', origin = '', token = ''] = process.argv.slice(2);
 const authorization = { authorization: `Bearer ${token}` };
 
-/** What an attack tells of itself at its end. */
-let said = '';
+/** What an attack reports when it ends. */
+let report = '';
 
 /** What the service answers is its business. */
 const send = (path: string, init: RequestInit = {}) =>
@@ -91,7 +91,7 @@ function floodTokens(): void {
   };
   hold(100, 2, opening, act, 20);
   setInterval(() => {
-    said = `${answered} requests a second`;
+    report = `${answered} requests a second`;
     answered = 0;
   }, 1_000);
 }
@@ -163,7 +163,7 @@ function startAttack(attack = attacks[name]) {
   // Others' machines attack: this one's processors are for the service.
   setPriority(19);
   attack();
-  return async () => said;
+  return async () => report;
 }
 
 const stop = await (name === 'reads' ? startReading() : startAttack());

@@ -109,18 +109,18 @@ async function measure(target: Target, seconds: number) {
 /**
  * Starts what program.ts has under this name.
  *
- * @returns ends it, and gives what it has to say
- * @throws if it ends before that
+ * @returns ends it, and gives its report
+ * @throws if it ends before its report
  */
-async function startProgram<Said>(name: string, origin: string, token: string): Promise<() => Promise<Said>> {
+async function startProgram<Report>(name: string, origin: string, token: string): Promise<() => Promise<Report>> {
   const child = fork('soak/program.ts', [name, origin, token], { serialization: 'advanced' });
   const died = once(child, 'disconnect').then(() => Promise.reject(new Error(`the process for "${name}" has ended`)));
   died.catch(() => undefined);
   await Promise.race([once(child, 'message'), died]);
   return async () => {
-    const said = once(child, 'message') as Promise<[Said]>;
+    const reported = once(child, 'message') as Promise<[Report]>;
     if (child.connected) child.send('end');
-    return (await Promise.race([said, died]))[0];
+    return (await Promise.race([reported, died]))[0];
   };
 }
 

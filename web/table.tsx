@@ -12,7 +12,7 @@ export const number = (content: Content): Cell => [content, 'number'];
 /** With as much room as the name of its row. */
 export const wide = (content: Content): Cell => [content, 'wide'];
 
-/** Rows that are made, laid out and skipped together. Of 100, most were laid out late, while somebody scrolled. */
+/** Rows that are made, laid out and skipped together. Of 100, most would be laid out late, while somebody scrolls. */
 const rowsPerPart = 25;
 /** Each frame looks at all blocks, and at the parts of near ones. A block grows in view: its height is known when it is full. */
 const rowsPerBlock = 20 * rowsPerPart;

@@ -126,7 +126,7 @@ const validTokens = createSelection(
       userId: accessTokens.userId,
       scopes: sql<string>`array_to_string(${accessTokens.scopes}, ' ')`,
       endsAt: sql<
-        number | null
+        string | null
       >`floor(extract(epoch from least(${accessTokens.revokedAt}, ${accessTokens.expiresAt})))::bigint`,
       contentVersion: contentVersions.version,
       isLastUseStale: isLastUseStale(placeholder('accuracySeconds')),

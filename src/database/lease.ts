@@ -19,19 +19,19 @@ export interface Lease {
 const untilOf = (column: Lease['column']) => sql<string>`${organisations[column]}`;
 
 interface Claim {
-  /** The lease is taken only if this still holds. */
+  /** Holds when the organisation is chosen, and still when the lease is taken. */
   isFree?: SQL | undefined;
-  /** Only looked for: a lease can't depend on other tables. */
+  /** Reads other tables, so it holds only when the organisation is chosen. */
   isWanted?: SQL;
-  /** Undefined: any. */
+  /** Only this organisation. */
   organisationId?: string | undefined;
-  /** By default, the one whose lease ended first is the first. */
+  /** The first by this column is chosen. By default, that is the one whose lease ended first. */
   order?: PgColumn;
   /** Saved in the same statement. */
   changes?: { comparisonAgainAt: SQL } | { syncServedAt: SQL };
 }
 
-/** Leases an organisation to the caller: the first of those whose lease is over. @returns undefined if there is none */
+/** Leases the first organisation whose lease is over to the caller. @returns undefined if there is none */
 export async function takeLease(
   executor: Executor,
   column: Lease['column'],

@@ -119,8 +119,12 @@ export async function readExplanation(
   const inForce = organisation.rulesetVersion;
   // The one in force, or the score's own if the score is out of date.
   const version = isOutdated ? pullRequest.rulesetVersion : inForce;
-  // A file may replace suspended rules, which give no score.
-  const isUnknown = rules !== undefined && inForce === organisation.suspendedVersion;
+  const scoreInForce = async () => {
+    if (!isOutdated) return pullRequest.score;
+    // Suspended rules give no score. A file is explained all the same: it may be what replaces them.
+    if (rules !== undefined && inForce === organisation.suspendedVersion) return null;
+    return (await explain(inForce)).score;
+  };
   const explanation = rules === undefined ? await explain(version) : explainScore(rules.ruleset, facts);
   return {
     id: formatId('pr', pullRequest.id),
@@ -137,7 +141,7 @@ export async function readExplanation(
     ruleset_version: rules === undefined ? version : null,
     ruleset_version_in_force: inForce,
     outdated: isOutdated,
-    score_in_force: !isOutdated ? pullRequest.score : isUnknown ? null : (await explain(inForce)).score,
+    score_in_force: await scoreInForce(),
     explained_score: explanation.score,
     sum: explanation.sum,
     rules: explanation.rules,

@@ -82,7 +82,7 @@ test('a job says that it goes on before each definition that it reads', async ()
   expect(counts.alive).toBeGreaterThanOrEqual(50);
 });
 
-test('a check says that it goes on before each definition and rule that it reads, looks through for mistakes and compiles', async () => {
+test('a check says that it goes on before it reads, examines or compiles each definition and rule', async () => {
   const { work, counts } = startWork();
   const names = Array.from({ length: 50 }, (_, index) => `d${index}`);
   const file = {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 
-/** The keys of a GitHub App. Its private key comes as `pkcs1`. Short ones are found sooner. */
+/** The keys of a GitHub App. GitHub gives the private key as `pkcs1`. Short keys take less time to make. */
 export const newAppKeys = (type: 'pkcs1' | 'pkcs8' = 'pkcs8', modulusLength = 1_024) =>
   generateKeyPairSync('rsa', {
     modulusLength,
