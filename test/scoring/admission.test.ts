@@ -44,16 +44,16 @@ test.each([
   ['slow work behind a condition that seldom holds', fileOf(75, index => `title == "x" && ${busy(index)}`)],
   ['slow globs behind one that always matches', fileOf(60, () => 'any_file("**/*", "**/[a-z]*/**/[a-z]*.[!a-z]*")')],
   [
-    'a search of the description for each of 500 reviewers',
-    reviewsOf(10, index => `contains(body, reviewer) && review_comments > ${index}`),
+    'a search of the description for each of 500 reviewers, which is not far over the limit',
+    reviewsOf(2, index => `contains(body, reviewer) && review_comments > ${index}`),
   ],
   [
     'a search of the paths for each of 500 reviewers',
     reviewsOf(30, index => `found && reviews > ${index}`, `define:\n  found: ${repeat(12, 'reviewer in files')}\n`),
   ],
   [
-    'a comparison of the description for each of 500 reviewers, nearly in time',
-    reviewsOf(3, index => `body < lower(body) && review_comments > ${index}`),
+    'a comparison of the description for each of 500 reviewers',
+    reviewsOf(60, index => `body < lower(body) && review_comments > ${index}`),
   ],
   [
     'patterns for the names of 500 reviewers',
