@@ -9,7 +9,6 @@ import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/start-loops.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';
-import { sharedSettings } from './doctor/configuration-checks.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
 import { startReporting } from './report-process.ts';
 
@@ -54,7 +53,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   let stopReporting = async () => {};
   let steps: NextStep[] = [];
   try {
-    stopReporting = await startReporting(deps, command, sharedSettings(command, config));
+    stopReporting = await startReporting(deps, command);
     if (isService) steps = await nextSteps(context, deps);
     if (http !== undefined && port !== undefined) {
       app = await http.buildApp(deps, { isHealthOnly: !isService });

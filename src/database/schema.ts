@@ -660,10 +660,12 @@ export const serviceReports = pgTable('service_reports', {
   seenAt: now('seen_at'),
   /** Names of those that are set, such as `GITHUB_TOKEN` or `GITHUB_TOKEN_FILE`, without their values. */
   variables: text('variables').array().notNull(),
-  /** The same in all rows: only then can hashes be compared. */
+  /** The same in all rows: only then can fingerprints be compared. */
   salt: text('salt').notNull(),
-  /** Slow hashes of the settings that processes should share, by variable. */
-  hashes: json('hashes').$type<Readonly<Record<string, string>>>().notNull(),
+  /** A slow hash of the values that processes should share; empty in a row of the release before. */
+  fingerprint: text('fingerprint').notNull().default(''),
+  /** Of the release before, which reads and writes it. */
+  hashes: json('hashes').$type<Readonly<Record<string, string>>>().notNull().default({}),
   /** Webhook deliveries that the process has refused since its start. */
   refusedDeliveries: integer('refused_deliveries').notNull().default(0),
 });

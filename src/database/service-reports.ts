@@ -1,10 +1,10 @@
 /**
- * What each running process of the service reports: which variables are set there, and slow hashes of the settings that
+ * What each running process of the service reports: which variables are set there, and a fingerprint of the values that
  * processes should share.
  *
- * A thief of the database has the hashes, and anything that could be stored as their key. So they are scrypt with a
- * random salt, as for passwords: a guess at a weak secret costs as much as a guess at a weak password does. Settings
- * with their default value have no hash, nor has DATABASE_URL: all processes here have the same database.
+ * A thief of the database has the fingerprint, and anything that could be stored as its key. So it is scrypt with a random
+ * salt, as for passwords: a guess at a weak secret costs as much as a guess at a weak password does. DATABASE_URL is not
+ * among the values: all processes here have the same database.
  */
 import { randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,8 +16,6 @@ import { secondsFromNow } from './statement.ts';
 /** A process that has not confirmed for that long is gone. */
 const isPresent = (goneSeconds: number) => gt(serviceReports.seenAt, secondsFromNow(-goneSeconds));
 
-type Settings = Readonly<Record<string, string>>;
-
 export type ServiceReport = Awaited<ReturnType<typeof listServiceReports>>[number];
 
 export interface ServiceProcess {
@@ -27,19 +25,15 @@ export interface ServiceProcess {
   place: string;
   /** Names of those that are set. */
   variables: readonly string[];
-  /** Those to compare, by variable. */
-  settings: Settings;
+  /** Those to compare, in one text. */
+  values: string;
 }
 
-const derive = promisify(scrypt) as (value: string, salt: string, length: number) => Promise<Buffer>;
+const derive = promisify(scrypt) as (text: string, salt: string, length: number) => Promise<Buffer>;
 
-/** Takes about 50 ms of a processor for each setting. */
-export async function hashSettings(settings: Settings, salt: string): Promise<Record<string, string>> {
-  const hash = async (name: string, value: string) =>
-    (await derive(value, `${salt} ${name}`, 16)).toString('base64url');
-  const entries = Object.entries(settings).map(async ([name, value]) => [name, await hash(name, value)] as const);
-  return Object.fromEntries(await Promise.all(entries));
-}
+/** Takes about 50 ms of a processor. */
+export const fingerprintOf = async (values: string, salt: string): Promise<string> =>
+  (await derive(values, salt, 16)).toString('base64url');
 
 /** Stores the report of a process, or that it still runs. @param refusedDeliveries since its start */
 export async function reportService(
@@ -48,7 +42,7 @@ export async function reportService(
   goneSeconds: number,
   refusedDeliveries = 0,
 ): Promise<void> {
-  const { id, command, place, variables, settings } = process;
+  const { id, command, place, variables, values } = process;
   const isOwn = eq(serviceReports.process, id);
   const { rowCount } = await database.executor
     .update(serviceReports)
@@ -61,9 +55,9 @@ export async function reportService(
     await executor.delete(serviceReports).where(not(isPresent(goneSeconds)));
     const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
     const salt = other?.salt ?? randomBytes(16).toString('base64url');
-    const hashes = await hashSettings(settings, salt);
-    const values = { process: id, command, place, variables: [...variables], salt, hashes };
-    await executor.insert(serviceReports).values(values);
+    const fingerprint = await fingerprintOf(values, salt);
+    const row = { process: id, command, place, variables: [...variables], salt, fingerprint };
+    await executor.insert(serviceReports).values(row);
   });
 }
 
@@ -73,9 +67,9 @@ export async function withdrawReport({ executor }: Pick<Database, 'executor'>, i
 
 /** Of all processes that run: `serve` first. */
 export function listServiceReports(executor: Executor, goneSeconds: number) {
-  const { process, command, place, startedAt, variables, salt, hashes, refusedDeliveries } = serviceReports;
+  const { process, command, place, startedAt, variables, salt, fingerprint, refusedDeliveries } = serviceReports;
   return executor
-    .select({ process, command, place, startedAt, variables, salt, hashes, refusedDeliveries })
+    .select({ process, command, place, startedAt, variables, salt, fingerprint, refusedDeliveries })
     .from(serviceReports)
     .where(isPresent(goneSeconds))
     .orderBy(command, startedAt, process);

@@ -112,7 +112,7 @@ const reportOf = (command: 'serve' | 'worker', report: Partial<ServiceReport> = 
   processes += 1;
   const variables = ['GITHUB_TOKEN', 'GITHUB_WEBHOOK_SECRET'];
   const place = `web, process ${processes}`;
-  const facts = { startedAt: new Date(0), variables, salt: 's', hashes: {}, refusedDeliveries: 0 };
+  const facts = { startedAt: new Date(0), variables, salt: 's', fingerprint: 'f', refusedDeliveries: 0 };
   return { process: place, command, place, ...facts, ...report };
 };
 
@@ -120,14 +120,14 @@ describe('the processes of the service', () => {
   beforeEach(() => {
     processes = 0;
   });
-  const complaints = (reports: ServiceReport[], hashes = {}) =>
-    linesOf(checkedProcesses.judge({ reports, hashes }, scopeWith())).filter(line => !line.startsWith('ok: '));
-  const everywhere = 'Set the same value for all processes, and restart them.';
-  const here = 'Run doctor in the environment of the service, or set the same value here.';
+  const complaints = (reports: ServiceReport[], shell: Record<string, string> = {}, fingerprint = 'f') =>
+    linesOf(checkedProcesses.judge({ reports, fingerprint }, scopeWith(shell))).filter(
+      line => !line.startsWith('ok: '),
+    );
 
   test('are one line if they set the same variables, else named by their place', () => {
     const lines = (...reports: ServiceReport[]) =>
-      linesOf(checkedProcesses.judge({ reports, hashes: {} }, scopeWith()));
+      linesOf(checkedProcesses.judge({ reports, fingerprint: '' }, scopeWith()));
     const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00 UTC).';
     expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
       `ok: Set for the service: ${set}`,
@@ -162,35 +162,34 @@ describe('the processes of the service', () => {
     ]);
   });
 
-  test('are named with what differs if they have other values of a setting', () => {
-    const [one, two] = [{ GITHUB_TOKEN: 'a', RATE_LIMIT: 'x' }, { GITHUB_TOKEN: 'b' }].map(hashes => ({ hashes }));
-    expect(complaints([reportOf('serve', one), reportOf('serve', one)])).toEqual([]);
-    expect(complaints([reportOf('serve', one), reportOf('serve', one), reportOf('serve', two)])).toEqual([
-      'warning: GITHUB_TOKEN and RATE_LIMIT differ between the service (web, process 3) and the service ' +
-        `(web, process 5). → ${everywhere}`,
+  test('are named if they set the same variables to other values', () => {
+    const other = { fingerprint: 'another' };
+    expect(complaints([reportOf('serve'), reportOf('worker')])).toEqual([]);
+    expect(complaints([reportOf('serve'), reportOf('serve'), reportOf('serve', other)])).toEqual([
+      'warning: Values differ between the service (web, process 3) and the service (web, process 5), which set the same ' +
+        'variables. → Set the same values for all processes, and restart them.',
     ]);
-    // A worker needs no RATE_LIMIT.
-    expect(complaints([reportOf('serve', one), reportOf('worker', two)])).toEqual([
-      `warning: GITHUB_TOKEN differs between the service and the worker. → ${everywhere}`,
+    const files = ['PORT', 'GITHUB_TOKEN_FILE', 'GITHUB_WEBHOOK_SECRET'];
+    expect(complaints([reportOf('serve'), reportOf('worker', { ...other, variables: files })])).toEqual([
+      expect.stringMatching(/^warning: Values differ between the service and the worker, /),
     ]);
+    // The lists of their variables show the difference.
+    expect(complaints([reportOf('serve'), reportOf('worker', { ...other, variables: ['GITHUB_TOKEN'] })])).toEqual([]);
+    // The release before has none.
+    expect(complaints([reportOf('serve', { fingerprint: '' }), reportOf('serve')])).toEqual([]);
   });
 
-  test('are compared with this shell in what is set here, and in what it has a default for', () => {
-    const hashes = { GITHUB_API_URL: 'a', GITHUB_TOKEN: 'b', PUBLIC_URL: 'c', RECONCILE_INTERVAL: 'd' };
-    const doubt = (what: string, place: string) =>
-      `warning: ${what} between this shell and ${place}: what is checked with it here may not hold there. → ${here}`;
-    expect(complaints([reportOf('serve', { hashes })], hashes)).toEqual([]);
-    expect(complaints([reportOf('serve', { hashes })])).toEqual([
-      doubt('GITHUB_API_URL and RECONCILE_INTERVAL differ', 'the service'),
+  test('are named if this shell sets the same variables to other values', () => {
+    // What scopeWith sets.
+    const variables = ['GITHUB_TOKEN', 'GITHUB_WEBHOOK_SECRET', 'PUBLIC_URL'];
+    const reports = [reportOf('serve', { variables })];
+    const shell = { GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen', PORT: '0' };
+    expect(complaints(reports, shell)).toEqual([]);
+    expect(complaints(reports, shell, 'another')).toEqual([
+      'warning: Values differ between this shell and the service, which set the same variables: what is checked here may not ' +
+        'hold there. → Run doctor in the environment of the service, or set the same values here.',
     ]);
-    expect(complaints([reportOf('serve', { hashes })], { ...hashes, PUBLIC_URL: 'another' })).toEqual([
-      doubt('PUBLIC_URL differs', 'the service'),
-    ]);
-    const others = [
-      reportOf('serve', { hashes: { ...hashes, PUBLIC_URL: 'another' } }),
-      reportOf('worker', { hashes }),
-    ];
-    expect(complaints(others, { ...hashes, PUBLIC_URL: 'another' })).toEqual([]);
+    expect(complaints(reports, {}, 'another')).toEqual([]);
   });
 });
 
@@ -206,7 +205,7 @@ test.each<[change: Record<string, string>, complaint: string]>([
   const scope = scopeWith({ GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen', ...change });
   const verdicts = [
     checkedEnvironment.judge(scope.config, { config: scope.config }),
-    checkedProcesses.judge({ reports: [], hashes: {} }, scope),
+    checkedProcesses.judge({ reports: [], fingerprint: '' }, scope),
   ];
   const found = verdicts.flatMap(linesOf).filter(line => !line.startsWith('ok: '));
   expect(found).toEqual(complaint === '' ? [] : [expect.stringContaining(`warning: ${complaint}`)]);
@@ -224,7 +223,10 @@ test.each([
     const expected = 'PUBLIC_URL is not set for the service, but HOST is: links contain';
     expect(
       linesOf(
-        checkedProcesses.judge({ reports: [reportOf('serve', { variables })], hashes: {} }, scopeWith({ HOST: host })),
+        checkedProcesses.judge(
+          { reports: [reportOf('serve', { variables })], fingerprint: '' },
+          scopeWith({ HOST: host }),
+        ),
       )
         .join()
         .includes(expected),

@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import { pino } from 'pino';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { sharedSettings } from '../../src/commands/doctor/configuration-checks.ts';
 import { goneSeconds, startReporting } from '../../src/commands/report-process.ts';
 import { loadConfig } from '../../src/config.ts';
 import { connectDatabase } from '../../src/database/client.ts';
@@ -40,7 +39,7 @@ afterEach(async () => {
 async function report(environment: Environment, command: 'serve' | 'worker' = 'serve'): Promise<() => Promise<void>> {
   const config = loadConfig({ PULLSCORE_HOME: '/nonexistent/pullscore', ...environment });
   const deps = connectDeps(config, pino({ level: 'silent' }), databaseUrl);
-  const withdraw = await startReporting(deps, command, sharedSettings(command, config));
+  const withdraw = await startReporting(deps, command);
   ending.push(withdraw, () => deps.close());
   return withdraw;
 }
@@ -64,7 +63,6 @@ async function findings(environment: Environment): Promise<string[]> {
 }
 
 const status = (environment: Environment) => runHere(environment, 'webhooks', 'status', '--organisation', 'acme');
-const doubt = ': what is checked with it here may not hold there.';
 const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
 describe('doctor', () => {
@@ -79,7 +77,6 @@ describe('doctor', () => {
       expect.stringMatching(
         `^ok: Set for the worker: DATABASE_URL, PULLSCORE_HOME, GITHUB_API_URL and GITHUB_TOKEN \\(reported ${minute} UTC\\)\\.$`,
       ),
-      'warning: GITHUB_TOKEN differs between the service and the worker.',
       'skipped: Permissions and webhooks on GitHub are not checked: the service has credentials for GitHub, this shell has none.',
     ]);
   });
@@ -90,26 +87,28 @@ describe('doctor', () => {
     expect(found.filter(line => line.startsWith('warning'))).toEqual([
       'warning: GITHUB_WEBHOOK_SECRET is not set for the service: webhooks are refused.',
       'warning: GitHub credentials are not set for the service: it fetches nothing.',
-      `warning: GITHUB_TOKEN, GITHUB_WEBHOOK_SECRET and PUBLIC_URL differ between this shell and the service${doubt}`,
     ]);
   });
 
-  test('reports settings that differ between processes, and between them and this shell', async () => {
+  test('reports values that differ between processes, and between them and this shell', async () => {
     await report(elsewhere);
     await run("update service_reports set place = 'another machine'");
-    await report({ ...elsewhere, GITHUB_API_URL: 'http://127.0.0.1:2', GITHUB_TOKEN: 'ghp_another' });
-    await report(
-      { ...shell, GITHUB_TOKEN_FILE: write('token', 'ghp_of_the_service\n'), RECONCILE_INTERVAL: '60' },
-      'worker',
-    );
-    const found = await findings({ ...shell, GITHUB_API_URL: 'http://127.0.0.1:1/', GITHUB_TOKEN: 'ghp_another' });
-    const [elder, younger] = ['another machine', `${hostname()}, process ${process.pid}`];
-    expect(found.filter(line => line.startsWith('warning'))).toEqual([
-      `warning: GITHUB_API_URL and GITHUB_TOKEN differ between the service (${elder}) and the service (${younger}).`,
-      `warning: RECONCILE_INTERVAL differs between the service (${elder}) and the worker.`,
-      `warning: GITHUB_API_URL differs between this shell and the service (${younger})${doubt}`,
-      `warning: GITHUB_TOKEN differs between this shell and the service (${elder})${doubt}`,
-      `warning: RECONCILE_INTERVAL differs between this shell and the worker${doubt}`,
+    const { GITHUB_WEBHOOK_SECRET_FILE: _, ...others } = elsewhere;
+    const same = {
+      ...others,
+      GITHUB_WEBHOOK_SECRET: secret,
+      GITHUB_API_URL: `${shell.GITHUB_API_URL}/`,
+      LOG_LEVEL: 'error',
+    };
+    await report(same, 'worker');
+    const warnings = async (environment: Environment) =>
+      (await findings(environment)).filter(line => line.startsWith('warning'));
+    expect(await warnings(same)).toEqual([]);
+    await report({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
+    const [elder, younger] = ['the service (another machine)', `the service (${hostname()}, process ${process.pid})`];
+    expect(await warnings(same)).toEqual([
+      `warning: Values differ between ${elder} and ${younger}, which set the same variables.`,
+      `warning: Values differ between this shell and ${younger}, which set the same variables: what is checked here may not hold there.`,
     ]);
   });
 });
@@ -163,25 +162,19 @@ describe('webhooks status', () => {
 });
 
 describe('the report of a process', () => {
-  test('has no values, only hashes with a salt that all processes share', async () => {
+  test('has no values, only a fingerprint with a salt that all processes share', async () => {
     await report(elsewhere);
+    await report(elsewhere, 'worker');
     await report({ ...elsewhere, GITHUB_TOKEN: 'ghp_another' });
-    const rows = await reports<{ text: string; salt: string; hashes: Record<string, string> }>();
-    const [one, two] = rows;
-    expect(rows).toHaveLength(2);
-    expect(one?.salt).toMatch(/^.{22}$/);
-    expect(two?.salt).toBe(one?.salt);
-    for (const { text, hashes } of rows) {
+    const rows = await reports<{ text: string; salt: string; fingerprint: string }>();
+    for (const { text } of rows) {
       for (const value of [secret, 'ghp_', 'scores.example']) expect(text).not.toContain(value);
-      expect(Object.keys(hashes).toSorted()).toEqual([
-        'GITHUB_API_URL',
-        'GITHUB_TOKEN',
-        'GITHUB_WEBHOOK_SECRET',
-        'PUBLIC_URL',
-      ]);
     }
-    const differing = Object.keys(one?.hashes ?? {}).filter(name => one?.hashes[name] !== two?.hashes[name]);
-    expect(differing).toEqual(['GITHUB_TOKEN']);
+    expect(new Set(rows.map(({ salt }) => salt))).toEqual(new Set([expect.stringMatching(/^.{22}$/)]));
+    const [one, two, three] = rows.map(({ fingerprint }) => fingerprint);
+    expect(two).toBe(one);
+    expect(three).not.toBe(one);
+    expect([one, three]).toEqual([expect.stringMatching(/^.{22}$/), expect.stringMatching(/^.{22}$/)]);
   });
 
   test('ends with the process', async () => {
@@ -210,7 +203,7 @@ describe('the report of a process', () => {
   test('is renewed, and comes back if it was removed during an outage', async () => {
     const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
     onTestFinished(() => database.close());
-    const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], settings: {} };
+    const own = { id: 'one', command: 'serve' as const, place: 'here', variables: [], values: '' };
     await reportService(database, own, goneSeconds);
     await database.executor.execute(`update service_reports set seen_at = now() - interval '2 minutes'`);
     expect(await listServiceReports(database.executor, goneSeconds)).toEqual([]);

@@ -1,16 +1,10 @@
 /** Checks of the variables: those of this shell, and those that the processes of the service report. */
 import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
 import type { Database } from '../../database/client.ts';
-import {
-  hashSettings,
-  listServiceReports,
-  type ServiceProcess,
-  type ServiceReport,
-  setsVariable,
-} from '../../database/service-reports.ts';
+import { fingerprintOf, listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { counted } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
-import { goneSeconds } from '../report-process.ts';
+import { goneSeconds, sharedNames, sharedValues } from '../report-process.ts';
 import { defineCheck, list, ok, type Verdict, warning } from './findings.ts';
 import { describeVariables, type Scope } from './scope.ts';
 
@@ -42,40 +36,15 @@ export const environment = defineCheck('configuration', 'environment', remedy, {
 
 export const credentialVariables = ['GITHUB_TOKEN', 'GITHUB_APP_ID'] as const;
 
-/** Processes on one database should agree on these. HOST, PORT, LOG_LEVEL and the like may differ. */
-const workerSettings = [
-  'GITHUB_API_URL',
-  'GITHUB_TOKEN',
-  'GITHUB_APP_ID',
-  'GITHUB_APP_PRIVATE_KEY',
-  'RECONCILE_INTERVAL',
-] as const;
-const serviceSettings = [
-  ...workerSettings,
-  'GITHUB_WEBHOOK_SECRET',
-  'PUBLIC_URL',
-  'TRUST_PROXY',
-  'CORS_ORIGINS',
-  'METRICS_TOKEN',
-  'RATE_LIMIT',
-] as const;
-const settingsOf = { serve: serviceSettings, worker: workerSettings };
-
-/** The settings of a process that are compared, without those that have their default. */
-export const sharedSettings = (command: ServiceProcess['command'], { settings }: Config): Record<string, string> =>
-  Object.fromEntries(settingsOf[command].flatMap(name => (name in settings ? [[name, settings[name] ?? '']] : [])));
-
-type Hashes = Readonly<Record<string, string>>;
-
 export const processes = defineCheck('configuration', 'environment', remedy, {
   ask: async ({ config, database }: Scope & { database: Database | undefined }) => {
     const reports = database === undefined ? [] : await listServiceReports(database.executor, goneSeconds);
     const [first] = reports;
     // Of this shell, with the salt of the reports.
-    const hashes: Hashes = first === undefined ? {} : await hashSettings(sharedSettings('serve', config), first.salt);
-    return { reports, hashes };
+    const fingerprint = first === undefined ? '' : await fingerprintOf(sharedValues(config), first.salt);
+    return { reports, fingerprint };
   },
-  judge({ reports, hashes }, { config }) {
+  judge({ reports, fingerprint }, { config }) {
     const groups = groupByVariables(reports);
     const services = groups.filter(({ command }) => command === 'serve');
     // If no service runs, this shell's variables are taken for its own.
@@ -93,7 +62,7 @@ export const processes = defineCheck('configuration', 'environment', remedy, {
             'Set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, there.',
           ),
       ),
-      ...compareSettings(reports, hashes),
+      ...compareValues(reports, { variables: config.variables, fingerprint }),
       ...reports.map(
         ({ place, refusedDeliveries, startedAt }) =>
           refusedDeliveries > 0 &&
@@ -147,44 +116,36 @@ function nameOf({ command }: ServiceReport, group: readonly ServiceReport[], rep
   return `${name} (${isWhole ? `${group.length} processes` : group.map(({ place }) => place).join('; ')})`;
 }
 
-function compareSettings(reports: readonly ServiceReport[], hashes: Hashes): Verdict[] {
-  const processes = reports.map(report => ({
-    name: nameOf(report, [report], reports),
-    names: settingsOf[report.command],
-    hashes: report.hashes,
-  }));
-  // A variable that is not set here matters only if doctor uses its default, which it does for these two.
-  const names = serviceSettings.filter(
-    name => name in hashes || name === 'GITHUB_API_URL' || name === 'RECONCILE_INTERVAL',
-  );
-  const shell = { name: 'this shell', names, hashes };
-  return [
-    ...findDifferences(serviceSettings, processes).map(found =>
-      warning(`${found}.`, 'Set the same value for all processes, and restart them.'),
-    ),
-    ...findDifferences(names, [shell, ...processes]).map(found =>
-      warning(
-        `${found}: what is checked with it here may not hold there.`,
-        'Run doctor in the environment of the service, or set the same value here.',
-      ),
-    ),
-  ];
+interface Values {
+  variables: readonly string[];
+  fingerprint: string;
 }
 
-/** Names each variable that differs, with the first two that differ in it. */
-function findDifferences(
-  names: readonly string[],
-  parties: readonly { name: string; names: readonly string[]; hashes: Hashes }[],
-): string[] {
-  const found = new Map<string, string[]>();
-  for (const name of names) {
-    const [first, ...others] = parties.filter(party => party.names.includes(name));
-    const other = others.find(({ hashes }) => hashes[name] !== first?.hashes[name]);
-    if (first === undefined || other === undefined) continue;
-    const pair = `between ${first.name} and ${other.name}`;
-    found.set(pair, [...(found.get(pair) ?? []), name]);
-  }
-  return [...found].map(
-    ([pair, differing]) => `${list(differing)} ${differing.length === 1 ? 'differs' : 'differ'} ${pair}`,
-  );
+const sharedNamesIn = ({ variables }: Values) => sharedNames.filter(name => setsVariable(variables, name)).join();
+
+/** Whether both set the same variables, but not to the same values. If they set others, the lists of these show it. */
+const differ = (one: Values, other: Values): boolean =>
+  sharedNamesIn(one) === sharedNamesIn(other) &&
+  one.fingerprint !== other.fingerprint &&
+  // A process of the release before has none.
+  one.fingerprint !== '' &&
+  other.fingerprint !== '';
+
+function compareValues(reports: readonly ServiceReport[], shell: Values): (Verdict | false)[] {
+  const name = (report: ServiceReport) => nameOf(report, [report], reports);
+  const pairs = reports.flatMap((one, index) => reports.slice(index + 1).map(other => [one, other] as const));
+  const pair = pairs.find(([one, other]) => differ(one, other));
+  const unlikeShell = reports.find(report => differ(shell, report));
+  return [
+    pair !== undefined &&
+      warning(
+        `Values differ between ${list(pair.map(name))}, which set the same variables.`,
+        'Set the same values for all processes, and restart them.',
+      ),
+    unlikeShell !== undefined &&
+      warning(
+        `Values differ between this shell and ${name(unlikeShell)}, which set the same variables: what is checked here may not hold there.`,
+        'Run doctor in the environment of the service, or set the same values here.',
+      ),
+  ];
 }
