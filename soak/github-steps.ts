@@ -6,9 +6,8 @@ import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
 import { type GithubSide, people } from './github-side.ts';
 import { type Arbitraries, at, favourite, kind, place } from './kinds.ts';
-import type { ModelPullRequest } from './model.ts';
+import { isLagging, isShown, type ModelPullRequest } from './model.ts';
 import type { Scene } from './play.ts';
-import { isLagging, isShown } from './versions.ts';
 import { announce, fates } from './webhooks.ts';
 
 const person = fc.constantFrom(...people);
@@ -28,11 +27,12 @@ interface Change {
 }
 
 const onGithub = <Parts extends object>(
+  name: string,
   weight: number,
   parts: Arbitraries<Parts>,
   change: (scene: Scene, step: Parts) => Change | undefined,
 ) =>
-  kind(weight, { ...parts, fate: fc.constantFrom(...fates) }, (scene, step) => {
+  kind(name, weight, { ...parts, fate: fc.constantFrom(...fates) }, (scene, step) => {
     scene.side.turn += 1;
     const { event, about, dated } = change(scene, step as unknown as Parts) ?? {};
     scene.model.record(dated);
@@ -41,28 +41,31 @@ const onGithub = <Parts extends object>(
 
 /** Accounts, organisations and repositories. */
 const elsewhere = <Parts extends object>(
+  name: string,
   weight: number,
   parts: Arbitraries<Parts>,
   change: (side: GithubSide, step: Parts) => Event,
-) => onGithub(weight, parts, ({ side }, step) => ({ event: change(side, step) }));
+) => onGithub(name, weight, parts, ({ side }, step) => ({ event: change(side, step) }));
 
-const ofMembership = (change: (organisation: Organisation, account: Account) => Event) =>
+const ofMembership = (name: string, change: (organisation: Organisation, account: Account) => Event) =>
   elsewhere(
+    name,
     17,
     { person, isHere: fc.boolean() },
-    ({ accounts, owners: [acme, stranger] }, { person: name, isHere }) => {
-      const [account, where] = [accounts[name], isHere ? acme : stranger];
+    ({ accounts, owners: [acme, stranger] }, { person: login, isHere }) => {
+      const [account, where] = [accounts[login], isHere ? acme : stranger];
       return account.type !== 'Bot' && where && change(where, account);
     },
   );
 
 /** One that GitHub shows. */
 const ofShown = <Parts extends object>(
+  name: string,
   weight: number,
   parts: Arbitraries<Parts>,
   change: (source: PullRequest, side: GithubSide, step: Parts) => Event,
 ) =>
-  onGithub(weight, { ...parts, pullRequest: favourite }, ({ side, model }, step) => {
+  onGithub(name, weight, { ...parts, pullRequest: favourite }, ({ side, model }, step) => {
     const there = model.pullRequests.filter(({ source }) => isShown(source));
     const pullRequest = at(there, step.pullRequest);
     if (pullRequest === undefined) return undefined;
@@ -78,6 +81,7 @@ const ofShown = <Parts extends object>(
   });
 
 export const open = onGithub(
+  'open',
   56,
   { repository: favourite, author, draft: fc.boolean() },
   ({ side, model }, { repository: index, author: name, draft }) => {
@@ -89,9 +93,8 @@ export const open = onGithub(
   },
 );
 
-export const githubSteps = {
-  open,
-  push: ofShown(56, {}, (source, { turn }) =>
+export const githubSteps = [
+  ofShown('push', 56, {}, (source, { turn }) =>
     source.push({
       commits: 1 + (turn % 3),
       // Now and then more than GitHub has on a page.
@@ -102,34 +105,35 @@ export const githubSteps = {
       })),
     }),
   ),
-  edit: ofShown(70, { part: fc.constantFrom('title', 'body', 'base') }, (source, { turn }, { part }) =>
+  ofShown('edit', 70, { part: fc.constantFrom('title', 'body', 'base') }, (source, { turn }, { part }) =>
     source.edit({ [part]: `${part} ${turn % 4}` }),
   ),
-  review: ofShown(
+  ofShown(
+    'review',
     56,
     { by: person, verdict: fc.constantFrom('APPROVED', 'CHANGES_REQUESTED', 'COMMENTED', 'PENDING') },
     (source, { accounts, turn }, { by, verdict }) => source.review(accounts[by], verdict, { comments: turn % 4 }),
   ),
-  label: ofShown(30, { label: labels }, (source, _, { label }) => source.label(label)),
-  unlabel: ofShown(22, { label: labels }, (source, _, { label }) => source.unlabel(label)),
-  merge: ofShown(13, {}, (source, { accounts }) => source.state === 'OPEN' && source.merge(accounts.ada)),
-  close: ofShown(13, {}, source => source.state === 'OPEN' && source.close()),
-  reopen: ofShown(13, {}, source => source.state === 'CLOSED' && source.reopen()),
-  ready: ofShown(13, {}, source => source.draft && source.state === 'OPEN' && source.markReady()),
-  comment: ofShown(13, {}, (source, { accounts }) => source.comment(accounts.ada)),
+  ofShown('label', 30, { label: labels }, (source, _, { label }) => source.label(label)),
+  ofShown('unlabel', 22, { label: labels }, (source, _, { label }) => source.unlabel(label)),
+  ofShown('merge', 13, {}, (source, { accounts }) => source.state === 'OPEN' && source.merge(accounts.ada)),
+  ofShown('close', 13, {}, source => source.state === 'OPEN' && source.close()),
+  ofShown('reopen', 13, {}, source => source.state === 'CLOSED' && source.reopen()),
+  ofShown('ready', 13, {}, source => source.draft && source.state === 'OPEN' && source.markReady()),
+  ofShown('comment', 13, {}, (source, { accounts }) => source.comment(accounts.ada)),
   // These do not change the time of the pull request, and GitHub sends no webhook for the first.
-  'link issues': ofShown(13, {}, (source, { turn }) => void source.linkIssues(turn % 4)),
-  'delete comment': ofShown(7, {}, (source, { accounts }) => source.comments > 0 && source.deleteComment(accounts.ada)),
+  ofShown('link issues', 13, {}, (source, { turn }) => void source.linkIssues(turn % 4)),
+  ofShown('delete comment', 7, {}, (source, { accounts }) => source.comments > 0 && source.deleteComment(accounts.ada)),
   // In the whole repository.
-  'rename label': ofShown(14, {}, ({ repository, labels: [label] }, { turn }) =>
+  ofShown('rename label', 14, {}, ({ repository, labels: [label] }, { turn }) =>
     label === undefined ? undefined : repository.renameLabel(label, `renamed ${turn}`),
   ),
-  remove: ofShown(11, {}, source => void source.remove()),
-  'rename repository': elsewhere(22, { repository: place }, ({ repositoryAt, turn }, { repository }) => {
+  ofShown('remove', 11, {}, source => void source.remove()),
+  elsewhere('rename repository', 22, { repository: place }, ({ repositoryAt, turn }, { repository }) => {
     const found = repositoryAt(repository);
     return found?.rename(`${found.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`);
   }),
-  transfer: elsewhere(22, { repository: place }, ({ repositoryAt, owners }, { repository }) => {
+  elsewhere('transfer', 22, { repository: place }, ({ repositoryAt, owners }, { repository }) => {
     const found = repositoryAt(repository);
     const owner = owners.find(each => each !== found?.organisation);
     // A repository of the same name is in the way.
@@ -137,14 +141,14 @@ export const githubSteps = {
     return owner && !isTaken && found?.transfer(owner);
   }),
   // To the one free login: later renamings swap logins, and the stranger takes them over.
-  'rename organisation': elsewhere(34, { organisation: place }, ({ owners, logins }, { organisation }) => {
+  elsewhere('rename organisation', 34, { organisation: place }, ({ owners, logins }, { organisation }) => {
     const free = logins.find(login => owners.every(owner => owner.login !== login));
     return free !== undefined && at(owners, organisation)?.rename(free);
   }),
-  join: ofMembership((organisation, account) => organisation.join(account)),
-  leave: ofMembership((organisation, account) => organisation.leave(account)),
+  ofMembership('join', (organisation, account) => organisation.join(account)),
+  ofMembership('leave', (organisation, account) => organisation.leave(account)),
   // Rare, because little can happen after it.
-  'remove repository': elsewhere(5, { repository: place }, ({ repositoryAt }, { repository }) =>
+  elsewhere('remove repository', 5, { repository: place }, ({ repositoryAt }, { repository }) =>
     repositoryAt(repository)?.remove(),
   ),
-};
+];

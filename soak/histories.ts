@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { type Arena, openArena } from './arena.ts';
 import { startServer } from './database.ts';
 import { print } from './installation.ts';
-import { play } from './play.ts';
-import { describeHistory, type History, history } from './steps.ts';
+import { describeHistory, type History, history, play } from './play.ts';
 
 type Say = (text: string) => void;
 

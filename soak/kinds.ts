@@ -1,6 +1,5 @@
 /** How a kind of step is written down: how often it comes, what chance decides about it, and what is done. */
 import fc from 'fast-check';
-import type { ModelPullRequest } from './model.ts';
 import type { Scene } from './play.ts';
 
 export type Arbitraries<Parts> = { [Name in keyof Parts]: fc.Arbitrary<Parts[Name]> };
@@ -12,24 +11,21 @@ export const favourite = fc.oneof(fc.constant(0), place);
 
 export const at = <Item>(items: readonly Item[], index: number): Item | undefined => items[index % items.length];
 
+/** What is done in a history. What chance has decided about it is beside it, to be printed. */
+export interface Step {
+  kind: string;
+  take(scene: Scene): unknown;
+}
+
 /** @param weight how often steps are of this kind, compared with others */
 export const kind = <Parts extends object>(
+  name: string,
   weight: number,
   parts: Arbitraries<Parts>,
   take: (scene: Scene, step: Parts) => unknown,
 ) => ({
   weight,
-  parts: parts as Readonly<Record<string, fc.Arbitrary<unknown>>>,
-  take: take as (scene: Scene, step: object) => unknown,
+  arbitrary: fc
+    .record(parts)
+    .map((step): Step => ({ kind: name, ...step, take: scene => take(scene, step as unknown as Parts) })),
 });
-
-/** A kind of step about a pull request, whether GitHub shows it or not. */
-export const ofPullRequest = <Parts extends object>(
-  weight: number,
-  parts: Arbitraries<Parts>,
-  take: (scene: Scene, pullRequest: ModelPullRequest, step: Parts) => unknown,
-) =>
-  kind(weight, { ...parts, pullRequest: favourite }, (scene, step) => {
-    const pullRequest = at(scene.model.pullRequests, step.pullRequest);
-    return pullRequest && take(scene, pullRequest, step as unknown as Parts);
-  });

@@ -1,17 +1,36 @@
 import { eq, sql } from 'drizzle-orm';
+import fc from 'fast-check';
 import { organisations } from '../src/database/schema.ts';
 import { createTenant } from '../test/support/tenants.ts';
 import type { Arena } from './arena.ts';
 import { createBackground } from './background.ts';
 import { compare, type Stage } from './compare.ts';
-import { createGithubSide } from './github-side.ts';
+import { createGithubSide, createTroubles } from './github-side.ts';
+import { githubSteps, open } from './github-steps.ts';
 import { createMirror } from './mirror.ts';
 import { createModel } from './model.ts';
-import { putInForce } from './service-steps.ts';
+import { putInForce, rules, serviceSteps } from './service-steps.ts';
 import { createSettling } from './settling.ts';
-import { type History, take } from './steps.ts';
-import { createTroubles } from './troubles.ts';
 import { deliver, type Webhook } from './webhooks.ts';
+
+const hour = 3_600;
+
+export const history = fc.record({
+  /** Seconds by which GitHub's clock is ahead of ours. */
+  clockAhead: fc.constantFrom(0, -hour, hour),
+  /** In force from the start. */
+  rules,
+  steps: fc
+    .tuple(
+      fc.array(open.arbitrary, { minLength: 1, maxLength: 3 }),
+      fc.array(fc.oneof(open, ...githubSteps, ...serviceSteps), { maxLength: 50, size: 'max' }),
+    )
+    .map(parts => parts.flat()),
+});
+export type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never;
+
+export const describeHistory = ({ steps, ...flags }: History): string =>
+  [flags, ...steps].map(each => JSON.stringify(each)).join('\n  ');
 
 /** Each history has its own organisation and logins, so that many can be played at once. */
 let played = 0;
@@ -83,7 +102,7 @@ export async function play(arena: Arena, { clockAhead, rules, steps }: History):
   try {
     await putInForce(scene, rules);
     for (const step of steps) {
-      await take(scene, step);
+      await step.take(scene);
       if (differences.length > 0) return differences;
     }
     // All that is outstanding is delivered, and then, what no webhook announced is looked for.
