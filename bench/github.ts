@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatId } from '../src/ids.ts';
 import { htmlError, naming } from '../test/support/github/faults.ts';
+import type { Organisation } from '../test/support/github/organisation.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { maxPoints } from '../test/support/github/server.ts';
-import { bearer } from './database.ts';
-import { type GithubWorld, openGithub } from './github-world.ts';
-import { runCommand } from './processes.ts';
-import { atMost, timed } from './report.ts';
+import { ask, runCommand } from './processes.ts';
+import { atMost } from './report.ts';
+import { type GithubWorld, openGithub } from './world.ts';
 
 const pullRequests = 2_000;
 const repositories = 10;
@@ -24,16 +24,18 @@ const requestsByRest = pullRequests + Math.ceil(pullRequests / 100) + repositori
 
 export async function measure(): Promise<void> {
   await measureRequests();
-  await using world = await openGithub('github', ['large', 'small']);
+  await using world = await openGithub('bench/.data/github');
+  for (const login of ['large', 'small']) await world.add(login);
   await measurePoison(world);
   await measureWait(world);
 }
 
 /** How many points an import takes, and how many requests GitHub gets for comparisons and for pull requests that changed, against a client that asks by REST. */
 async function measureRequests(): Promise<void> {
-  await using world = await openGithub('github', ['bench']);
+  await using world = await openGithub('bench/.data/github');
   const { github, count } = world;
-  const all = addPullRequests(world);
+  const { onGithub, token } = await world.add('bench');
+  const all = addPullRequests(onGithub);
   const requireStored = async (title: string, expected = pullRequests) => {
     const stored = await count('pull_requests where title like $1', [title]);
     if (stored !== expected) throw new Error(`${stored} of ${expected} are stored: ${title}`);
@@ -47,71 +49,51 @@ async function measureRequests(): Promise<void> {
   const fetchesOf = async (work: () => Promise<unknown>) =>
     (await requestsOf(work)).filter(({ variables }) => Array.isArray(variables.ids)).length;
 
+  const fetches = Math.ceil(pullRequests / perRequest);
+  const of = `${pullRequests.toLocaleString('en')} pull requests`;
+
   await runCommand(['import', '--organisation', 'bench'], world.environment);
   const imported = maxPoints - (github.limit?.remaining ?? 0);
   await requireStored('Pull request %');
+  const importing = `GitHub's points to import ${of} of ${repositories} repositories`;
+  const maxImported = 3 * fetches + Math.ceil(pullRequests / 100) + repositories;
+  compareRequests(imported, maxImported, importing, 'requests for pages of 100 and one each, by REST', requestsByRest);
 
   await deliverIdly(world, edit(all, 'Changed'));
-  const synced = await requestsOf(() => workOff(world));
+  const synced = (await requestsOf(() => workOff(world))).length;
   await requireStored('Changed');
+  const waiting = `GitHub requests for ${of} that wait to be fetched`;
+  compareRequests(synced, fetches, waiting, 'one each, by REST', pullRequests);
 
-  const refreshed = await requestsOf(() => syncAtOnce(world));
+  const refreshed = (await requestsOf(() => syncAtOnce(world, token))).length;
+  const maxRefreshed = Math.ceil(syncs / perRequest) + 1;
+  compareRequests(refreshed, maxRefreshed, `GitHub requests for ${syncs} PUT syncs at once`, 'one each', syncs);
 
   const unchanged = await fetchesOf(() => compare(world));
+  const nothing = `fetches of a comparison with nothing missed, of ${of} that webhooks brought`;
+  compareRequests(unchanged, 0, nothing, `the ${fetches} requests that fetch them`, fetches);
+
   edit(all.slice(0, missed), 'Changed without a webhook');
   const healed = await fetchesOf(() => compare(world));
   await requireStored('Changed without a webhook', missed);
-
-  const fetches = Math.ceil(pullRequests / perRequest);
-  const of = `${pullRequests.toLocaleString('en')} pull requests`;
-  compareRequests(
-    `GitHub's points to import ${of} of ${repositories} repositories`,
-    'requests for pages of 100 and one each, by REST',
-    { sent: imported, max: 3 * fetches + Math.ceil(pullRequests / 100) + repositories, theirs: requestsByRest },
-  );
-  compareRequests(`GitHub requests for ${of} that wait to be fetched`, 'one each, by REST', {
-    sent: synced.length,
-    max: fetches,
-    theirs: pullRequests,
-  });
-  compareRequests(
-    `fetches of a comparison with nothing missed, of ${of} that webhooks brought`,
-    `the ${fetches} requests that fetch them`,
-    { sent: unchanged, max: 0, theirs: fetches },
-  );
   // Fetching begins while the rest is listed.
   const maxHealed = Math.ceil(missed / perRequest) + repositories;
-  compareRequests(`fetches of a comparison with ${missed} missed`, 'one each', {
-    sent: healed,
-    max: maxHealed,
-    theirs: missed,
-  });
-  compareRequests(`GitHub requests for ${syncs} PUT syncs at once`, 'one each', {
-    sent: refreshed.length,
-    max: Math.ceil(syncs / perRequest) + 1,
-    theirs: syncs,
-  });
+  compareRequests(healed, maxHealed, `fetches of a comparison with ${missed} missed`, 'one each', missed);
 }
 
-function compareRequests(
-  what: string,
-  against: string,
-  { sent, max, theirs }: { sent: number; max: number; theirs: number },
-): void {
+/** Ours, which may be `max`, against theirs. */
+function compareRequests(sent: number, max: number, what: string, against: string, theirs: number): void {
   // Up, to be read.
   const target = Math.ceil((max / theirs) * 10_000) / 10_000;
   atMost(target, what, against, { ratio: sent / theirs, detail: `${sent} (at most ${max}) to ${theirs}` });
 }
 
 /** Repositories of uneven sizes: the last page of most is not full. */
-const addPullRequests = ({ github }: GithubWorld): PullRequest[] =>
+const addPullRequests = (organisation: Organisation): PullRequest[] =>
   Array.from({ length: pullRequests }, (_, index) => {
     // Of ten, the first gets one in 55, the last ten.
     const place = Math.floor((Math.sqrt(1 + 8 * (index % 55)) - 1) / 2);
-    return github
-      .organisation('bench')
-      .repository(`repository-${place % repositories}`)
-      .addPullRequest();
+    return organisation.repository(`repository-${place % repositories}`).addPullRequest();
   });
 
 const edit = (changed: readonly PullRequest[], title: string) =>
@@ -140,7 +122,7 @@ async function compare(world: GithubWorld): Promise<void> {
 }
 
 /** PUT syncs of different pull requests, all sent before the first is answered. */
-async function syncAtOnce({ value, startIdle, token }: GithubWorld): Promise<void> {
+async function syncAtOnce({ value, startIdle }: GithubWorld, token: string): Promise<void> {
   const ids = await value<string[]>('(select array_agg(id) from (select id from pull_requests limit $1) as chosen)', [
     syncs,
   ]);
@@ -149,16 +131,15 @@ async function syncAtOnce({ value, startIdle, token }: GithubWorld): Promise<voi
   await Promise.all(
     ids.map(async id => {
       const address = `${service.origin}/2025-04/pull-requests/${formatId('pr', id)}/sync`;
-      const reply = await fetch(address, { method: 'PUT', headers: bearer(token) });
+      const reply = await ask(address, token, { method: 'PUT' });
       await reply.body?.cancel();
-      if (!reply.ok) throw new Error(`a sync was answered with ${reply.status}`);
     }),
   );
 }
 
 /** Resolves when so many have the title. @returns milliseconds */
-const untilStored = async ({ until }: GithubWorld, title: string, count: number): Promise<number> =>
-  1_000 * (await timed(() => until('(select count(*) from pull_requests where title = $1) = $2', [title, count])));
+const untilStored = ({ until }: GithubWorld, title: string, count: number): Promise<number> =>
+  until('(select count(*) from pull_requests where title = $1) = $2', [title, count]);
 
 /** What GitHub costs others while it fails for one pull request. */
 async function measurePoison(world: GithubWorld): Promise<void> {
@@ -174,11 +155,8 @@ async function measurePoison(world: GithubWorld): Promise<void> {
   const sent = github.requests.length - before;
   heal();
   const expected = Math.ceil(burst / perRequest);
-  compareRequests(`GitHub requests for ${burst} pull requests, on one of which GitHub fails`, 'without it', {
-    sent,
-    max: expected + 8,
-    theirs: expected,
-  });
+  const what = `GitHub requests for ${burst} pull requests, on one of which GitHub fails`;
+  compareRequests(sent, expected + 8, what, 'without it', expected);
 }
 
 /** What an organisation costs others while GitHub takes its time. */

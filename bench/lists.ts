@@ -1,9 +1,8 @@
 import { entry, rule } from '../test/scoring/support.ts';
 import { applyRules, insertMembers } from '../test/support/tenants.ts';
-import { bearer } from './database.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
-import { startReader } from './processes.ts';
-import { atMost } from './report.ts';
+import { ask, startReader } from './processes.ts';
+import { within } from './report.ts';
 import { joinStored, type Stored } from './stored.ts';
 
 const members = 50_000;
@@ -33,17 +32,11 @@ async function measureList({ url, token }: Stored, path: string, what: string): 
   const idle = service.megabytes('VmRSS');
   let peak = idle;
   const { p99, ended } = await loadBeside({ ...pages, duration: seconds }, readers, async () => {
-    const reply = await fetch(`${service.origin}/2025-04/${path}`, { headers: bearer(token) });
-    if (!reply.ok) throw new Error(`${path} got ${reply.status}`);
-    for await (const _ of reply.body ?? []) peak = Math.max(peak, service.megabytes('VmRSS'));
+    const { body } = await ask(`${service.origin}/2025-04/${path}`, token);
+    for await (const _ of body ?? []) peak = Math.max(peak, service.megabytes('VmRSS'));
   });
   const read = `${what}, read by ${readers} at once`;
-  atMost(1, `p99 of pages beside ${read}`, '50 ms', {
-    ratio: p99 / 50,
-    detail: `${p99} ms; ${ended} lists in ${seconds} s`,
-  });
-  atMost(1, `memory for ${read}`, '100 MB above idle', {
-    ratio: (peak - idle) / 100,
-    detail: `${Math.round(peak - idle)} MB above ${Math.round(idle)} MB`,
-  });
+  within(50, 'ms', `p99 of pages beside ${read}`, p99, `${p99} ms; ${ended} lists in ${seconds} s`);
+  const detail = `${Math.round(peak - idle)} MB above ${Math.round(idle)} MB`;
+  within(100, 'MB above idle', `memory for ${read}`, peak - idle, detail);
 }

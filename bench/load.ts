@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import autocannon from 'autocannon';
-import { bearer } from './database.ts';
-import type { Running } from './processes.ts';
+import { startSteadily } from '../soak/reads.ts';
+import { bearer, type Running } from './processes.ts';
+import { median } from './report.ts';
 
 /** @throws Error if a request fails */
 export async function load(options: autocannon.Options): Promise<autocannon.Result> {
@@ -10,6 +11,22 @@ export async function load(options: autocannon.Options): Promise<autocannon.Resu
   if (failed > 0) throw new Error(`${options.url} failed ${failed} times`);
   return result;
 }
+
+/** Medians of several runs. */
+export function summarise(results: readonly autocannon.Result[]) {
+  const middle = (pick: (result: autocannon.Result) => number) => median(results.map(pick));
+  const rate = middle(({ requests }) => requests.average);
+  const [p50, p99] = [middle(({ latency }) => latency.p50), middle(({ latency }) => latency.p99)];
+  return { rate, p99, shown: `${Math.round(rate)} requests/s, p50 ${p50} ms, p99 ${p99} ms` };
+}
+
+type Summary = ReturnType<typeof summarise>;
+
+/** By their requests a second. */
+export const rateAgainst = (own: Summary, theirs: Summary) => ({
+  ratio: own.rate / theirs.rate,
+  detail: `${own.shown} to ${theirs.shown}`,
+});
 
 /** More than one connection sends. */
 const maxRequests = 1_000;
@@ -70,22 +87,15 @@ export async function measureArrivals(
   const begunAt = new Map<string, number>();
   const arrivedAt = new Map<string, number>();
   const missing = () => [...begunAt.keys()].filter(key => !arrivedAt.has(key));
-  const watch = async () => {
-    for (; begunAt.size < count || missing().length > 0; await delay(pauseMs)) {
-      const keys = await arrived(missing());
-      const now = performance.now();
-      for (const key of keys) if (!arrivedAt.has(key)) arrivedAt.set(key, now);
-    }
-  };
-  const send = async () => {
-    const start = performance.now();
-    const sent: Promise<void>[] = [];
-    for (let index = 0; index < count; index += 1) {
-      await delay(Math.max(0, start + (index * 1_000) / perSecond - performance.now()));
-      sent.push(begin(index, key => begunAt.set(key, performance.now())));
-    }
-    await Promise.all(sent);
-  };
-  await Promise.all([watch(), send()]);
+  let index = 0;
+  const stop = startSteadily(perSecond, async () => {
+    if (index < count) await begin(index++, key => begunAt.set(key, performance.now()));
+  });
+  for (; begunAt.size < count || missing().length > 0; await delay(pauseMs)) {
+    const keys = await arrived(missing());
+    const now = performance.now();
+    for (const key of keys) if (!arrivedAt.has(key)) arrivedAt.set(key, now);
+  }
+  await stop();
   return [...begunAt].map(([key, at]) => (arrivedAt.get(key) ?? Number.NaN) - at);
 }

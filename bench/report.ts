@@ -10,6 +10,10 @@ export const atLeast = (...row: Row) => printRow('at least', row[3].ratio >= row
 
 export const atMost = (...row: Row) => printRow('at most', row[3].ratio <= row[0], row);
 
+/** Against a figure of its own, and not of others. */
+export const within = (max: number, unit: string, what: string, value: number, detail: string) =>
+  atMost(1, what, `${max} ${unit}`, { ratio: value / max, detail });
+
 function printRow(comparison: string, isReached: boolean, [target, what, against, { ratio, detail }]: Row): void {
   const shownRatio = `${ratio.toFixed(2)} (${comparison} ${Number(target.toFixed(4))})`;
   print(`${isReached ? 'reached' : 'MISSED '}  ${shownRatio}  ${what}, against ${against}: ${detail}`);
@@ -35,12 +39,10 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - begin) / 1000;
 }
 
-export const showSeconds = (own: number, theirs: number) => `${own.toFixed(1)} s to ${theirs.toFixed(1)} s`;
-
 /** How much longer ours take, by the medians of seconds. */
 export function timeAgainst(own: readonly number[], theirs: readonly number[]): Figures {
-  const medians = [median(own), median(theirs)] as const;
-  return { ratio: medians[0] / medians[1], detail: showSeconds(...medians) };
+  const [ours, others] = [median(own), median(theirs)];
+  return { ratio: ours / others, detail: `${ours.toFixed(1)} s to ${others.toFixed(1)} s` };
 }
 
 /** How much faster ours are, by the medians of seconds. */
@@ -49,22 +51,16 @@ export function speedAgainst(own: readonly number[], theirs: readonly number[]):
   return { ratio: 1 / ratio, detail };
 }
 
-/**
- * Measures all in each round, so that the drift of the machine's speed is everyone's.
- *
- * @param endRound gets what the round has measured
- */
+/** Measures all in each round, so that the drift of the machine's speed is everyone's. */
 export async function takeTurns<Name extends string, Item, Result>(
   rounds: number,
   items: Record<Name, Item>,
   measure: (item: Item, round: number) => Promise<Result>,
-  endRound: (results: Record<Name, Result>, round: number) => void = () => undefined,
 ): Promise<Record<Name, Result[]>> {
   const names = Object.keys(items) as Name[];
   const results = Object.fromEntries(names.map(name => [name, [] as Result[]])) as Record<Name, Result[]>;
   for (let round = 1; round <= rounds; round += 1) {
     for (const name of names) results[name].push(await measure(items[name], round));
-    endRound(Object.fromEntries(names.map(name => [name, results[name].at(-1)])) as Record<Name, Result>, round);
   }
   return results;
 }

@@ -96,17 +96,13 @@ async function requireToken(authorization = ''): Promise<void> {
 }
 
 const list = '/2025-04/pull-requests';
-if (kind === 'static') {
+if (kind === 'static' || kind === '304') {
   const fixed = Buffer.from(JSON.stringify(await page()));
   app.get(list, async ({ headers }, reply) => {
     await requireToken(headers.authorization);
+    if (kind === '304') return reply.code(304).send();
     reply.type('application/json; charset=utf-8');
     return fixed;
-  });
-} else if (kind === '304') {
-  app.get(list, async ({ headers }, reply) => {
-    await requireToken(headers.authorization);
-    return reply.code(304).send();
   });
 } else {
   app.get(list, { schema: { response: { 200: pageSchema } } }, page);

@@ -4,8 +4,8 @@ import { users } from '../src/database/schema.ts';
 import type { User } from '../src/database/users.ts';
 import { formatId } from '../src/ids.ts';
 import { applyRules, createTenant, createToken } from '../test/support/tenants.ts';
-import { joinDatabase } from './database.ts';
 import { print } from './report.ts';
+import { joinDatabase } from './world.ts';
 
 export const pullRequests = Number(process.env.ROWS ?? 1_000_000);
 
@@ -16,7 +16,7 @@ const members = 500;
 export type Stored = Awaited<ReturnType<typeof joinStored>>;
 
 export async function joinStored() {
-  const joined = await joinDatabase(`${pullRequests}-with-reviewers`);
+  const joined = await joinDatabase(`bench/.data/${pullRequests}-with-reviewers`);
   const [known] = await joined.database.executor.select().from(users);
   const user = known ?? (await fill(joined));
   const { organisationId } = user;

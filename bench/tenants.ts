@@ -1,8 +1,9 @@
 import { newAppKeys } from '../test/support/app-keys.ts';
-import { type GithubWorld, openGithub } from './github-world.ts';
+import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { measureArrivals } from './load.ts';
 import type { Running } from './processes.ts';
 import { atMost, percentile, timed } from './report.ts';
+import { type GithubWorld, openGithub } from './world.ts';
 
 const organisations = 1_000;
 const responseMs = 1_000;
@@ -12,18 +13,19 @@ const intervalSeconds = 900;
 
 /** One process for many organisations, through a GitHub App, while GitHub takes a second for each answer. */
 export async function measure(): Promise<void> {
-  const logins = Array.from({ length: organisations }, (_, index) => `tenant-${index}`);
-  await using world = await openGithub('tenants', logins, { id: '4711', ...newAppKeys('pkcs8', 2_048) });
+  await using world = await openGithub('bench/.data/tenants', { id: '4711', ...newAppKeys('pkcs8', 2_048) });
   const { github } = world;
-  for (const organisation of world.organisations) {
-    organisation.repository('web').addPullRequest();
-    github.installApp(organisation);
+  const pullRequests: PullRequest[] = [];
+  for (let index = 0; index < organisations; index += 1) {
+    const { onGithub } = await world.add(`tenant-${index}`);
+    pullRequests.push(onGithub.repository('web').addPullRequest());
+    github.installApp(onGithub);
   }
   await using service = await world.start('serve', { RECONCILE_INTERVAL: String(intervalSeconds) });
   // The first comparison stores what there is.
   await untilCompared(world);
   github.fault({ kind: 'delay', milliseconds: responseMs }, { times: Number.POSITIVE_INFINITY, when: () => true });
-  const waits = await measureWebhooks(world, service);
+  const waits = await measureWebhooks(world, service, pullRequests);
   const compared = await measureComparison(world);
   const [p50, p99] = [percentile(waits, 0.5), percentile(waits, 0.99)];
   const memory = `at most ${Math.round(service.megabytes('VmHWM'))} MB resident`;
@@ -45,13 +47,12 @@ const untilCompared = ({ until }: GithubWorld) =>
     and not exists (select from sync_requests)`);
 
 /** @returns milliseconds from each delivery until its change was stored */
-const measureWebhooks = ({ value, organisations, deliver }: GithubWorld, service: Running): Promise<number[]> =>
+const measureWebhooks = ({ value, deliver }: GithubWorld, service: Running, pullRequests: readonly PullRequest[]) =>
   measureArrivals(
     { perSecond: webhooksPerSecond, count: webhooksPerSecond * webhookSeconds, pauseMs: 20 },
     async (index, hasBegun) => {
       // Each organisation in turn, in an order without a pattern.
-      const [pullRequest] = organisations[(index * 617) % organisations.length]?.repository('web').pullRequests ?? [];
-      if (pullRequest === undefined) throw new Error('an organisation has no pull request');
+      const pullRequest = pullRequests[(index * 617) % pullRequests.length] as PullRequest;
       const title = `Change ${index}`;
       const event = pullRequest.edit({ title });
       hasBegun(title);

@@ -1,6 +1,6 @@
 import { entry, rule } from '../test/scoring/support.ts';
 import { applyRules, insertMembers } from '../test/support/tenants.ts';
-import { type Attack, addParty, inProcesses, stress } from './stress.ts';
+import { type Attack, addParty, inProcesses, type Stress } from './stress.ts';
 
 const members = 20_000;
 
@@ -20,29 +20,21 @@ const applyExpensiveRules: Attack = async ({ database, attacker: { organisation 
 /** Those of one process each. */
 const single = ['bad tokens', 'long ids', 'lists of all members', 'bodies of 5 MB', 'slow requests', 'slow uploads'];
 
-const attacks: Record<string, Attack> = {
-  ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
-  'expensive rules': applyExpensiveRules,
-  'all at once': async (target, signal) => {
-    await applyExpensiveRules(target, signal);
-    return inProcesses(...single)(target, signal);
+/** Many ways to attack one replica, while a well-behaved client of the same organisation reads. */
+export const attack: Stress = {
+  name: 'attack',
+  environment: { RATE_LIMIT: '0' },
+  attacks: {
+    ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
+    'expensive rules': applyExpensiveRules,
+    'all at once': async (target, signal) => {
+      await applyExpensiveRules(target, signal);
+      return inProcesses(...single)(target, signal);
+    },
+  },
+  async fill(installation) {
+    const party = await addParty(installation, 'client', 1_000);
+    await insertMembers(installation, party, members);
+    return { attacker: party, victim: party };
   },
 };
-export const attackNames = Object.keys(attacks);
-
-/**
- * Attacks one replica in many ways, one after another, while a well-behaved client of the same organisation reads.
- *
- * @returns whether no read failed, and the p99 of reads stayed within three times that at rest
- */
-export const soakAttacks = (seconds: number, only: string | undefined): Promise<boolean> =>
-  stress({
-    name: 'attack',
-    environment: { RATE_LIMIT: '0' },
-    ...{ attacks, seconds, only },
-    async fill(installation) {
-      const party = await addParty(installation, 'client', 1_000);
-      await insertMembers(installation, party, members);
-      return { attacker: party, victim: party };
-    },
-  });

@@ -1,6 +1,6 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { and, eq } from 'drizzle-orm';
+import { and, eq, getTableColumns } from 'drizzle-orm';
 import type { Database, Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
@@ -33,19 +33,18 @@ const readStored = ({ executor }: Database, organisationId: string) =>
 async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organisationId: string) {
   const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
     eq(table.organisationId, organisationId);
-  const joined = await executor
-    .select({ row: pullRequests, repository: repositories, author: members })
+  const rows = await executor
+    .select({
+      ...getTableColumns(pullRequests),
+      repository: repositories.name,
+      repositoryGithubId: repositories.githubId,
+      memberGithubId: members.githubId,
+    })
     .from(pullRequests)
     .innerJoin(repositories, and(of(repositories), eq(repositories.id, pullRequests.repositoryId)))
     .innerJoin(members, and(of(members), eq(members.id, pullRequests.memberId)))
     .where(of(pullRequests));
   const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, organisationId));
-  const rows = joined.map(({ row, repository, author }) => ({
-    ...row,
-    repository: repository.name,
-    repositoryGithubId: repository.githubId,
-    memberGithubId: author.githubId,
-  }));
   return {
     rows,
     organisation,

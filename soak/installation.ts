@@ -1,21 +1,15 @@
 /** PostgreSQL, a stand-in for GitHub, and replicas of the service that know one organisation. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pino } from 'pino';
-import { scopes } from '../src/access-token.ts';
-import { connectDatabase, type Database } from '../src/database/client.ts';
-import { type EmbeddedDatabase, joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
-import { migrateDatabase } from '../src/database/migrations.ts';
+import { spawnNode } from '../bench/processes.ts';
+import { type GithubWorld, openGithub } from '../bench/world.ts';
 import { entry, rule } from '../test/scoring/support.ts';
-import { type GithubStandIn, maxPoints, startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { freePort } from '../test/support/raw-http.ts';
-import { webhookSecret } from '../test/support/service.ts';
-import { applyRules, createTenant, type Tenant } from '../test/support/tenants.ts';
+import { applyRules, type Tenant } from '../test/support/tenants.ts';
 
 export const login = 'acme';
 
@@ -27,11 +21,7 @@ const scoringRules = [
 
 const startTimeoutMs = 60_000;
 
-/** Its organisation's token has every scope. */
-export interface Installation extends Pick<Tenant, 'organisation' | 'token'> {
-  readonly server: EmbeddedDatabase;
-  readonly database: Database;
-  readonly github: GithubStandIn;
+export interface Installation extends GithubWorld, Pick<Tenant, 'organisation' | 'token'> {
   readonly replicas: readonly Replica[];
 }
 
@@ -51,44 +41,31 @@ export async function withInstallation(
   work: (installation: Installation) => Promise<boolean>,
 ): Promise<boolean> {
   const home = createHome(name);
-  const server = await joinEmbeddedDatabase({ home });
-  const database = connectDatabase(server.url, pino({ level: 'silent' }));
-  const github = await startGithub({ points: maxPoints });
+  const world = await openGithub(home);
   // It takes about as long to answer as GitHub.
-  github.fault({ kind: 'delay', milliseconds: 150 }, { times: Number.POSITIVE_INFINITY });
+  world.github.fault({ kind: 'delay', milliseconds: 150 }, { times: Number.POSITIVE_INFINITY });
   // Ends the replicas, too.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => void server.leave().finally(() => process.exit(1)));
+    process.once(signal, () => void world.server.leave().finally(() => process.exit(1)));
   }
   const replicas: Replica[] = [];
   let isClean = false;
   try {
-    await migrateDatabase(server.url);
-    const tenant = await createTenant({ database }, { login, githubId: github.organisation(login).id, scopes });
-    await applyRules({ database }, tenant.organisation.id, { rules: scoringRules });
+    const tenant = await world.add(login);
+    await applyRules(world, tenant.organisation.id, { rules: scoringRules });
     for (const port of await Promise.all(Array.from({ length: replicaCount }, freePort))) {
-      const own = {
-        DATABASE_URL: server.url,
-        GITHUB_API_URL: github.apiUrl,
-        GITHUB_TOKEN: github.token,
-        GITHUB_WEBHOOK_SECRET: webhookSecret,
-        RECONCILE_INTERVAL: '0',
-        LOG_LEVEL: 'warn',
-        ...environment,
-      };
+      const own = { ...world.environment, LOG_LEVEL: 'warn', ...environment };
       replicas.push(superviseReplica(port, join(home, `replica-${port}.log`), own));
     }
     await Promise.all(replicas.map(replica => replica.ready()));
-    isClean = await work({ server, database, github, ...tenant, replicas });
+    isClean = await work({ ...world, ...tenant, replicas });
     const ends = replicas.flatMap(replica => replica.ends);
     for (const end of ends) print(end);
     isClean &&= ends.length === 0;
     return isClean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));
-    await database.close();
-    await server.leave();
-    await github.close();
+    await world[Symbol.asyncDispose]();
     if (isClean) removeHome(home);
     else print(`Database and logs are in ${home}.`);
   }
@@ -112,18 +89,14 @@ function superviseReplica(port: number, logFile: string, environment: Record<str
     for (; !stopped; await delay(pauseMs)) {
       isEnding = false;
       pauseMs = 200;
-      // As `npm start` has it.
-      const own = spawn(process.execPath, ['--max-semi-space-size=32', 'dist/main.js', 'serve'], {
-        env: { PATH: process.env.PATH ?? '', PORT: String(port), ...environment },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
+      const started = spawnNode(['dist/main.js', 'serve'], { PORT: String(port), ...environment }, log);
+      const own = started.child;
       child = own;
-      own.stderr.pipe(log, { end: false });
-      createInterface(own.stdout).once('line', () => {
+      void started.line.then(() => {
         // Its output may arrive only after its end.
         isReady = !isEnding && own.exitCode === null && own.signalCode === null;
       });
-      const [code, signal] = await once(own, 'exit');
+      const [code, signal] = await started.ended;
       // It can't start without PostgreSQL.
       if (!isEnding && isReady) ends.push(`the replica on port ${port} ended unexpectedly (${signal ?? code})`);
       isReady = false;

@@ -18,10 +18,8 @@ const victims: Record<string, (installation: Installation, random: () => number)
   // The server drops every session and recovers.
   'a PostgreSQL process': ({ server }, random) => {
     const [, ...others] = processesOf(server);
-    others
-      .slice(Math.floor(random() * others.length))
-      .slice(0, 1)
-      .forEach(kill);
+    const other = others[Math.floor(random() * others.length)];
+    if (other !== undefined) kill(other);
   },
 };
 

@@ -4,7 +4,7 @@ import { findMembersByLogin } from '../src/database/members.ts';
 import type { RuleLogic } from '../src/scoring/rule.ts';
 import { entry } from '../test/scoring/support.ts';
 import { print } from './installation.ts';
-import { type Attack, addParty, editOnGithub, inProcesses, stress } from './stress.ts';
+import { type Attack, addParty, editOnGithub, inProcesses, type Stress } from './stress.ts';
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
 
@@ -34,36 +34,30 @@ function rulesFile(
 
 const maxEntries = 900;
 
-const attacks: Record<string, Attack> = {
-  ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
-  'rules files whose last byte never comes': inProcesses('unfinished files'),
-  'plans whose client leaves': inProcesses('left plans'),
-  'two organisations that plan all the time': planAllTheTime,
-  'pages that are read slowly': inProcesses('slow pages'),
-  'seven pages of maximum size a second': inProcesses('large pages'),
-  'a flood of webhooks': floodWithWebhooks,
-  // The last one: nothing is left to attack with.
-  'the erasure of a member with all pull requests': eraseMember,
-};
-export const neighbourAttackNames = Object.keys(attacks);
-
 /**
  * One organisation does what it may, while a well-behaved client of another one reads, and webhooks of the other one
  * arrive.
- *
- * @returns whether the other one's p99 and the memory stayed within their limits, and none of its changes was lost
  */
-export const soakNeighbours = (seconds: number, only: string | undefined): Promise<boolean> =>
-  stress({
-    name: 'neighbours',
-    environment: { RATE_LIMIT: '6000' },
-    ...{ attacks, seconds, only },
-    fill: async installation => ({
-      // As large as GitHub allows: 65,536 characters, each of three bytes here.
-      attacker: await addParty(installation, 'attacker', 65_536, 3_000),
-      victim: await addParty(installation, 'neighbour', 1_000),
-    }),
-  });
+export const neighbours: Stress = {
+  name: 'neighbours',
+  environment: { RATE_LIMIT: '6000' },
+  attacks: {
+    ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
+    'rules files whose last byte never comes': inProcesses('unfinished files'),
+    'plans whose client leaves': inProcesses('left plans'),
+    'two organisations that plan all the time': planAllTheTime,
+    'pages that are read slowly': inProcesses('slow pages'),
+    'seven pages of maximum size a second': inProcesses('large pages'),
+    'a flood of webhooks': floodWithWebhooks,
+    // The last one: nothing is left to attack with.
+    'the erasure of a member with all pull requests': eraseMember,
+  },
+  fill: async installation => ({
+    // As large as GitHub allows: 65,536 characters, each of three bytes here.
+    attacker: await addParty(installation, 'attacker', 65_536, 3_000),
+    victim: await addParty(installation, 'neighbour', 1_000),
+  }),
+};
 
 async function send(method: string, url: string, token: string, body: string): Promise<Response> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/yaml', 'if-match': '*' };

@@ -31,6 +31,9 @@ function repeat(lanes: number, pauseMs: number, work: () => Promise<unknown>): v
   }
 }
 
+/** As it is on the wire. */
+const head = (line: string, ...headers: string[]) => [`${line} HTTP/1.1`, 'Host: a', ...headers, '', ''].join('\r\n');
+
 /** Opens a connection on which this is sent. */
 const open = (begin: string) => (): Socket => {
   const { hostname, port } = new URL(origin);
@@ -71,8 +74,7 @@ const trickle = (count: number, begin: string, pauseMs = 2) =>
  * are answered.
  */
 function floodTokens(): void {
-  const request = () =>
-    `GET /2025-04/account HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${generateAccessToken()}\r\n\r\n`;
+  const request = () => head('GET /2025-04/account', `Authorization: Bearer ${generateAccessToken()}`);
   const packets = Array.from({ length: 2_500 }, () => request() + request());
   const waiting = new WeakMap<Socket, number>();
   let [sent, answered] = [0, 0];
@@ -99,13 +101,14 @@ function floodTokens(): void {
 const upload = { 'content-type': 'application/json', 'x-github-event': 'pull_request', 'x-github-delivery': 'a' };
 const wrongSignature = { 'x-hub-signature-256': `sha256=${'0'.repeat(64)}` };
 const largeBody = { method: 'POST', headers: { ...upload, ...wrongSignature }, body: 'a'.repeat(5_000_000) };
-const announced =
-  'POST /webhooks/github HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n';
-const authorized = `Host: a\r\nAuthorization: Bearer ${token}\r\n`;
-const maxSizePage = `GET /2025-04/pull-requests?per_page=100 HTTP/1.1\r\n${authorized}\r\n`;
-const unfinished =
-  `POST /2026-12/rules/plan HTTP/1.1\r\n${authorized}` +
-  `Content-Type: application/yaml\r\nContent-Length: 2000000\r\n\r\n${'a'.repeat(1_900_000)}`;
+const announced = head('POST /webhooks/github', 'Content-Type: application/json', 'Content-Length: 5000000');
+const authorized = `Authorization: Bearer ${token}`;
+const maxSizePage = head('GET /2025-04/pull-requests?per_page=100', authorized);
+const openPaused = () => open(maxSizePage)().pause();
+/** Of each page, 2 KB in 20 s. */
+const bytesOfPage = 100;
+const ofPlan = [authorized, 'Content-Type: application/yaml', 'Content-Length: 2000000'];
+const unfinished = head('POST /2026-12/rules/plan', ...ofPlan) + 'a'.repeat(1_900_000);
 
 const plan = (signal: AbortSignal | null = null) =>
   send('/2026-12/rules/plan?audit=true', {
@@ -127,14 +130,7 @@ const attacks: Record<string, () => void> = {
   'bodies of 5 MB': () => repeat(2, 0, () => send('/webhooks/github', largeBody)),
   'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
   'slow uploads': () => trickle(50, announced),
-  // 2 KB of each page in 20 s.
-  'slow pages': () =>
-    hold(
-      100,
-      20,
-      () => open(maxSizePage)().pause(),
-      socket => void socket.read(100),
-    ),
+  'slow pages': () => hold(100, 20, openPaused, socket => void socket.read(bytesOfPage)),
   'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
   'unfinished files': () => trickle(590, unfinished, 20),
   plans: () => repeat(1, 0, () => plan()),

@@ -1,10 +1,11 @@
 /** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
 import { parseArgs } from 'node:util';
-import { attackNames, soakAttacks } from './attack.ts';
+import { attack } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
-import { neighbourAttackNames, soakNeighbours } from './neighbours.ts';
+import { neighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
+import { type Stress, soakStress } from './stress.ts';
 
 const number = { type: 'string' } as const;
 const { values, positionals } = (() => {
@@ -27,10 +28,11 @@ function whole(name: Exclude<keyof typeof values, 'only'>, otherwise: number): n
   return Number.isInteger(value) && value >= 0 ? value : fail(`--${name} takes a whole number`);
 }
 
-/** What `--only` names. */
-function oneOf(names: readonly string[]): string | undefined {
-  const { only } = values;
-  return only === undefined || names.includes(only) ? only : fail(`--only takes one of: ${names.join(', ')}`);
+/** With all of its attacks, or with the one that `--only` names. */
+function stress({ attacks, ...others }: Stress, seconds: number): Promise<boolean> {
+  const chosen = Object.entries(attacks).filter(([name]) => name === (values.only ?? name));
+  if (chosen.length === 0) fail(`--only takes one of: ${Object.keys(attacks).join(', ')}`);
+  return soakStress({ attacks: Object.fromEntries(chosen), ...others }, whole('seconds', seconds));
 }
 
 /** Each returns whether all is well. */
@@ -38,8 +40,8 @@ const soaks: Record<string, () => Promise<boolean>> = {
   histories: () => soakHistories(whole('runs', 10_000), seed()),
   kill: () => soakKills(whole('kills', 200), whole('rate', 200), seed()),
   restart: () => soakRestarts(whole('rounds', 5)),
-  attack: () => soakAttacks(whole('seconds', 15), oneOf(attackNames)),
-  neighbours: () => soakNeighbours(whole('seconds', 20), oneOf(neighbourAttackNames)),
+  attack: () => stress(attack, 15),
+  neighbours: () => stress(neighbours, 20),
 };
 const seed = () => whole('seed', Math.floor(Math.random() * 1_000_000_000));
 

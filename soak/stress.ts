@@ -2,13 +2,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { eq, sql } from 'drizzle-orm';
-import { scopes } from '../src/access-token.ts';
-import { pullRequests } from '../src/database/schema.ts';
+import { secret } from '../bench/processes.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { memoryOf } from '../test/support/scorer.ts';
-import { webhookSecret } from '../test/support/service.ts';
-import { createTenant, insertPullRequests, type Tenant } from '../test/support/tenants.ts';
+import { insertPullRequests, type Tenant } from '../test/support/tenants.ts';
 import { type Installation, print, withInstallation } from './installation.ts';
 
 interface Party extends Tenant {
@@ -35,20 +32,19 @@ const limits = { healthMs: 500, megabytes: 300, storedMs: 5_000 };
  */
 export type Attack = (target: Target, signal: AbortSignal) => Promise<() => Promise<string | undefined>>;
 
-interface Stress {
+export interface Stress {
   name: string;
   environment: Record<string, string>;
   attacks: Readonly<Record<string, Attack>>;
-  /** For each attack. */
-  seconds: number;
-  /** This attack, and no others. */
-  only: string | undefined;
   /** Makes who attacks, and whom. Two organisations: the limits of the service count, too. */
   fill(installation: Installation): Promise<Pick<Target, 'attacker' | 'victim'>>;
 }
 
-/** @returns whether no read failed, all stayed within the limits, and the replica did not end */
-export const stress = ({ name, environment, attacks, seconds, only, fill }: Stress): Promise<boolean> =>
+/**
+ * @param seconds for each attack
+ * @returns whether no read failed, all stayed within the limits, and the replica did not end
+ */
+export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds: number): Promise<boolean> =>
   withInstallation(name, 1, environment, async installation => {
     const origin = installation.replicas[0]?.origin ?? '';
     const target = { ...installation, origin, ...(await fill(installation)) };
@@ -61,7 +57,6 @@ export const stress = ({ name, environment, attacks, seconds, only, fill }: Stre
     );
     let isClean = true;
     for (const [attackName, attack] of Object.entries(attacks)) {
-      if (only !== undefined && only !== attackName) continue;
       const ending = new AbortController();
       const finish = await attack(target, ending.signal);
       const measured = await measure(target, seconds);
@@ -139,19 +134,16 @@ async function timeWebhook(target: Target): Promise<number> {
   const title = `Change ${titles}`;
   const begin = performance.now();
   if ((await editOnGithub(target, target.victim, titles, title)) !== 202) return Number.POSITIVE_INFINITY;
-  for (; performance.now() - begin < 4 * limits.storedMs; await delay(20)) {
-    if ((await target.database.executor.$count(pullRequests, eq(pullRequests.title, title))) > 0) {
-      return performance.now() - begin;
-    }
-  }
-  return Number.POSITIVE_INFINITY;
+  const deliveredMs = performance.now() - begin;
+  const isStored = 'exists (select from pull_requests where title = $1)';
+  return deliveredMs + (await target.until(isStored, [title], 4 * limits.storedMs));
 }
 
 /** Changes one of the party's pull requests, and delivers the webhook. @returns what that was answered */
 export async function editOnGithub({ github, origin }: Target, party: Party, place: number, title: string) {
   const pullRequest = party.pullRequests[place % party.pullRequests.length];
   if (pullRequest === undefined) throw new Error('there is no pull request');
-  const { status } = await github.deliver(`${origin}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
+  const { status } = await github.deliver(`${origin}/webhooks/github`, secret, pullRequest.edit({ title }));
   return status;
 }
 
@@ -170,35 +162,26 @@ export function inProcesses(...names: string[]): Attack {
 }
 
 const pullRequestCount = 1_000;
-const batches = 20;
 
 /** @param fileCount of its first pull request on GitHub */
 export async function addParty(
-  { database, github }: Installation,
+  { add, database, query }: Installation,
   login: string,
   bodyCharacters: number,
   fileCount = 1,
 ): Promise<Party> {
-  const onGithub = github.organisation(login);
-  const author = onGithub.member('ada');
-  const { id: githubId, nodeId } = onGithub;
-  const tenant = await createTenant({ database }, { login, githubId, nodeId, scopes });
+  const { onGithub, ...tenant } = await add(login);
   await insertPullRequests({ database }, tenant, pullRequestCount);
-  // A statement may take ten seconds, and an attacker's rows may have 200 MB.
-  for (let batch = 0; batch < batches; batch += 1) {
-    const ofBatch = sql`${pullRequests.githubId} % ${batches} = ${batch}`;
-    await database.executor
-      .update(pullRequests)
-      .set({ body: sql`repeat('€', ${bodyCharacters})` })
-      .where(sql`${pullRequests.organisationId} = ${tenant.organisation.id} and ${ofBatch}`);
-  }
+  // An attacker's rows may have 200 MB.
+  const values = [tenant.organisation.id, bodyCharacters];
+  await query(`update pull_requests set body = repeat('€', $2) where organisation_id = $1`, values);
   const repository = onGithub.repository('live');
   const files = Array.from({ length: fileCount }, (_, index) => ({
     path: `src/${'x'.repeat(90)}/${index}.ts`,
     additions: 1,
     deletions: 0,
   }));
-  const first = repository.addPullRequest({ author, files });
-  const others = Array.from({ length: 19 }, () => repository.addPullRequest({ author }));
+  const first = repository.addPullRequest({ files });
+  const others = Array.from({ length: 19 }, () => repository.addPullRequest());
   return { ...tenant, pullRequests: [first, ...others] };
 }

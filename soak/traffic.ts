@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
-import type { Database } from '../src/database/client.ts';
-import { webhookDeliveries } from '../src/database/schema.ts';
+import { secret } from '../bench/processes.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { deliver } from '../test/support/github/webhooks.ts';
-import { webhookSecret } from '../test/support/service.ts';
 import { type Installation, login, print } from './installation.ts';
 import { count, startSteadily } from './reads.ts';
 import { findBrokenChains } from './score-changes.ts';
 
 /** More would only wait for connections. */
 const maxUnderWay = 1_000;
+
+const isDone = `not exists (select from sync_requests)
+  and not exists (select from webhook_deliveries where state = 'pending')`;
 
 /** Max time to finish all work after the last kill. */
 const maxDoneMs = 120_000;
@@ -35,7 +35,7 @@ interface Subject {
  * @param rate webhooks a second, redeliveries not counted
  */
 export function startTraffic(installation: Installation, urls: readonly string[], rate: number, random: () => number) {
-  const { github, database, replicas } = installation;
+  const { github, until, replicas } = installation;
   const acme = github.organisation(login);
   const [author, repository] = [acme.member('ada'), acme.repository('web')];
   const subjects: Subject[] = [];
@@ -72,7 +72,7 @@ export function startTraffic(installation: Installation, urls: readonly string[]
   async function send(change: ReturnType<typeof makeChange>, guid: string, isAgain = false): Promise<void> {
     const { event, subject, version } = change;
     const url = `${urls[Math.floor(random() * urls.length)]}/webhooks/github`;
-    const { status, answer } = await deliver(url, webhookSecret, event, { guid });
+    const { status, answer } = await deliver(url, secret, event, { guid });
     const isAcknowledged = status === 202 || (status === 200 && answer.includes('already been applied'));
     if (isAcknowledged) {
       acknowledged.set(guid, subject);
@@ -102,16 +102,15 @@ export function startTraffic(installation: Installation, urls: readonly string[]
       stopped = true;
       await stop();
       await Promise.all(replicas.map(replica => replica.ready()));
-      const doneMs = await timeUntilDone(database);
+      const doneMs = await until(isDone, [], maxDoneMs);
       const losses = await findLosses(installation, acknowledged, subjects);
       print(`webhooks sent: ${sent}, acknowledged: ${acknowledged.size}, not acknowledged:`);
       printCounted(refused);
-      print(
-        doneMs === undefined ? 'The loops did not finish their work.' : `all work done after ${Math.round(doneMs)} ms`,
-      );
+      const isOver = doneMs <= maxDoneMs;
+      print(isOver ? `all work done after ${Math.round(doneMs)} ms` : 'The loops did not finish their work.');
       print(`lost: ${losses.length}`);
       for (const loss of losses.slice(0, 50)) print(`  ${loss}`);
-      return acknowledged.size > 0 && doneMs !== undefined && losses.length === 0;
+      return acknowledged.size > 0 && isOver && losses.length === 0;
     },
   };
 }
@@ -121,33 +120,21 @@ export function printCounted(counted: ReadonlyMap<string, number>): void {
   for (const [what, times] of [...counted].sort(([, a], [, b]) => b - a)) print(`  ${times} × ${what}`);
 }
 
-/** Milliseconds until no work is left; undefined if that takes too long. */
-async function timeUntilDone({ executor }: Database): Promise<number | undefined> {
-  for (const begin = performance.now(); performance.now() - begin < maxDoneMs; await delay(200)) {
-    const { rows } = await executor.execute<{ waiting: number }>(sql`
-      select (select count(*) from sync_requests)::int
-        + (select count(*) from webhook_deliveries where state = 'pending')::int as waiting`);
-    if (rows[0]?.waiting === 0) return performance.now() - begin;
-  }
-  return undefined;
-}
-
 /** How what is stored differs from the acknowledged deliveries, one line each. */
 async function findLosses(
-  { database: { executor }, organisation }: Installation,
+  { query, database, organisation }: Installation,
   acknowledged: ReadonlyMap<string, Subject>,
   subjects: readonly Subject[],
 ): Promise<string[]> {
   const losses: string[] = [];
-  const { guid: ofGuid, state: ofState } = webhookDeliveries;
-  const deliveries = await executor.select({ guid: ofGuid, state: ofState }).from(webhookDeliveries);
+  const deliveries = await query<{ guid: string; state: string }>('select guid, state from webhook_deliveries');
   const states = new Map(deliveries.map(({ guid, state }) => [guid, state]));
   for (const [guid, { pullRequest }] of acknowledged) {
     const state = states.get(guid);
     if (state !== 'applied') losses.push(`delivery ${guid} of ${pullRequest.url} is ${state ?? 'not there'}`);
   }
 
-  const { rows } = await executor.execute<{ github_id: string; title: string; additions: number; right: boolean }>(sql`
+  const rows = await query<{ github_id: string; title: string; additions: number; right: boolean }>(`
     select github_id, title, additions,
       score = additions / 3 - case when state = 'closed' then 5 else 0 end as right from pull_requests`);
   const stored = new Map(rows.map(row => [Number(row.github_id), row]));
@@ -160,5 +147,5 @@ async function findLosses(
       `${pullRequest.url} is stored as ${JSON.stringify(row)}; ${oldest} was acknowledged, GitHub is at ${version}`,
     );
   }
-  return [...losses, ...(await findBrokenChains(executor, organisation.id))];
+  return [...losses, ...(await findBrokenChains(database.executor, organisation.id))];
 }
