@@ -2,7 +2,6 @@
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
-const segmenter = new Intl.Segmenter();
 
 /** GitHub Actions and Azure Pipelines execute `##[…]` and `##vso[…]` anywhere in a line of their logs. */
 export const ciCommands = /##(?=\[|vso\[)/gi;
@@ -45,7 +44,7 @@ export function truncate(text: string, columns: number): string {
   if (text.length <= columns && widthOf(text) <= columns) return text;
   let start = '';
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
     width += widthOf(segment);
     if (width > columns) return `${start.trimEnd()}…`;
     // One column is for the ellipsis.
