@@ -20,10 +20,11 @@ import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { applyRules, createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { complaintOf, createFolder, type Environment, runHere, runJson } from './support.ts';
+import { commandsWith, createFolder, type Environment, expectFailure, runHere } from './support.ts';
 
 const world = await startWorld();
 const environment = world.shell;
+const { run, runJson } = commandsWith(environment);
 const { write, writeRules } = createFolder();
 
 /** What is stored of the organisation, by table, without the audit log. */
@@ -64,7 +65,7 @@ async function newTenant(login: string) {
     web.addPullRequest({ author, assignees: [ada, bert], state: 'MERGED', mergedBy: ada });
   }
   web.addPullRequest({ author: world.github.account('stranger') });
-  await runJson(environment, 'import', '--organisation', login);
+  await runJson('import --organisation', login);
   return { ...tenant, github, ada, bert };
 }
 
@@ -85,7 +86,7 @@ describe('organisation remove', () => {
     while ((await follow(clientOf(other.token), staying)).length > 0);
     const { executor } = world.service.database;
     await executor.insert(githubLimits).values({ credential: `App:${organisation.id}` });
-    expect(await runJson(environment, 'organisation', 'remove', 'LEAVING', '--yes')).toEqual({
+    expect(await runJson('organisation remove LEAVING --yes')).toEqual({
       organisation: 'leaving',
       removed: true,
       pull_requests: 3,
@@ -102,8 +103,8 @@ describe('organisation remove', () => {
     expect(await follow(clientOf(other.token), staying)).toEqual([]);
     expect([staying.cursor, staying.pullRequests.size]).toEqual([cursor, 3]);
     expect(user.email).toContain('leaving');
-    expect(await runHere(environment, 'organisation', 'remove', 'leaving', '--yes')).toMatchObject({ code: 1 });
-    expect(await runJson(environment, 'audit-log', '--organisation', 'leaving')).toMatchObject([
+    expect(await run('organisation remove leaving --yes')).toMatchObject({ code: 1 });
+    expect(await runJson('audit-log --organisation leaving')).toMatchObject([
       { action: 'import', subject: 'leaving' },
       { action: 'organisation.remove', subject: 'leaving', actor: userInfo().username, request_id: null },
     ]);
@@ -118,7 +119,7 @@ describe('organisation remove', () => {
       create trigger fail before delete on pull_requests for each row execute function fail()`),
     );
     try {
-      expect((await runHere(environment, 'organisation', 'remove', 'stuck', '--yes')).code).toBe(1);
+      expect((await run('organisation remove stuck --yes')).code).toBe(1);
     } finally {
       await executor.execute(sql`drop function fail cascade`);
     }
@@ -126,16 +127,13 @@ describe('organisation remove', () => {
     const { rows } = await executor.execute(sql`
       select webhooks_enabled, removed_at is not null as removed from organisations where id = ${organisation.id}`);
     expect(rows).toEqual([{ webhooks_enabled: false, removed: true }]);
-    const lines = (await runHere(environment, 'organisation', 'list')).stdout;
+    const lines = (await run('organisation list')).stdout;
     expect(lines).toMatch(/stuck +being removed since /);
-    expect((await runHere(environment, 'doctor')).stdout).toContain('The removal of stuck began at ');
-    const refused = await runHere(environment, 'token', 'create', '--user', 'ada@stuck.example');
-    expect([refused.code, complaintOf(refused)]).toEqual([1, expect.stringContaining('removed')]);
-    const other = await runHere(environment, 'import', '--organisation', 'stuck');
-    expect([other.code, complaintOf(other)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
-    const added = await runHere(environment, 'organisation', 'add', 'stuck');
-    expect([added.code, complaintOf(added)]).toEqual([1, expect.stringContaining('stuck is being removed.')]);
-    await runJson(environment, 'organisation', 'remove', 'stuck', '--yes');
+    expect((await run('doctor')).stdout).toContain('The removal of stuck began at ');
+    await expectFailure(run('token create --user ada@stuck.example'), 1, 'removed');
+    await expectFailure(run('import --organisation stuck'), 1, 'stuck is being removed.');
+    await expectFailure(run('organisation add stuck'), 1, 'stuck is being removed.');
+    await runJson('organisation remove stuck --yes');
     expect(await countRows(organisation.id)).toEqual({ audit_events: 2 });
   });
 
@@ -169,9 +167,9 @@ describe('organisation remove', () => {
     const home = await world.newTenant();
     home.acme.repository('web').openPullRequest();
     const reply = world.github.hold('hold', 'PullRequests');
-    const importing = runHere(environment, 'import', '--organisation', home.acme.login);
+    const importing = run('import --organisation', home.acme.login);
     await reply.begun;
-    await runJson(environment, 'organisation', 'remove', home.acme.login, '--yes');
+    await runJson('organisation remove', home.acme.login, '--yes');
     reply.release();
     const { code, stderr } = await importing;
     expect([code, stderr]).toEqual([1, expect.stringContaining('The organisation has been removed.')]);
@@ -183,7 +181,7 @@ describe('organisation remove', () => {
     const reply = world.github.hold('hold');
     const syncing = world.client.put(`/2025-04/pull-requests/${body.data[0]?.id}/sync`, token);
     await reply.begun;
-    await runJson(environment, 'organisation', 'remove', 'going', '--yes');
+    await runJson('organisation remove going --yes');
     reply.release();
     expect(await syncing).toMatchObject({ status: 404, body: { message: 'The organisation has been removed.' } });
   });
@@ -197,7 +195,7 @@ describe('member export', () => {
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
     const command = ['member', 'export', 'Ada', '--organisation', 'exporting'];
-    const data = await runJson<Record<string, Record<string, unknown>[]>>(environment, ...command);
+    const data = await runJson<Record<string, Record<string, unknown>[]>>(...command);
     expect(Object.fromEntries(Object.entries(data).map(([name, rows]) => [name, rows.length]))).toEqual({
       organisation: 'exporting'.length,
       login: 'Ada'.length,
@@ -229,7 +227,7 @@ describe('member export', () => {
     );
     expect(data.score_changes?.[0]?.pull_request_id).toMatch(/^pr_/);
     expect(JSON.stringify(data.members)).not.toContain(String(bert.id));
-    const printed = await runHere(environment, 'member', 'export', 'ada', '--organisation', 'exporting');
+    const printed = await run('member export ada --organisation exporting');
     expect(JSON.parse(printed.stdout)).toEqual({
       ...data,
       login: 'ada',
@@ -247,10 +245,10 @@ describe('member export', () => {
       for (const reviewer of [ada, bert, carl]) pullRequest.review(reviewer, 'APPROVED', { comments: 2 });
     }
     for (const command of ['members sync', 'import']) {
-      await runJson(environment, ...command.split(' '), '--organisation', 'reviewing');
+      await runJson(...command.split(' '), '--organisation', 'reviewing');
     }
     const given = async (login: string) => {
-      const printed = await runJson(environment, 'member', 'export', login, '--organisation', 'reviewing');
+      const printed = await runJson('member export', login, '--organisation', 'reviewing');
       return printed as unknown as Record<'members' | 'pull_requests' | 'reviewed', Record<string, unknown>[]>;
     };
     const { members, pull_requests: own, reviewed } = await given('ada');
@@ -265,7 +263,7 @@ describe('member export', () => {
     ]);
     expect(JSON.stringify([own, reviewed])).not.toContain('carl');
     expect((await given('carl')).reviewed).toHaveLength(3);
-    const erased = await runJson(environment, 'member', 'erase', 'carl', '--organisation', 'reviewing', '--yes');
+    const erased = await runJson('member erase carl --organisation reviewing --yes');
     expect(erased).toMatchObject({ reviews: 3 });
     expect(JSON.stringify(await tablesOf(organisation.id))).not.toMatch(new RegExp(`carl|${carl.id}`));
   });
@@ -285,7 +283,7 @@ describe('member erase', () => {
     const before = await countRows(organisation.id);
     expect(before).toMatchObject({ untracked_pull_requests: 2, sync_requests: 2 });
     expect(before).not.toHaveProperty('rescore_ranges');
-    expect(await runJson(environment, 'member', 'erase', 'ADA', '--organisation', 'erasing', '--yes')).toEqual({
+    expect(await runJson('member erase ADA --organisation erasing --yes')).toEqual({
       organisation: 'erasing',
       login: 'ADA',
       pull_requests: 2,
@@ -311,15 +309,15 @@ describe('member erase', () => {
     github.repository('web').openPullRequest({ author: ada });
     const [others] = github.repository('web').pullRequests.filter(({ author }) => author !== ada);
     others?.edit({ title: 'Merged by her, and assigned to her' });
-    expect(await runJson(environment, 'members', 'sync', '--organisation', 'erasing')).toMatchObject({ members: 1 });
-    await runJson(environment, 'import', '--organisation', 'erasing');
+    expect(await runJson('members sync --organisation erasing')).toMatchObject({ members: 1 });
+    await runJson('import --organisation erasing');
     expect(await countRows(organisation.id)).toMatchObject({ members: 1, pull_requests: 1 });
     const { rows: kept } = await executor.execute(sql`
       select assignees, merged_by from pull_requests where organisation_id = ${organisation.id}`);
     expect(kept).toEqual([{ assignees: ['bert'], merged_by: 'ghost' }]);
     expect(JSON.stringify(await tablesOf(organisation.id))).not.toMatch(new RegExp(`"ada"|${ada.id}`));
-    await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'erasing', '--allow');
-    await runJson(environment, 'members', 'sync', '--organisation', 'erasing');
+    await runJson('member erase ada --organisation erasing --allow');
+    await runJson('members sync --organisation erasing');
     expect(await countRows(organisation.id)).toMatchObject({ members: 2 });
   });
 
@@ -334,8 +332,8 @@ describe('member erase', () => {
         from pull_requests where organisation_id = ${organisation.id} and author = ${author} order by id limit 1`);
     }
     github.leave(ada);
-    await runJson(environment, 'members', 'sync', '--organisation', 'pending');
-    expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'pending', '--yes')).toMatchObject({
+    await runJson('members sync --organisation pending');
+    expect(await runJson('member erase ada --organisation pending --yes')).toMatchObject({
       had_left: true,
     });
     const deliveries = await executor.select().from(webhookDeliveries).where(isOfOrganisation);
@@ -359,12 +357,12 @@ describe('member erase', () => {
       transaction: (work, options) => (begun++ === 0 ? database.transaction(work, options) : Promise.reject(stop)),
     };
     await expect(eraseMembers(failing, organisation.id, people)).rejects.toThrow(stop);
-    const { checks } = JSON.parse((await runHere(environment, 'doctor', '--organisation', 'halfway', '--json')).stdout);
+    const { checks } = JSON.parse((await run('doctor --organisation halfway --json')).stdout);
     expect(checks).toContainEqual(
       expect.objectContaining({ name: 'people', message: 'ada is being erased; a running service finishes that.' }),
     );
     github.repository('web').openPullRequest({ author: ada });
-    await runJson(environment, 'import', '--organisation', 'halfway');
+    await runJson('import --organisation halfway');
     expect(await countRows(organisation.id)).toMatchObject({ members: 2, pull_requests: 3 });
     await database.executor.execute(sql`update organisations set prune_due_at = now() + interval '1 hour'`);
     await database.executor.execute(sql`update organisations set prune_due_at = now() where id = ${organisation.id}`);
@@ -378,10 +376,10 @@ describe('member erase', () => {
     onTestFinished(() => {
       ada.login = 'ada';
     });
-    await runJson(environment, 'members', 'sync', '--organisation', 'renaming');
+    await runJson('members sync --organisation renaming');
     const logins = async () => JSON.stringify(await tablesOf(organisation.id));
     expect(await logins()).toContain('"ada"');
-    expect(await runJson(environment, 'member', 'erase', 'ada', '--organisation', 'renaming', '--yes')).toMatchObject({
+    expect(await runJson('member erase ada --organisation renaming --yes')).toMatchObject({
       pull_requests: 2,
     });
     expect(await logins()).not.toMatch(/"ada"|countess/);
@@ -394,20 +392,16 @@ test.each([
 ])('without --yes and without a terminal, %s deletes nothing', async (_, login, command, question) => {
   const { organisation } = await newTenant(login);
   const before = await countRows(organisation.id);
-  const ended = await runHere(environment, ...command);
-  expect([ended.code, complaintOf(ended)]).toEqual([
-    2,
-    `pullscore: ${question} This can't be undone. Add --yes to go on.`,
-  ]);
+  await expectFailure(run(...command), 2, `pullscore: ${question} This can't be undone. Add --yes to go on.`);
   expect(await countRows(organisation.id)).toEqual(before);
 });
 
 test.each(['export', 'erase'])('member %s says if nobody has the login', async name => {
-  const ended = await runHere(environment, 'member', name, 'nobody', '--organisation', 'acme');
-  expect([ended.code, complaintOf(ended)]).toEqual([
+  await expectFailure(
+    run('member', name, 'nobody', '--organisation', 'acme'),
     1,
     'pullscore: No member of acme has the login nobody. Check its spelling. It may have been erased before.',
-  ]);
+  );
 });
 
 describe('deleted pull requests', () => {
@@ -415,7 +409,7 @@ describe('deleted pull requests', () => {
   async function newDeletions(login: string) {
     const home = await newTenant(login);
     home.github.repository('api').addPullRequest({ author: world.github.account('stranger') });
-    await runJson(environment, 'import', '--organisation', login);
+    await runJson('import --organisation', login);
     const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', home.token);
     for (const { id } of body.data.slice(1)) await world.client.delete(`/2025-04/pull-requests/${id}`, home.token);
     return home;
@@ -424,21 +418,21 @@ describe('deleted pull requests', () => {
   test('an import counts deleted pull requests, and --restore-deleted brings them back', async () => {
     const { organisation } = await newDeletions('restoring');
     const home = ['--organisation', 'restoring'];
-    expect(await runJson(environment, 'import', ...home)).toMatchObject({
+    expect(await runJson('import', ...home)).toMatchObject({
       seen: 5,
       saved: 1,
       untracked: 2,
       deleted: 2,
     });
-    const { stdout } = await runHere(environment, 'import', ...home);
+    const { stdout } = await run('import', ...home);
     expect(stdout).toContain(
       '1 saved, 2 skipped because the author is not a member, 2 stay deleted (--restore-deleted brings them back).\n',
     );
-    expect(await runJson(environment, 'import', ...home, '--restore-deleted')).toMatchObject({ saved: 3, deleted: 0 });
+    expect(await runJson('import', ...home, '--restore-deleted')).toMatchObject({ saved: 3, deleted: 0 });
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3 });
     expect(await countRows(organisation.id)).not.toHaveProperty('deleted_pull_requests');
-    expect((await runHere(environment, 'import', ...home)).stdout).not.toContain('deleted');
-    const log = await runJson<{ subject: string }[]>(environment, 'audit-log', ...home);
+    expect((await run('import', ...home)).stdout).not.toContain('deleted');
+    const log = await runJson<{ subject: string }[]>('audit-log', ...home);
     expect(log.at(-2)?.subject).toBe('restoring with deleted ones');
   });
 
@@ -447,8 +441,8 @@ describe('deleted pull requests', () => {
     await world.service.database.executor.execute(sql`
       update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
     const home = ['--organisation', 'interrupted', '--restore-deleted'];
-    expect(await runJson(environment, 'import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
-    expect(await runJson(environment, 'import', ...home)).toMatchObject({ repositories: 2, saved: 3, deleted: 0 });
+    expect(await runJson('import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
+    expect(await runJson('import', ...home)).toMatchObject({ repositories: 2, saved: 3, deleted: 0 });
   });
 });
 
@@ -468,7 +462,7 @@ test('webhooks status counts and lists the failures of one organisation, not tho
       {
         [name in 'waiting' | 'failing' | 'parked']: number;
       } & { failures: unknown[]; checks: { failing: number; parked: number; failures: unknown[] } }
-    >(environment, ...['webhooks', 'status', '--organisation', login]);
+    >(...['webhooks', 'status', '--organisation', login]);
     return [waiting, failing, parked, failures.length, checks.failing, checks.parked, checks.failures.length];
   };
   expect(await countsOf(failing.organisation)).toEqual([3, 3, 3, 3, 0, 3, 3]);
@@ -479,13 +473,13 @@ test('webhooks status counts and lists the failures of one organisation, not tho
 test('token list shows the organisation, and only its tokens if asked', async () => {
   const tenants = [await newTenant('lister'), await newTenant('listed')];
   for (const { organisation, user } of tenants) {
-    const list = (...options: string[]) => runHere({ ...environment, COLUMNS: '200' }, 'token', 'list', ...options);
+    const list = (...options: string[]) => runHere({ ...environment, COLUMNS: '200' }, 'token list', ...options);
     const own = await list('--organisation', organisation.login);
     const isOwn = new RegExp(`^tok_\\w+ +${organisation.login} +${user.email} `);
     expect(own.stdout.trim().split('\n').slice(1)).toEqual([expect.stringMatching(isOwn)]);
     expect((await list()).stdout.split('\n').filter(line => isOwn.test(line))).toHaveLength(1);
   }
-  expect((await runHere(environment, 'token', 'list', '--organisation', 'nosuch')).code).toBe(1);
+  expect((await run('token list --organisation nosuch')).code).toBe(1);
 });
 
 test('in a narrow terminal lists fit, with what other commands take whole', async () => {
@@ -497,7 +491,7 @@ test('in a narrow terminal lists fit, with what other commands take whole', asyn
   await executor.update(users).set(named).where(eq(users.email, user.email));
   const scope = ['--organisation', organisation.login];
   const file = writeRules('narrow.yaml', ['One', 'merged', '1']);
-  await runJson(environment, 'rules', 'apply', file, '--by', 'somebody with quite a long name', ...scope);
+  await runJson('rules apply', file, '--by', 'somebody with quite a long name', ...scope);
   for (const [words, whole] of [
     [['token', 'list', ...scope], 'tok_\\w{26}'],
     [['rules', 'history', ...scope], '1 \\(in force\\)'],
@@ -512,14 +506,14 @@ test('in a narrow terminal lists fit, with what other commands take whole', asyn
 
 test('the name of a user reaches the terminal in one line, without control characters', async () => {
   const options = ['--organisation', world.organisation.login, '--name', 'Eve\n::error::\u001b[2J'];
-  const added = await runHere(environment, 'user', 'add', ...options, '--email', 'eve@acme.example');
-  const removed = await runHere(environment, 'user', 'remove', 'eve@acme.example', '--yes');
+  const added = await run('user add', ...options, '--email', 'eve@acme.example');
+  const removed = await run('user remove eve@acme.example --yes');
   for (const { stdout } of [added, removed]) expect(stdout).toMatch(/^\w+ Eve ::error:: \[2J\. .*\n$/);
 });
 
 test('organization is understood for the commands of organisations, too', async () => {
-  const listed = await runHere(environment, 'organization', 'list');
-  expect(listed).toEqual(await runHere(environment, 'organisation', 'list'));
+  const listed = await run('organization list');
+  expect(listed).toEqual(await run('organisation list'));
 });
 
 describe('token create --link', () => {
@@ -527,7 +521,9 @@ describe('token create --link', () => {
 
   test('gives an address that opens the page signed in', async () => {
     type Created = { token: string; link: string };
-    const created = await runJson<Created>({ ...environment, PUBLIC_URL: 'https://scores.example/' }, ...create);
+    const created = await commandsWith({ ...environment, PUBLIC_URL: 'https://scores.example/' }).runJson<Created>(
+      ...create,
+    );
     expect(created.link).toBe(`https://scores.example/#token=${created.token}`);
     const { stdout } = await runHere({ ...environment, HOST: '0.0.0.0', PORT: '8080' }, ...create);
     expect(stdout).toMatch(/^http:\/\/localhost:8080\/#token=ps_\w{38}\n$/);
@@ -544,12 +540,10 @@ describe('token rotate', () => {
   const statusWith = async (token: string) => (await world.client.get('/2025-04/account', token)).status;
   const rotate = async (id: string, ...options: string[]) =>
     runJson<{ id: string; token: string; scopes: string[]; expires_at: number | null }>(
-      environment,
       ...['token', 'rotate', id, ...options],
     );
   const newToken = (...options: string[]) =>
     runJson<{ id: string; token: string; expires_at: number | null }>(
-      environment,
       ...['token', 'create', '--user', world.user.email, '--scopes', 'read,sync', ...options],
     );
 
@@ -558,7 +552,7 @@ describe('token rotate', () => {
     const rotated = await rotate(old.id);
     expect(rotated).toMatchObject({ scopes: ['read', 'sync'], expires_at: null });
     expect(await Promise.all([old.token, rotated.token].map(statusWith))).toEqual([200, 200]);
-    const list = await runJson<{ id: string; name: string; expires_at: number }[]>(environment, 'token', 'list');
+    const list = await runJson<{ id: string; name: string; expires_at: number }[]>('token list');
     expect(list.find(({ id }) => id === rotated.id)?.name).toBe('for CI');
     const { expires_at: end = 0 } = list.find(({ id }) => id === old.id) ?? {};
     expect(Math.abs(end - (Date.now() / 1000 + 86_400))).toBeLessThan(60);
@@ -566,14 +560,14 @@ describe('token rotate', () => {
 
   test('says the new id and when the old token ends, beside the new token', async () => {
     const old = await newToken();
-    const { stdout, stderr } = await runHere(environment, 'token', 'rotate', old.id);
+    const { stdout, stderr } = await run('token rotate', old.id);
     expect(stdout).toMatch(/^ps_\w{38}\n$/);
     expect(stderr).toMatch(
       /^The new token has the id tok_\w{26}\. The old one, tok_\w{26}, is valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC\.\n$/,
     );
     expect(stderr).toContain(`The old one, ${old.id},`);
     const [, id = ''] = /the id (tok_\w+)/.exec(stderr) ?? [];
-    const ended = await runHere(environment, 'token', 'rotate', id, '--grace', '0', '--json');
+    const ended = await run('token rotate', id, '--grace', '0', '--json');
     expect(ended.stderr).toBe('');
     const { replaced } = JSON.parse(ended.stdout);
     expect(replaced).toEqual({ id, ends_at: expect.any(Number) });
@@ -608,7 +602,7 @@ describe('token rotate', () => {
       const { token, expires_at: again } = await rotate(id, '--grace', '1w');
       expect(end === null ? again : Math.abs((again ?? 0) - end) < 60).toBe(end === null ? null : true);
       expect(await statusWith(token)).toBe(200);
-      const list = await runJson<{ id: string; expires_at: number; state: string }[]>(environment, 'token', 'list');
+      const list = await runJson<{ id: string; expires_at: number; state: string }[]>('token list');
       const former = list.find(each => each.id === id);
       expect(former?.state).toBe('valid');
       expect(Math.abs((former?.expires_at ?? 0) - (Date.now() / 1000 + grace))).toBeLessThan(60);
@@ -618,13 +612,13 @@ describe('token rotate', () => {
   test('does not prolong an old token that expires sooner', async () => {
     const old = await newToken('--expires', '1h');
     await rotate(old.id, '--grace', '1w');
-    const list = await runJson<{ id: string; expires_at: number }[]>(environment, 'token', 'list');
+    const list = await runJson<{ id: string; expires_at: number }[]>('token list');
     expect(list.find(({ id }) => id === old.id)?.expires_at).toBe(old.expires_at);
   });
 
   test.each(['revoked', 'expired', 'unknown'])('refuses a token that is %s', async kind => {
     const { id } = await newToken();
-    if (kind === 'revoked') await runJson(environment, 'token', 'revoke', id);
+    if (kind === 'revoked') await runJson('token revoke', id);
     if (kind === 'expired') {
       const isIt = eq(accessTokens.id, parseId('tok', id) ?? '');
       await world.service.database.executor
@@ -633,29 +627,29 @@ describe('token rotate', () => {
         .where(isIt);
     }
     const given = kind === 'unknown' ? formatId('tok', newId()) : id;
-    expect((await runHere(environment, 'token', 'rotate', given)).code).toBe(1);
-    const list = await runJson<{ id: string; state: string }[]>(environment, 'token', 'list');
+    expect((await run('token rotate', given)).code).toBe(1);
+    const list = await runJson<{ id: string; state: string }[]>('token list');
     expect(list.find(each => each.id === given)?.state).toBe(kind === 'unknown' ? undefined : kind);
   });
 
   test.each(['1', '1x', 'never', '-1d', '', '9000y'])('refuses the grace %j', async grace => {
-    expect((await runHere(environment, 'token', 'rotate', 'tok_1', '--grace', grace)).code).toBe(2);
+    expect((await run('token rotate tok_1 --grace', grace)).code).toBe(2);
   });
 });
 
 test('the audit log of an organisation has what happened under all its logins', async () => {
   const github = world.github.organisation('former');
-  await runJson(environment, 'organisation', 'add', 'former');
+  await runJson('organisation add former');
   github.rename('latter');
-  await runJson(environment, 'members', 'sync', '--organisation', 'former');
-  await runJson(environment, 'webhooks', 'disable', '--organisation', 'latter');
+  await runJson('members sync --organisation former');
+  await runJson('webhooks disable --organisation latter');
   const logOf = async (login: string) => {
-    const events = await runJson<{ action: string }[]>(environment, 'audit-log', '--organisation', login);
+    const events = await runJson<{ action: string }[]>('audit-log --organisation', login);
     return events.map(({ action }) => action);
   };
   const before = ['organisation.add', 'members.sync', 'webhooks.disable'];
   for (const login of ['latter', 'former']) expect(await logOf(login)).toEqual(before);
-  await runJson(environment, 'organisation', 'remove', 'latter', '--yes');
+  await runJson('organisation remove latter --yes');
   expect(await logOf('FORMER')).toEqual([...before, 'organisation.remove']);
 });
 
@@ -664,17 +658,17 @@ test('the audit log keeps the actions of a removed user', async () => {
   const { organisation } = await createTenant(world.service, { login: 'abandoned' });
   const caller = { organisationId: organisation.id, userId: newId() } as Caller;
   await recordAuditEvent(database.executor, organisation.id, callerOf(caller, 'req'), 'pull_request.delete', 'pr');
-  expect(await runJson(environment, 'audit-log', '--organisation', 'abandoned')).toMatchObject([
+  expect(await runJson('audit-log --organisation abandoned')).toMatchObject([
     { action: 'pull_request.delete', subject: 'pr', actor: 'a removed user', request_id: 'req' },
   ]);
 });
 
 test('the audit log says if no organisation has or had the login', async () => {
-  expect(await runHere(environment, 'audit-log', '--organisation', 'nosuch')).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: 'pullscore: No organisation has the login nosuch here, or had it. List them: pullscore organisation list\n',
-  });
+  await expectFailure(
+    run('audit-log --organisation nosuch'),
+    1,
+    'pullscore: No organisation has the login nosuch here, or had it. List them: pullscore organisation list',
+  );
 });
 
 test('the audit log shows each action with its actor, by organisation and since a day', async () => {
@@ -682,30 +676,30 @@ test('the audit log shows each action with its actor, by organisation and since 
   const home = ['--organisation', 'audited'];
   const github = world.github.organisation('audited');
   github.repository('web').addPullRequest({ author: github.member('bert') });
-  await runJson(environment, 'organisation', 'add', 'audited');
-  await runJson(environment, 'members', 'sync', ...home);
-  await runJson(environment, 'import', '--dry-run', ...home);
-  await runJson(environment, 'import', ...home);
-  await runJson(environment, 'import', '--repository', 'audited/web', '--since', '2026-01-31', ...home);
-  expect((await runHere(environment, 'import', '--repository', 'audited/none', ...home)).code).not.toBe(0);
-  await runJson(environment, 'member', 'erase', 'bert', '--yes', ...home);
+  await runJson('organisation add audited');
+  await runJson('members sync', ...home);
+  await runJson('import --dry-run', ...home);
+  await runJson('import', ...home);
+  await runJson('import --repository audited/web --since 2026-01-31', ...home);
+  expect((await run('import --repository audited/none', ...home)).code).not.toBe(0);
+  await runJson('member erase bert --yes', ...home);
   await world.service.database.executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error)
     select id, 1, 'PR_1', 0, 'It failed.' from organisations where login = 'audited'`);
   for (const retried of [1, 0]) {
-    expect(await runJson(environment, 'webhooks', 'retry', ...home)).toMatchObject({ retried });
+    expect(await runJson('webhooks retry', ...home)).toMatchObject({ retried });
   }
-  await runJson(environment, 'user', 'add', ...home, '--name', 'Ada', '--email', email);
-  const { id } = await runJson(environment, 'token', 'create', '--user', email);
-  await runJson(environment, 'rules', 'apply', 'rules.example.yaml', ...home);
-  await runJson(environment, 'rules', 'apply', 'rules.example.yaml', ...home);
-  await runJson(environment, 'webhooks', 'disable', ...home);
-  await runJson(environment, 'webhooks', 'enable', ...home);
-  const { id: next } = await runJson(environment, 'token', 'rotate', String(id));
-  await runJson(environment, 'token', 'revoke', String(next));
-  await runJson(environment, 'token', 'revoke', String(next));
-  await runJson(environment, 'user', 'remove', email, '--yes');
-  const log = await runJson<{ action: string; subject: string; actor: string }[]>(environment, 'audit-log', ...home);
+  await runJson('user add', ...home, '--name', 'Ada', '--email', email);
+  const { id } = await runJson('token create --user', email);
+  await runJson('rules apply rules.example.yaml', ...home);
+  await runJson('rules apply rules.example.yaml', ...home);
+  await runJson('webhooks disable', ...home);
+  await runJson('webhooks enable', ...home);
+  const { id: next } = await runJson('token rotate', String(id));
+  await runJson('token revoke', String(next));
+  await runJson('token revoke', String(next));
+  await runJson('user remove', email, '--yes');
+  const log = await runJson<{ action: string; subject: string; actor: string }[]>('audit-log', ...home);
   expect(log.map(({ action, subject }) => [action, subject])).toEqual([
     ['organisation.add', 'audited'],
     ['members.sync', 'audited'],
@@ -723,26 +717,25 @@ test('the audit log shows each action with its actor, by organisation and since 
     ['user.remove', email],
   ]);
   expect(new Set(log.map(({ actor }) => actor))).toEqual(new Set([userInfo().username]));
-  expect(await runJson(environment, 'audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
-  expect(await runJson(environment, 'audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
-  expect((await runHere(environment, 'audit-log', '--limit', '0')).code).toBe(2);
-  expect((await runHere(environment, 'audit-log', '--since', '2999-01-01')).stdout).toBe(
-    'Nothing is recorded since that day.\n',
-  );
+  expect(await runJson('audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
+  expect(await runJson('audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
+  expect((await run('audit-log --limit 0')).code).toBe(2);
+  expect((await run('audit-log --since 2999-01-01')).stdout).toBe('Nothing is recorded since that day.\n');
   // As many syncs as one event may stand for.
   await world.service.database.executor.execute(sql`
     update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);
-  expect(await runJson(environment, 'audit-log', ...home)).toMatchObject(
+  expect(await runJson('audit-log', ...home)).toMatchObject(
     log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),
   );
-  const { stdout } = await runHere(environment, 'audit-log', '--since', '2020-01-01');
+  const { stdout } = await run('audit-log --since 2020-01-01');
   expect(stdout).toMatch(/^TIME \(UTC\) +ORGANISATION +ACTOR +ACTION +SUBJECT +COUNT +REQUEST\n/);
   expect(stdout).toMatch(/ members\.sync +audited +500 +-\n/);
-  expect((await runHere(environment, 'audit-log', '--since', '0000-01-01')).code).toBe(0);
-  expect(await runHere(environment, 'audit-log', '--since', 'yesterday')).toMatchObject({
-    code: 2,
-    stderr: 'pullscore: "yesterday" is not a valid day. Write it as 2026-01-31.\n',
-  });
+  expect((await run('audit-log --since 0000-01-01')).code).toBe(0);
+  await expectFailure(
+    run('audit-log --since yesterday'),
+    2,
+    'pullscore: "yesterday" is not a valid day. Write it as 2026-01-31.',
+  );
 });
 
 test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https://', 'https:///x', 'https://h/"on='])(
@@ -750,7 +743,7 @@ test.each(['ftp://x.example/a.png', 'javascript:alert(1)', 'photo.png', 'https:/
   async url => {
     const user = ['user', 'add', '--organisation', 'acme', '--name', 'A', '--email', 'a@b.example'];
     for (const command of [user, ['organisation', 'add', 'other']]) {
-      expect((await runHere(environment, ...command, '--photo-url', url)).code).toBe(2);
+      expect((await run(...command, '--photo-url', url)).code).toBe(2);
     }
   },
 );
@@ -759,7 +752,7 @@ test("an organisation that is added with an empty photo has GitHub's, also witho
   const { avatarUrl } = world.github.organisation('bare');
   const photoOf = async (login: string, changes: Environment) => {
     const added = ['organisation', 'add', login, '--photo-url', ''];
-    return (await runJson({ ...environment, ...changes }, ...added)).photo_url;
+    return (await commandsWith({ ...environment, ...changes }).runJson(...added)).photo_url;
   };
   expect(await photoOf('bare', {})).toBe(avatarUrl);
   for (const [login, api, page] of [
@@ -774,7 +767,7 @@ test('what a rules file says reaches the terminal without control characters and
   const logic = '[{expression: "draft \\e[31m \\n::error::x", effect: {action: "A\\n::warning::y", value: "1 2"}}]';
   const file = write('rules.yaml', `rules:\n- {name: "R\\e]0;title\\a", logic: ${logic}}\n`);
   for (const command of [['check'], ['apply', '--organisation', 'acme'], ['plan', '--organisation', 'acme']]) {
-    const { code, stdout, stderr } = await runHere(environment, 'rules', ...command, file);
+    const { code, stdout, stderr } = await run('rules', ...command, file);
     expect(code).toBe(1);
     expect(stdout).toBe('');
     for (const line of stderr.trimEnd().split('\n')) {

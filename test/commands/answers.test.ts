@@ -5,9 +5,10 @@ import { query } from '../support/database-server.ts';
 import { refusedNode } from '../support/github/faults.ts';
 import { createMigratedDatabase } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, runHere, runJson } from './support.ts';
+import { commandsWith, createFolder, expectFailure, runHere } from './support.ts';
 
 const { github, shell: environment } = await startWorld();
+const { run, runJson } = commandsWith(environment);
 const { write, writeRules } = createFolder();
 let organisations = 0;
 /** On GitHub; what is typed is in lower case. */
@@ -29,12 +30,12 @@ beforeEach(() => {
 });
 
 const seconds = expect.any(Number);
-const addAcme = () => runJson(environment, 'organisation', 'add', login.toLowerCase());
-const addAda = () => runJson(environment, 'user', 'add', ...acme, '--name', 'Ada Lovelace', '--email', email);
-const createToken = (...options: string[]) => runJson(environment, 'token', 'create', '--user', email, ...options);
+const addAcme = () => runJson('organisation add', login.toLowerCase());
+const addAda = () => runJson('user add', ...acme, '--name', 'Ada Lovelace', '--email', email);
+const createToken = (...options: string[]) => runJson('token create --user', email, ...options);
 /** The organisations that match. */
 async function listed(pattern: RegExp) {
-  const all = await runJson<{ login: string }[]>(environment, 'organisation', 'list');
+  const all = await runJson<{ login: string }[]>('organisation list');
   return all.filter(each => pattern.test(each.login));
 }
 const own = () => listed(new RegExp(`^${login}$`, 'i'));
@@ -48,7 +49,7 @@ test('lists of an empty database are empty, and say what to do', async () => {
   ] as const) {
     const stdout = expect.stringContaining(`pullscore ${advice}`);
     expect(await runHere(empty, list, 'list')).toEqual({ code: 0, stdout, stderr: '' });
-    expect(await runJson(empty, list, 'list')).toEqual([]);
+    expect(await commandsWith(empty).runJson(list, 'list')).toEqual([]);
   }
 });
 
@@ -66,45 +67,41 @@ test('an organisation is added once, with its login and name on GitHub', async (
     removal_began_at: null,
   });
   const upper = login.toUpperCase();
-  expect(await runHere(environment, 'organisation', 'add', upper)).toEqual({
-    code: 1,
-    stdout: '',
-    stderr: `pullscore: The organisation ${upper} already exists.\n`,
-  });
+  await expectFailure(run('organisation add', upper), 1, `pullscore: The organisation ${upper} already exists.`);
   expect(await own()).toHaveLength(1);
 });
 
 test('an organisation that is added without credentials is marked, and gets its name from GitHub later', async () => {
   const without = { ...environment, GITHUB_TOKEN: '' };
   const typed = login.toLowerCase();
-  const added = await runHere(without, 'organisation', 'add', typed);
+  const added = await runHere(without, 'organisation add', typed);
   expect(added.stdout).toContain(`Added ${typed}, not verified on GitHub yet: there are no credentials. Next, `);
   github.organisation('named', { name: 'On GitHub' });
-  await runJson(without, 'organisation', 'add', 'named', '--name', 'named');
+  await commandsWith(without).runJson('organisation add named --name named');
   const both = () => listed(new RegExp(`^(${login}|named)$`, 'i'));
   expect(await both()).toMatchObject([
     { login: typed, name: typed, verified: false },
     { login: 'named', name: 'named', verified: false },
   ]);
-  const { stdout: before } = await runHere(environment, 'organisation', 'list');
+  const { stdout: before } = await run('organisation list');
   expect(before).toMatch(new RegExp(`^${typed} +${typed} +not verified on GitHub yet +enabled +none$`, 'm'));
-  await runJson(environment, 'members', 'sync', ...acme);
-  await runJson(environment, 'members', 'sync', '--organisation', 'named');
+  await runJson('members sync', ...acme);
+  await runJson('members sync --organisation named');
   expect(await both()).toMatchObject([
     { login, name: 'Acme Corporation', verified: true },
     { login: 'named', name: 'named', verified: true },
   ]);
-  const { stdout: after } = await runHere(environment, 'organisation', 'list');
+  const { stdout: after } = await run('organisation list');
   expect(after).toMatch(new RegExp(`^${login} +Acme Corporation +verified `, 'm'));
 });
 
 test('an organisation can be added under the former login of another one', async () => {
   const renamed = github.organisation('former');
-  await runJson(environment, 'organisation', 'add', 'former');
+  await runJson('organisation add former');
   renamed.rename('latter');
   github.organisation('former', { name: 'Newcomer' });
-  expect(await runJson(environment, 'organisation', 'add', 'former')).toMatchObject({ name: 'Newcomer' });
-  expect(await runHere(environment, 'organisation', 'add', 'latter')).toMatchObject({
+  expect(await runJson('organisation add former')).toMatchObject({ name: 'Newcomer' });
+  expect(await run('organisation add latter')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
       `The organisation latter already exists; until now it was called renamed_${renamed.id} here.`,
@@ -124,14 +121,15 @@ test('a user is added once, by an e-mail address in any case, and listed', async
     created_at: seconds,
   });
   const upper = email.toUpperCase();
-  expect(await runHere(environment, 'user', 'add', ...acme, '--name', 'Ada', '--email', upper)).toMatchObject({
-    code: 1,
-    stderr: `pullscore: ${login} already has a user ${upper}.\n`,
-  });
-  const list = await runJson<{ email: string; photo_url: string }[]>(environment, 'user', 'list');
+  await expectFailure(
+    run('user add', ...acme, '--name', 'Ada', '--email', upper),
+    1,
+    `pullscore: ${login} already has a user ${upper}.`,
+  );
+  const list = await runJson<{ email: string; photo_url: string }[]>('user list');
   const { photo_url: photo } = list.find(each => each.email === email) ?? {};
   expect(photo).toBe(github.organisation(login).avatarUrl);
-  const { stdout } = await runHere(environment, 'user', 'list');
+  const { stdout } = await run('user list');
   expect(stdout).toMatch(/^EMAIL +NAME +ORGANISATION\n/);
   expect(stdout).toMatch(new RegExp(`^${email} +Ada Lovelace +${login}$`, 'm'));
 });
@@ -140,12 +138,13 @@ test('a user of two organisations is told to choose one', async () => {
   await addAcme();
   await addAda();
   github.organisation('apex');
-  await runJson(environment, 'organisation', 'add', 'apex');
-  await runJson(environment, 'user', 'add', '--organisation', 'apex', '--name', 'Ada', '--email', email);
-  expect(await runHere(environment, 'token', 'create', '--user', email)).toMatchObject({
-    code: 1,
-    stderr: `pullscore: ${email} is a user of ${login} and apex. Choose one, as in --organisation ${login}.\n`,
-  });
+  await runJson('organisation add apex');
+  await runJson('user add --organisation apex --name Ada --email', email);
+  await expectFailure(
+    run('token create --user', email),
+    1,
+    `pullscore: ${email} is a user of ${login} and apex. Choose one, as in --organisation ${login}.`,
+  );
 });
 
 describe('a token', () => {
@@ -156,7 +155,6 @@ describe('a token', () => {
 
   test('is shown once, with its id, scopes and expiry', async () => {
     const created = await runJson<{ id: string; token: string }>(
-      environment,
       ...['token', 'create', '--user', email.toUpperCase(), '--name', 'ci'],
       ...['--scopes', 'delete,read,sync', '--expires', '90d'],
     );
@@ -167,7 +165,7 @@ describe('a token', () => {
       expires_at: seconds,
     });
     expect(isAccessToken(created.token)).toBe(true);
-    const list = await runHere(environment, 'token', 'list', ...acme, '--json');
+    const list = await run('token list', ...acme, '--json');
     expect(list.stdout).not.toContain(created.token);
     expect(JSON.parse(list.stdout)).toEqual([
       {
@@ -187,7 +185,7 @@ describe('a token', () => {
 
   test('can only read and does not expire by default, and is the whole output without --json', async () => {
     expect(await createToken()).toMatchObject({ scopes: ['read'], expires_at: null });
-    const text = await runHere(environment, 'token', 'create', '--user', email);
+    const text = await run('token create --user', email);
     expect(text.stdout).toMatch(/^ps_[0-9A-Za-z]{38}\n$/);
   });
 
@@ -201,15 +199,13 @@ describe('a token', () => {
 
   test('is revoked by its id, and stays in the list with the time of its first revocation', async () => {
     const { id } = await createToken();
-    expect(await runJson(environment, 'token', 'revoke', String(id))).toEqual({ id, revoked: true });
+    expect(await runJson('token revoke', String(id))).toEqual({ id, revoked: true });
     await query(environment.DATABASE_URL, 'update access_tokens set revoked_at = to_timestamp(1)');
-    await runJson(environment, 'token', 'revoke', String(id));
-    expect(await runJson(environment, 'token', 'list', ...acme)).toMatchObject([
-      { id, state: 'revoked', revoked_at: 1 },
-    ]);
-    const again = await runHere(environment, 'token', 'revoke', String(id));
+    await runJson('token revoke', String(id));
+    expect(await runJson('token list', ...acme)).toMatchObject([{ id, state: 'revoked', revoked_at: 1 }]);
+    const again = await run('token revoke', String(id));
     expect(again).toMatchObject({ code: 0, stdout: `Nothing to do: ${id} was revoked before.\n` });
-    const unknown = await runHere(environment, 'token', 'revoke', 'tok_00000000000000000000000000');
+    const unknown = await run('token revoke tok_00000000000000000000000000');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toMatch(/^pullscore: There is no token tok_0+\. List them: pullscore token list\n$/);
   });
@@ -217,14 +213,14 @@ describe('a token', () => {
 
 test('an import can be estimated with --dry-run', async () => {
   await addAcme();
-  expect(await runJson(environment, 'import', ...acme, '--dry-run', '--repository', 'web')).toEqual({
+  expect(await runJson('import', ...acme, '--dry-run', '--repository', 'web')).toEqual({
     repositories: [{ repository: `${login}/web`, pull_requests: 60, requests: 3, points: 7, minutes: 0.2 }],
     total: { pull_requests: 60, requests: 3, points: 7, minutes: 0.2 },
     finished_repositories: 0,
     failed_repositories: [],
     ignored_repositories: [],
   });
-  const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--dry-run', '--since', '2024-01-01');
+  const { code, stdout, stderr } = await run('import', ...acme, '--dry-run', '--since', '2024-01-01');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout.split('\n')).toEqual([
     expect.stringMatching(/^REPOSITORY +PULL REQUESTS$/),
@@ -239,8 +235,8 @@ test('an import can be estimated with --dry-run', async () => {
 
 test('members and pull requests are imported from GitHub', async () => {
   await addAcme();
-  expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 2, left: 0 });
-  expect(await runJson(environment, 'import', ...acme)).toEqual({
+  expect(await runJson('members sync', ...acme)).toEqual({ members: 2, left: 0 });
+  expect(await runJson('import', ...acme)).toEqual({
     repositories: 2,
     seen: 61,
     saved: 60,
@@ -251,10 +247,10 @@ test('members and pull requests are imported from GitHub', async () => {
     failed_repositories: [],
     ignored_repositories: [],
   });
-  const members = await runHere(environment, 'members', 'sync', ...acme);
+  const members = await run('members sync', ...acme);
   // Not at once: imports of an organisation share its requests.
-  const imported = await runHere(environment, 'import', ...acme, '--repository', 'web');
-  const since = await runJson(environment, 'import', ...acme, '--since', '2024-01-01');
+  const imported = await run('import', ...acme, '--repository', 'web');
+  const since = await runJson('import', ...acme, '--since', '2024-01-01');
   expect(members.stdout).toBe(`${login} has 2 members.\n`);
   expect(imported.stdout).toBe(
     'Checked 60 pull requests in 1 repository with 3 requests: 60 saved, 0 skipped because the author is not a member.\n',
@@ -264,14 +260,14 @@ test('members and pull requests are imported from GitHub', async () => {
 
 test('an import in which a repository fails names it, ends with 1, and can be continued', async () => {
   await addAcme();
-  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson('members sync', ...acme);
   const { nodeId } = github.organisation(login).repository('api');
   github.fault(refusedNode('FORBIDDEN', 'SAML.\u001b[2J\n::error::'), {
     times: 2,
     when: ({ variables }) => variables.repository === nodeId,
   });
   const reason = expect.stringMatching(/^GitHub does not let GITHUB_TOKEN read .* "SAML\./);
-  const { code, stdout, stderr } = await runHere(environment, 'import', ...acme, '--json');
+  const { code, stdout, stderr } = await run('import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
     saved: 60,
@@ -283,13 +279,13 @@ test('an import in which a repository fails names it, ends with 1, and can be co
     /pullscore: 1 repository failed\. Run the same command again for each, with --repository OWNER\/NAME\.\n$/,
   );
   const api = ['--repository', 'api'];
-  const again = await runHere(environment, 'import', ...acme, ...api);
+  const again = await run('import', ...acme, ...api);
   expect(again.stdout.split('\n')).toEqual([
     expect.stringMatching(/^Checked 0 pull requests in 0 repositories /),
     expect.stringMatching(`${login}/api: GitHub does not let GITHUB_TOKEN read .* "SAML. .2J ::error::"$`),
     '',
   ]);
-  expect(await runJson(environment, 'import', ...acme, ...api)).toMatchObject({ repositories: 1, seen: 1 });
+  expect(await runJson('import', ...acme, ...api)).toMatchObject({ repositories: 1, seen: 1 });
 });
 
 test('an import says that GitHub failed to list a repository, and ends with 1; an estimate says it, too', async () => {
@@ -297,9 +293,9 @@ test('an import says that GitHub failed to list a repository, and ends with 1; a
   const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SA\nML.' };
   github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) }, { times: 2, when: 'Repositories' });
   const reason = `GitHub does not let GITHUB_TOKEN read a repository of ${login}: "SA\nML."`;
-  const estimated = await runHere(environment, 'import', ...acme, '--dry-run');
+  const estimated = await run('import', ...acme, '--dry-run');
   expect(estimated.stdout).toContain(`\nNot counted: a repository of ${login}. ${reason.replace('\n', ' ')}\n`);
-  const { code, stdout } = await runHere(environment, 'import', ...acme, '--json');
+  const { code, stdout } = await run('import', ...acme, '--json');
   expect(JSON.parse(stdout)).toMatchObject({
     repositories: 1,
     failed_repositories: [{ repository: `a repository of ${login}`, reason }],
@@ -310,13 +306,13 @@ test('an import says that GitHub failed to list a repository, and ends with 1; a
 
 test('members list shows the members, and with --left also those who have left', async () => {
   await addAcme();
-  const empty = await runHere(environment, 'members', 'list', ...acme);
+  const empty = await run('members list', ...acme);
   expect(empty.stdout).toBe(
     `No members of ${login} are known. Fetch the list: pullscore members sync --organisation ${login}\n`,
   );
-  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson('members sync', ...acme);
   github.organisation(login).leave(github.account('bert'));
-  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson('members sync', ...acme);
   const ada = {
     id: expect.stringMatching(/^mem_[0-9a-z]{26}$/),
     external_id: expect.stringMatching(/^\d+$/),
@@ -325,25 +321,22 @@ test('members list shows the members, and with --left also those who have left',
     created_at: seconds,
     left_at: null,
   };
-  expect(await runJson(environment, 'members', 'list', ...acme)).toEqual([ada]);
-  expect(await runJson(environment, 'members', 'list', '--left', ...acme)).toEqual([
+  expect(await runJson('members list', ...acme)).toEqual([ada]);
+  expect(await runJson('members list --left', ...acme)).toEqual([
     ada,
     expect.objectContaining({ login: 'bert', left_at: seconds }),
   ]);
-  const [present, all] = await Promise.all([
-    runHere(environment, 'members', 'list', ...acme),
-    runHere(environment, 'members', 'list', '--left', ...acme),
-  ]);
+  const [present, all] = await Promise.all([run('members list', ...acme), run('members list --left', ...acme)]);
   expect(present.stdout).toBe('LOGIN  NAME\nada    Ada\n');
   expect(all.stdout).toMatch(/^LOGIN {2}NAME +LEFT \(UTC\)\nada {4}Ada +-\nbert {3}\S+ +\d{4}-\d\d-\d\d \d\d:\d\d\n$/);
 });
 
 test('members do not leave if GitHub hides them from the token', async () => {
   await addAcme();
-  await runJson(environment, 'members', 'sync', ...acme);
+  await runJson('members sync', ...acme);
   github.grants.viewerIsMember = false;
-  expect(await runJson(environment, 'members', 'sync', ...acme)).toEqual({ members: 0, left: null });
-  const { code, stdout } = await runHere(environment, 'members', 'sync', ...acme);
+  expect(await runJson('members sync', ...acme)).toEqual({ members: 0, left: null });
+  const { code, stdout } = await run('members sync', ...acme);
   expect([code, stdout]).toEqual([
     0,
     `GitHub shows only the public members of ${login} to these credentials (0), so nobody was marked as having left. Use the token of a member that may read Members (a classic one: the scope read:org), or an App that may.\n`,
@@ -352,18 +345,18 @@ test('members do not leave if GitHub hides them from the token', async () => {
 
 test('what an import saved after a new version of the rules counts as up to date', async () => {
   await addAcme();
-  await runJson(environment, 'members', 'sync', ...acme);
-  await runJson(environment, 'import', ...acme);
+  await runJson('members sync', ...acme);
+  await runJson('import', ...acme);
   const apply = (value: string) => {
     const path = writeRules('rules.yaml', ['A', 'merged', value]);
-    return runHere(environment, 'rules', 'apply', path, ...acme);
+    return run('rules apply', path, ...acme);
   };
-  const outdated = async () => (await runJson(environment, 'standings', ...acme)).outdated;
+  const outdated = async () => (await runJson('standings', ...acme)).outdated;
   expect((await apply('1')).stdout).toBe(
     `Version 1 is in force: 1 rule. No service is running. To update the scores: pullscore rescore --organisation ${login}\n`,
   );
   expect(await outdated()).toBe(60);
-  await runJson(environment, 'import', ...acme);
+  await runJson('import', ...acme);
   expect(await outdated()).toBe(0);
   const worker = new Client({ connectionString: environment.DATABASE_URL, application_name: 'pullscore listener' });
   await worker.connect();
@@ -376,7 +369,7 @@ test('what an import saved after a new version of the rules counts as up to date
 
 test('rules without any scores to update are just in force', async () => {
   await addAcme();
-  const { stdout } = await runHere(environment, 'rules', 'apply', 'rules.example.yaml', ...acme);
+  const { stdout } = await run('rules apply rules.example.yaml', ...acme);
   expect(stdout).toMatch(/^Version 1 is in force: \d+ rules, 1 rule for reviews\.\n$/);
 });
 
@@ -384,38 +377,38 @@ test('an empty list of rules is applied only if that is confirmed', async () => 
   await addAcme();
   const path = write('none.yaml', 'rules: []\n');
   for (const options of [[], ['--json']]) {
-    const { code, stderr } = await runHere(environment, 'rules', 'apply', path, ...acme, ...options);
+    const { code, stderr } = await run('rules apply', path, ...acme, ...options);
     expect([code, stderr]).toEqual([
       2,
       `pullscore: Apply no rules for pull requests to ${login}? Every score of a pull request becomes 0. Add --yes to go on.\n`,
     ]);
   }
-  expect(await runJson(environment, 'rules', 'apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
+  expect(await runJson('rules apply', path, ...acme, '--yes')).toMatchObject({ version: 1, rules: 0 });
   const ofReviews = '{ name: Review, logic: [{ expression: "true", effect: { action: ADD, value: "1" } }] }';
   write('none.yaml', `rules: []\nreviews: [${ofReviews}]\n`);
-  expect((await runHere(environment, 'rules', 'apply', path, ...acme)).stderr).toBe(
+  expect((await run('rules apply', path, ...acme)).stderr).toBe(
     `pullscore: Apply no rules for pull requests to ${login}? Every score of a pull request becomes 0. Add --yes to go on.\n`,
   );
 });
 
 test('rescore brings all scores up to date', async () => {
   await addAcme();
-  await runJson(environment, 'members', 'sync', ...acme);
-  await runJson(environment, 'import', ...acme);
+  await runJson('members sync', ...acme);
+  await runJson('import', ...acme);
   const path = writeRules('double.yaml', ['Twice', 'additions > 0', 'additions * 2']);
-  expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toMatchObject({ version: 1, changed: true });
-  expect(await runJson(environment, 'rescore', ...acme)).toEqual({ rescored: 60, total: 60 });
-  const again = await runHere(environment, 'rescore', ...acme);
+  expect(await runJson('rules apply', path, ...acme)).toMatchObject({ version: 1, changed: true });
+  expect(await runJson('rescore', ...acme)).toEqual({ rescored: 60, total: 60 });
+  const again = await run('rescore', ...acme);
   expect(again).toMatchObject({ code: 0, stdout: 'Nothing to do: 60 scores are up to date.\n' });
 });
 
 test('webhooks can be disabled, enabled and inspected', async () => {
   await addAcme();
-  expect(await runJson(environment, 'webhooks', 'disable', ...acme)).toEqual({
+  expect(await runJson('webhooks disable', ...acme)).toEqual({
     organisation: login,
     webhooks_enabled: false,
   });
-  expect(await runJson(environment, 'webhooks', 'status', ...acme)).toEqual({
+  expect(await runJson('webhooks status', ...acme)).toEqual({
     organisation: login,
     webhooks_enabled: false,
     secret_configured: false,
@@ -432,14 +425,14 @@ test('webhooks can be disabled, enabled and inspected', async () => {
     comparison_failed_at: null,
     comparison_failure: null,
   });
-  expect(await runJson(environment, 'webhooks', 'retry', ...acme)).toEqual({
+  expect(await runJson('webhooks retry', ...acme)).toEqual({
     organisation: login,
     retried: 0,
     parked: 0,
   });
-  await runJson(environment, 'webhooks', 'enable', ...acme);
+  await runJson('webhooks enable', ...acme);
   const withSecret = { ...environment, GITHUB_WEBHOOK_SECRET: 'x'.repeat(16) };
-  const status = await runHere(withSecret, 'webhooks', 'status', ...acme);
+  const status = await runHere(withSecret, 'webhooks status', ...acme);
   expect(status.stdout).toContain(`Webhooks are enabled for ${login}.`);
   expect(status.stdout).toContain('No delivery has arrived yet, except perhaps a ping.');
 });
@@ -458,9 +451,9 @@ test('webhooks retry retries however many pull requests have failed, in steps, a
       referencing new table as changed for each statement execute function check_step()`,
   );
   onTestFinished(() => void query(DATABASE_URL, 'drop function check_step cascade'));
-  expect(await runJson(environment, 'webhooks', 'retry', ...acme)).toMatchObject({ retried: 20_001, parked: 3 });
-  expect(await runJson(environment, 'webhooks', 'status', ...acme)).toMatchObject({ waiting: 20_001, failing: 0 });
-  const events = await runJson<{ action: string }[]>(environment, 'audit-log', ...acme);
+  expect(await runJson('webhooks retry', ...acme)).toMatchObject({ retried: 20_001, parked: 3 });
+  expect(await runJson('webhooks status', ...acme)).toMatchObject({ waiting: 20_001, failing: 0 });
+  const events = await runJson<{ action: string }[]>('audit-log', ...acme);
   expect(events.filter(({ action }) => action === 'webhooks.retry')).toHaveLength(1);
 });
 
@@ -473,14 +466,14 @@ test('webhooks status and audit-log show the newest last, and as many deliveries
       from organisations, generate_series(1, 25) as number where login = '${login}'`,
   );
   const status = async (...options: string[]) =>
-    (await runHere(environment, 'webhooks', 'status', ...acme, ...options)).stdout.match(/guid \d+/g);
+    (await run('webhooks status', ...acme, ...options)).stdout.match(/guid \d+/g);
   const last = (count: number) => Array.from({ length: count }, (_, index) => `guid ${26 - count + index}`);
   expect([await status(), await status('--limit', '3'), await status('--limit', '1000')]).toEqual(
     [20, 3, 25].map(last),
   );
-  expect((await runHere(environment, 'webhooks', 'status', ...acme, '--limit', 'all')).code).toBe(2);
-  for (const name of ['disable', 'enable']) await runJson(environment, 'webhooks', name, ...acme);
-  expect((await runHere(environment, 'audit-log', ...acme)).stdout.match(/\w+\.(?:add|\w+able)/g)).toEqual([
+  expect((await run('webhooks status', ...acme, '--limit', 'all')).code).toBe(2);
+  for (const name of ['disable', 'enable']) await runJson('webhooks', name, ...acme);
+  expect((await run('audit-log', ...acme)).stdout.match(/\w+\.(?:add|\w+able)/g)).toEqual([
     'organisation.add',
     'webhooks.disable',
     'webhooks.enable',
@@ -488,20 +481,20 @@ test('webhooks status and audit-log show the newest last, and as many deliveries
 });
 
 test('a migrated database has nothing to migrate', async () => {
-  expect(await runJson(environment, 'migrate')).toEqual({ applied: 0 });
-  expect((await runHere(environment, 'migrate')).stdout).toBe('The schema is up to date.\n');
+  expect(await runJson('migrate')).toEqual({ applied: 0 });
+  expect((await run('migrate')).stdout).toBe('The schema is up to date.\n');
 });
 
 test('a user is removed with their tokens', async () => {
   await addAcme();
   await addAda();
   await createToken();
-  expect(await runJson(environment, 'user', 'remove', email.toUpperCase())).toEqual({
+  expect(await runJson('user remove', email.toUpperCase())).toEqual({
     id: expect.stringMatching(/^usr_/),
     removed: true,
   });
-  expect(await runJson(environment, 'token', 'list', ...acme)).toEqual([]);
-  const again = await runHere(environment, 'user', 'remove', email);
+  expect(await runJson('token list', ...acme)).toEqual([]);
+  const again = await run('user remove', email);
   expect(again).toMatchObject({ code: 1 });
   expect(again.stderr).toContain(`There is no user ${email}. List them: pullscore user list`);
 });

@@ -137,9 +137,9 @@ test('doctor finds nothing wrong with a healthy service in any area', async () =
 
 test('doctor prints all findings, and ends with 0 for a warning or 1 and one line for a problem', async () => {
   const [warned, broken, json] = await Promise.all([
-    runHere({ ...environment, RECONCILE_INTERVAL: '0', PUBLIC_URL: '' }, 'doctor', '--organisation', 'acme'),
+    runHere({ ...environment, RECONCILE_INTERVAL: '0', PUBLIC_URL: '' }, 'doctor --organisation acme'),
     runHere({ PORT: 'x', WORKER: 'perhaps' }, 'doctor'),
-    runHere({ PORT: 'x' }, 'doctor', '--json'),
+    runHere({ PORT: 'x' }, 'doctor --json'),
   ]);
   expect(warned.stdout).toContain('! RECONCILE_INTERVAL is 0: changes that a webhook misses are never found.');
   expect(broken).toMatchObject({
@@ -599,8 +599,8 @@ describe('the background work', () => {
   test('webhooks status shows failing pull requests, and webhooks retry retries them', async () => {
     await requests(`${failing}, ${parked}`);
     const [text, json] = await Promise.all([
-      runHere(environment, 'webhooks', 'status', '--organisation', 'acme'),
-      runJson(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runHere(environment, 'webhooks status --organisation acme'),
+      runJson(environment, 'webhooks status --organisation acme'),
     ]);
     expect(text.stdout).toMatch(/^2 pull requests wait to be synced, 2 of them after a failure\.$/m);
     expect(text.stdout).toMatch(/^Of these, 1 is parked: it is tried again within a minute of the next change,/m);
@@ -616,15 +616,13 @@ describe('the background work', () => {
         { pull_request: null, external_id: '2', attempts: 3, parked: false, requested_at: moment, due_at: moment },
       ],
     });
-    const retried = await runHere(environment, 'webhooks', 'retry', '--organisation', 'acme');
+    const retried = await runHere(environment, 'webhooks retry --organisation acme');
     expect(retried).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Retrying 2 pull requests, 1 of them parked\. /),
     });
     // The command wakes the loops, which find that GitHub does not show these pull requests.
-    await expect
-      .poll(() => runJson(environment, 'webhooks', 'status', '--organisation', 'acme'))
-      .toMatchObject({ waiting: 0 });
+    await expect.poll(() => runJson(environment, 'webhooks status --organisation acme')).toMatchObject({ waiting: 0 });
   });
 
   test('doctor has no complaint while a pull request waits for GitHub to show what a webhook announced', async () => {
@@ -634,7 +632,7 @@ describe('the background work', () => {
     await deliveries('pending', '11 minutes', 5);
     expect(await complaints()).toEqual([]);
     expect(await show()).toMatch(/1 pull request waits to be synced, 1 of them until\s+GitHub shows/);
-    const status = () => runJson(environment, 'webhooks', 'status', '--organisation', 'acme');
+    const status = () => runJson(environment, 'webhooks status --organisation acme');
     expect(await status()).toMatchObject({ waiting: 1, behind: 1, failing: 0, parked: 0 });
     await executor.execute(sql`update sync_requests set last_error = 'GitHub failed.'`);
     expect(await status()).toMatchObject({ waiting: 1, behind: 0, failing: 1 });
@@ -654,8 +652,8 @@ describe('the background work', () => {
       /^warning deliveries: 1 delivery in the last 7 days named a pull request that GitHub never showed\. → Give the credentials/,
     );
     const [text, json] = await Promise.all([
-      runHere(environment, 'webhooks', 'status', '--organisation', 'acme'),
-      runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks', 'status', '--organisation', 'acme'),
+      runHere(environment, 'webhooks status --organisation acme'),
+      runJson<{ deliveries: { state: string }[] }>(environment, 'webhooks status --organisation acme'),
     ]);
     expect(text.stdout).toContain(
       '1 delivery in the last 7 days named a pull request that GitHub never showed. What to do: pullscore doctor --organisation acme',

@@ -91,7 +91,7 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
 });
 
 test('a reader that closes the pipe early, as `head` does, does not change the exit code', async () => {
-  const [answering, complaining] = [startForTest({}, 'rules', 'check', exampleRules), startForTest({}, 'improt')];
+  const [answering, complaining] = [startForTest({}, 'rules check', exampleRules), startForTest({}, 'improt')];
   answering.child.stdout?.destroy();
   complaining.child.stderr?.destroy();
   expect(await answering.ended).toMatchObject({ code: 0, stderr: '' });
@@ -149,7 +149,7 @@ describe('a failure that ends with 1 and one line on standard error', () => {
       expect(line).toContain(expected);
       expect(line).not.toContain('hush');
     });
-    expect((await runHere(environment, 'organisation', 'list', '--json')).stdout.match(/"login"/g)).toHaveLength(1);
+    expect((await runHere(environment, 'organisation list --json')).stdout.match(/"login"/g)).toHaveLength(1);
   });
 
   test.skipIf(!existsSync('/dev/full'))('says why the answer could not be written', () => {

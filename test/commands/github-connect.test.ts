@@ -10,7 +10,7 @@ import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { complaintOf, type Environment, newHome, runHere, runJson, startHere } from './support.ts';
+import { complaintOf, type Environment, expectFailure, newHome, runHere, runJson, startHere } from './support.ts';
 
 interface Setting {
   github: GithubStandIn;
@@ -233,9 +233,11 @@ describe('github connect', () => {
     const code = new URL(redirect).searchParams.get('code') ?? '';
     const command = operands({ output }, '--code', code);
     expect(await runJson(environment, ...command)).toMatchObject({ installed: true });
-    const again = await runHere(environment, ...command, '--yes');
-    expect(again.code).toBe(1);
-    expect(complaintOf(again)).toContain('GitHub does not know this code: it has been used, or is over an hour old.');
+    await expectFailure(
+      runHere(environment, ...command, '--yes'),
+      1,
+      'GitHub does not know this code: it has been used, or is over an hour old.',
+    );
   });
 
   test('keeps what else is in the file, and asks before it replaces a value', async () => {
@@ -244,9 +246,7 @@ describe('github connect', () => {
     const others =
       "# ours\nPOSTGRES_PASSWORD='x'\nGITHUB_TOKEN='ghp_old'\nexport GITHUB_WEBHOOK_SECRET=a-secret-of-before\nPORT=3000";
     writeFileSync(output, others, { mode: 0o644 });
-    const refused = await runHere(environment, ...operands(setting));
-    expect(refused.code).toBe(2);
-    expect(complaintOf(refused)).toContain(`Replace GITHUB_TOKEN in ${output}?`);
+    await expectFailure(runHere(environment, ...operands(setting)), 2, `Replace GITHUB_TOKEN in ${output}?`);
     expect(readFileSync(output, 'utf8')).toBe(others);
     const running = connect(setting, '--yes');
     const { cookie, redirect } = await createApp(github, await addressOf(running));
@@ -279,9 +279,7 @@ describe('github connect', () => {
       [notes, 'contains something other than variables'],
       [page, 'contains something other than variables'],
     ] as const) {
-      const refused = await runHere(environment, ...operands({ output: path }));
-      expect(refused.code).toBe(1);
-      expect(complaintOf(refused)).toContain(`${path} ${reason}`);
+      await expectFailure(runHere(environment, ...operands({ output: path })), 1, `${path} ${reason}`);
     }
   });
 
@@ -351,9 +349,8 @@ describe('github connect', () => {
     for (const body of [{ id: 1, pem: 'a secret' }, '<html>']) {
       github.fault({ kind: 'reply', status: 201, body }, conversion);
       const failed = await runHere(environment, ...command);
-      expect(failed.code).toBe(1);
+      expect(failed).toMatchObject({ code: 1, stderr: expect.not.stringContaining('a secret') });
       expect(complaintOf(failed)).toContain("GitHub's reply about the App is not valid");
-      expect(failed.stderr).not.toContain('a secret');
     }
     for (const status of [403, 500] as const) {
       github.fault({ kind: 'reply', status, body: {} }, conversion);
@@ -381,12 +378,12 @@ describe('checks enable', () => {
     expect(complaintOf(refused)).toContain('may not write checks');
     github.grants.permissions = { ...github.grants.permissions, checks: 'write' };
     expect(await runJson(app, ...command)).toEqual({ organisation: 'acme', checks_enabled: true });
-    const status = await runJson(app, 'webhooks', 'status', '--organisation', 'acme');
+    const status = await runJson(app, 'webhooks status --organisation acme');
     expect(status.checks).toEqual({ enabled: true, waiting: 0, failing: 0, parked: 0, failures: [] });
     github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
     const examined = await runHere(app, 'doctor');
     expect(examined.stdout.replace(/\s+/g, ' ')).toContain('may not write checks: scores are not shown on GitHub.');
-    expect(await runJson(app, 'checks', 'disable', '--organisation', 'acme')).toEqual({
+    expect(await runJson(app, 'checks disable --organisation acme')).toEqual({
       organisation: 'acme',
       checks_enabled: false,
     });

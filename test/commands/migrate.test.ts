@@ -4,7 +4,7 @@ import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase, openClient } from '../support/service.ts';
-import { newHome, runHere, runJson, startHere } from './support.ts';
+import { expectFailure, newHome, runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -18,18 +18,17 @@ test('commands leave the schema of an earlier release to those that migrate, and
   const url = await createEarlierDatabase(all - 2);
   const type = (...operands: string[]) => runHere({ DATABASE_URL: url }, ...operands);
   for (const line of ['organisation list', 'organisation add acme', 'audit-log', 'explain acme/web#1']) {
-    expect(await type(...line.split(' '))).toEqual({
-      code: 1,
-      stdout: '',
-      stderr:
-        'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.\n',
-    });
+    await expectFailure(
+      type(...line.split(' ')),
+      1,
+      'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.',
+    );
   }
   await type('doctor');
   expect(await countApplied(url)).toBe(all - 1);
   expect((await type('migrate')).code).toBe(0);
   expect(await countApplied(url)).toBe(all);
-  expect((await type('organisation', 'list')).code).toBe(0);
+  expect((await type('organisation list')).code).toBe(0);
 });
 
 test.each(['serve', 'worker'])('%s brings the schema up to date', async command => {
@@ -55,17 +54,18 @@ test('migrate moves all of the embedded database to another one, once nothing us
   const home = newHome('moving');
   const embedded = { PULLSCORE_HOME: home };
   const own = { ...embedded, DATABASE_URL: await createEmptyDatabase() };
-  expect(await runHere(embedded, 'migrate', '--from-embedded')).toMatchObject({
-    code: 2,
-    stderr: 'pullscore: There is no database to copy to. Set DATABASE_URL to it.\n',
-  });
-  await runJson(embedded, 'organisation', 'add', 'acme');
+  await expectFailure(
+    runHere(embedded, 'migrate --from-embedded'),
+    2,
+    'pullscore: There is no database to copy to. Set DATABASE_URL to it.',
+  );
+  await runJson(embedded, 'organisation add acme');
   const ada = ['--organisation', 'acme', '--name', 'Ada \\ "Łucja"\'s 🦊', '--email', 'ada@acme.example'];
-  await runJson(embedded, 'user', 'add', ...ada);
-  await runJson(embedded, 'token', 'create', '--user', 'ada@acme.example');
+  await runJson(embedded, 'user add', ...ada);
+  await runJson(embedded, 'token create --user ada@acme.example');
   const server = await joinEmbeddedDatabase({ home });
   await query(server.url, "select setval('tickets', 4711)");
-  expect((await runHere(own, 'migrate', '--from-embedded')).stderr).toBe(
+  expect((await runHere(own, 'migrate --from-embedded')).stderr).toBe(
     'pullscore: Another process uses the embedded database. Stop the service, and run this again.\n',
   );
   const contents = async (url: string) => {
@@ -78,11 +78,11 @@ test('migrate moves all of the embedded database to another one, once nothing us
   };
   const before = await contents(server.url);
   await server.leave();
-  const { copied } = await runJson<{ copied: number }>(own, 'migrate', '--from-embedded');
+  const { copied } = await runJson<{ copied: number }>(own, 'migrate --from-embedded');
   expect(copied).toBe(Object.values(before).flat().length);
   expect(await contents(own.DATABASE_URL)).toEqual(before);
   expect(await query(own.DATABASE_URL, "select nextval('tickets')::int as ticket")).toEqual([{ ticket: 4712 }]);
-  expect((await runHere(own, 'migrate', '--from-embedded')).stderr).toMatch(
+  expect((await runHere(own, 'migrate --from-embedded')).stderr).toMatch(
     /has organisations already, so nothing was copied/,
   );
 });
@@ -108,11 +108,11 @@ describe('a database without our schema', () => {
       ['standings', '--organisation', 'acme'],
       ['explain', 'acme/web#1'],
     ]) {
-      expect(await runHere({ DATABASE_URL: url }, ...operands)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `pullscore: The database ${name} is not set up for pullscore. Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.\n`,
-      });
+      await expectFailure(
+        runHere({ DATABASE_URL: url }, ...operands),
+        1,
+        `pullscore: The database ${name} is not set up for pullscore. Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.`,
+      );
     }
     expect(await tablesIn(url)).toEqual(before);
   });
@@ -130,11 +130,11 @@ describe('a database without our schema', () => {
     const before = await tablesIn(url);
     const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
     for (const operands of [['migrate'], ['serve'], ['worker'], ['organisation', 'add', 'acme']]) {
-      expect(await runHere({ DATABASE_URL: url, PORT: '0' }, ...operands)).toMatchObject({
-        code: 1,
-        stdout: '',
-        stderr: `pullscore: The database ${name} has tables that are not of pullscore: basket, drizzle.__drizzle_migrations, orders and 2 more. Create an empty database for pullscore, and name that one in DATABASE_URL.\n`,
-      });
+      await expectFailure(
+        runHere({ DATABASE_URL: url, PORT: '0' }, ...operands),
+        1,
+        `pullscore: The database ${name} has tables that are not of pullscore: basket, drizzle.__drizzle_migrations, orders and 2 more. Create an empty database for pullscore, and name that one in DATABASE_URL.`,
+      );
     }
     expect(await tablesIn(url)).toEqual(before);
   });
@@ -148,6 +148,6 @@ describe('a database without our schema', () => {
 
 test('the first organisation sets up an empty database', async () => {
   const url = await createEmptyDatabase();
-  expect((await runHere({ DATABASE_URL: url }, 'organisation', 'add', 'acme')).code).toBe(0);
+  expect((await runHere({ DATABASE_URL: url }, 'organisation add acme')).code).toBe(0);
   expect(await countApplied(url)).toBe(await countAll());
 });

@@ -52,8 +52,8 @@ const runPrinted = async (command: string) => {
 const addUser = ['user', 'add', '--name', 'Ada', '--email', 'ada@acme.example', '--organisation'];
 
 test('a start of the service lists what is missing until it is there, and what it prints works', async () => {
-  await runJson(environment, 'organisation', 'add', 'acme');
-  await runJson(environment, 'organisation', 'add', 'apex');
+  await runJson(environment, 'organisation add acme');
+  await runJson(environment, 'organisation add apex');
   for (const login of ['acme', 'apex']) {
     const organisation = `--organisation ${login}`;
     const token = (email: string) => `pullscore token create --user ${email} --scopes read,sync ${organisation}`;
@@ -76,15 +76,15 @@ test('a start of the service lists what is missing until it is there, and what i
     await runPrinted(`pullscore import ${organisation}`);
   }
   expect(await hints()).toEqual([]);
-  for (const { id } of await runJson<{ id: string }[]>(environment, 'token', 'list'))
-    await runJson(environment, 'token', 'revoke', id);
+  for (const { id } of await runJson<{ id: string }[]>(environment, 'token list'))
+    await runJson(environment, 'token revoke', id);
   expect(await hints()).toEqual([
     'pullscore token create --user ada@acme.example --scopes read,sync --organisation acme',
   ]);
 });
 
 test('a start of the service asks for nothing of an organisation that is being removed', async () => {
-  await runJson(environment, 'organisation', 'add', 'acme');
+  await runJson(environment, 'organisation add acme');
   const ofNone = [
     'pullscore organisation add LOGIN',
     'pullscore user add --organisation LOGIN --name NAME --email EMAIL',
@@ -94,7 +94,7 @@ test('a start of the service asks for nothing of an organisation that is being r
 });
 
 test('a start without credentials names the command that gets them, in a checkout, and their file', async () => {
-  await runJson(environment, 'organisation', 'add', 'acme');
+  await runJson(environment, 'organisation add acme');
   environment = { ...environment, GITHUB_TOKEN: '', GITHUB_WEBHOOK_SECRET: '' };
   const [connect, addsUser] = await hints('node dist/main.js');
   expect(connect).toBe('node dist/main.js github connect --organisation acme');

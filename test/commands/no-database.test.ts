@@ -33,7 +33,7 @@ test.each([
 test('doctor does not create a database, and reports that there is none', async () => {
   const home = newHome('none');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' };
-  const { code, stdout } = await runHere(environment, 'doctor', '--json');
+  const { code, stdout } = await runHere(environment, 'doctor --json');
   expect(code).toBe(1);
   expect(JSON.parse(stdout).checks.find(({ area }: { area: string }) => area === 'database')).toEqual({
     area: 'database',
@@ -47,8 +47,8 @@ test('doctor does not create a database, and reports that there is none', async 
 
 test('a command that adds something makes the database, and then others find it', async () => {
   const environment = { PULLSCORE_HOME: newHome('none') };
-  await runJson(environment, 'organisation', 'add', 'acme');
-  expect(await runJson(environment, 'organisation', 'list')).toMatchObject([{ login: 'acme' }]);
+  await runJson(environment, 'organisation add acme');
+  expect(await runJson(environment, 'organisation list')).toMatchObject([{ login: 'acme' }]);
 });
 
 test.each([
@@ -60,7 +60,7 @@ test.each([
   const home = newHome('none');
   const github = closing(await startGithub());
   const { begun } = github.hold('hold', () => true);
-  await runJson({ PULLSCORE_HOME: home }, 'organisation', 'add', 'first');
+  await runJson({ PULLSCORE_HOME: home }, 'organisation add first');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
   const { child, ended } = startForTest(environment, ...operands);
   await begun;

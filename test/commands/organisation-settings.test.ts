@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { compare } from '../sync/support.ts';
-import { complaintOf, runHere, runJson } from './support.ts';
+import { commandsWith, expectFailure } from './support.ts';
 
 const world = await startWorld();
-const environment = world.shell;
+const { run, runJson } = commandsWith(world.shell);
 let home: TenantOnGithub;
 let login: string;
 beforeEach(async () => {
@@ -13,12 +13,11 @@ beforeEach(async () => {
   login = home.acme.login;
 });
 
-const run = (...operands: string[]) => runHere(environment, ...operands);
-const settings = (...options: string[]) => run('organisation', 'settings', login, ...options);
+const settings = (...options: string[]) => run('organisation settings', login, ...options);
 
 /** `action subject`, latest first. */
 const auditLog = async () =>
-  (await runJson<{ action: string; subject: string }[]>(environment, 'audit-log', '--organisation', login)).map(
+  (await runJson<{ action: string; subject: string }[]>('audit-log --organisation', login)).map(
     ({ action, subject }) => `${action} ${subject}`,
   );
 
@@ -39,12 +38,12 @@ describe('organisation settings', () => {
     await settings('--ignore-forks', '--no-ignore-archived', '--unignore', 'lab', '--ignore', 'old');
     expect((await settings()).stdout).toBe(`${login} ignores these repositories: forks, sandbox-*, old.\n`);
     const ignore = { globs: ['sandbox-*', 'old'], archived: false, forks: true };
-    expect(await runJson(environment, 'organisation', 'settings', login)).toEqual({
+    expect(await runJson('organisation settings', login)).toEqual({
       organisation: login,
       ignore,
       ignored_repositories: [],
     });
-    const listed = await runJson<{ login: string }[]>(environment, 'organisation', 'list');
+    const listed = await runJson<{ login: string }[]>('organisation list');
     expect(listed).toContainEqual(expect.objectContaining({ login, ignore }));
   });
 
@@ -70,7 +69,7 @@ describe('organisation settings', () => {
   });
 
   test('says that an import is next if webhooks are disabled', async () => {
-    await run('webhooks', 'disable', '--organisation', login);
+    await run('webhooks disable --organisation', login);
     expect((await settings('--ignore-archived')).stdout).toContain(
       'Webhooks are disabled, so there are no comparisons: this applies from the next import.',
     );
@@ -81,7 +80,7 @@ describe('organisation settings', () => {
     home.acme.repository('Sandbox-1');
     await settings('--ignore', 'sandbox-*', '--ignore-archived');
     await compare(world, home);
-    expect(await runJson(environment, 'organisation', 'settings', login)).toMatchObject({
+    expect(await runJson('organisation settings', login)).toMatchObject({
       ignored_repositories: [
         { repository: `${login}/old`, reason: 'it is archived' },
         { repository: `${login}/Sandbox-1`, reason: 'its name matches sandbox-*' },
@@ -93,9 +92,7 @@ describe('organisation settings', () => {
   test.each(['', 'a b', 'other/web', '{a,b', '\u001b[2J'])(
     'a glob that can match no name is wrong usage: %j',
     async glob => {
-      const ended = await settings('--ignore', glob);
-      expect(ended.code).toBe(2);
-      expect(complaintOf(ended)).toMatch(/ Write it as sandbox-\*\.$/);
+      await expectFailure(settings('--ignore', glob), 2, / Write it as sandbox-\*\.$/);
     },
   );
 
@@ -107,9 +104,11 @@ describe('organisation settings', () => {
 
   test('a glob that is not ignored cannot be taken back', async () => {
     await settings('--ignore', 'sandbox-*');
-    const ended = await settings('--unignore', 'sandbox');
-    expect(ended.code).toBe(1);
-    expect(complaintOf(ended)).toBe(`pullscore: ${login} does not ignore "sandbox". It ignores sandbox-*.`);
+    await expectFailure(
+      settings('--unignore', 'sandbox'),
+      1,
+      `pullscore: ${login} does not ignore "sandbox". It ignores sandbox-*.`,
+    );
   });
 });
 
@@ -125,23 +124,23 @@ describe('what other commands say of ignored repositories', () => {
   test('import counts what it leaves out by reason, and so does its estimate', async () => {
     await settings('--ignore', 'sandbox-*', '--ignore-archived');
     const note = 'Left out 3 ignored repositories: 2 because its name matches sandbox-*, 1 because it is archived.';
-    expect((await run('import', '--organisation', login, '--dry-run')).stdout).toContain(note);
-    expect((await run('import', '--organisation', login)).stdout).toContain(`1 saved`);
-    const { stdout } = await run('import', '--organisation', login);
+    expect((await run('import --organisation', login, '--dry-run')).stdout).toContain(note);
+    expect((await run('import --organisation', login)).stdout).toContain(`1 saved`);
+    const { stdout } = await run('import --organisation', login);
     expect(stdout).toContain(note);
     for (const options of [[], ['--dry-run']]) {
-      const document = await runJson(environment, 'import', '--organisation', login, ...options);
+      const document = await runJson('import --organisation', login, ...options);
       expect(document).not.toHaveProperty('ignored');
       expect(document.ignored_repositories).toContainEqual({ repository: `${login}/old`, reason: 'it is archived' });
     }
   });
 
   test('explain says why the repository is ignored instead of that it has left, and standings do not count it', async () => {
-    await run('import', '--organisation', login);
+    await run('import --organisation', login);
     await settings('--ignore', 'sandbox-*');
     await compare(world, home);
     const page = `${login}/sandbox-1#1`;
-    expect(await runJson(environment, 'explain', page)).toMatchObject({
+    expect(await runJson('explain', page)).toMatchObject({
       repository_left_at: null,
       repository_ignored_because: 'its name matches sandbox-*',
     });
@@ -150,12 +149,12 @@ describe('what other commands say of ignored repositories', () => {
       'ignores the repository, because its name matches sandbox-*: the pull request does not count',
     );
     expect(stdout).not.toContain('has left');
-    expect(await runJson(environment, 'standings', '--organisation', login)).toMatchObject({ pull_requests: 1 });
+    expect(await runJson('standings --organisation', login)).toMatchObject({ pull_requests: 1 });
   });
 
   test('doctor says what is ignored, and warns of a glob that ignores nothing once a comparison has seen it', async () => {
     const findings = async () => {
-      const { stdout } = await run('doctor', '--organisation', login, '--json');
+      const { stdout } = await run('doctor --organisation', login, '--json');
       const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
       return checks.flatMap(({ name, status, message }) => (name === 'ignored' ? [`${status}: ${message}`] : []));
     };
@@ -178,7 +177,7 @@ describe('what other commands say of ignored repositories', () => {
 
   test('doctor tries a pull request of a repository that is tracked', async () => {
     await settings('--ignore', 'web', '--ignore', 'sandbox-*');
-    const { stdout } = await run('doctor', '--organisation', login, '--json');
+    const { stdout } = await run('doctor --organisation', login, '--json');
     expect(stdout).toContain('GitHub shows the repositories. None that is tracked has a pull request yet.');
   });
 });

@@ -4,15 +4,15 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { storedPullRequests, sync } from '../sync/support.ts';
-import { complaintOf, runHere, runJson } from './support.ts';
+import { commandsWith, complaintOf } from './support.ts';
 
 const world = await startWorld();
 const { service } = world;
-const environment = { ...world.shell, LOG_LEVEL: 'silent' };
+const { run, runJson } = commandsWith({ ...world.shell, LOG_LEVEL: 'silent' });
 
-const run = ({ organisation }: TenantOnGithub, ...command: string[]) =>
-  runHere(environment, ...command, '--organisation', organisation.login);
-const readList = (home: TenantOnGithub) => run(home, 'members', 'sync');
+const runIn = ({ organisation }: TenantOnGithub, ...command: string[]) =>
+  run(...command, '--organisation', organisation.login);
+const readList = (home: TenantOnGithub) => runIn(home, 'members sync');
 
 async function namesOf(home: TenantOnGithub, { id }: PullRequest) {
   const row = (await storedPullRequests(service, home)).find(({ githubId }) => githubId === id);
@@ -41,17 +41,17 @@ test('what concerns several people is neither erased nor exported at once, but b
     ['erase', login, '--yes'],
     ['export', login],
   ]) {
-    expect(complaintOf(await run(home, 'member', ...command)).replace(/mem_\w+/g, 'ID')).toContain(
+    expect(complaintOf(await runIn(home, 'member', ...command)).replace(/mem_\w+/g, 'ID')).toContain(
       `Several people have, or had, the login ${login}. Name one by id: ID (left) or ID (a member).`,
     );
   }
   expect(await storedPullRequests(service, home)).toHaveLength(2);
-  const { stderr } = await run(home, 'member', 'export', login);
+  const { stderr } = await runIn(home, 'member export', login);
   const id = /(mem_\w+) \(left\)/.exec(stderr)?.[1] ?? '';
   const options = ['--organisation', home.organisation.login];
-  const exported = await runJson(environment, 'member', 'export', id, ...options);
+  const exported = await runJson('member export', id, ...options);
   expect(exported).toMatchObject({ login, members: [{ id }] });
-  expect(await runJson(environment, 'member', 'erase', id, '--yes', ...options)).toMatchObject({ pull_requests: 1 });
+  expect(await runJson('member erase', id, '--yes', ...options)).toMatchObject({ pull_requests: 1 });
   expect(await storedPullRequests(service, home)).toHaveLength(1);
 });
 
@@ -72,9 +72,9 @@ test.each([
   ada.login = `lovelace-of-${acme.login}`;
   await sync(service, home, others);
   const options = ['--organisation', home.organisation.login];
-  const exported = await runJson(environment, 'member', 'export', former, ...options);
+  const exported = await runJson('member export', former, ...options);
   expect(exported).toMatchObject({ merged: [{ url: others.url }], assigned_to: [{ url: others.url }] });
-  await runJson(environment, 'member', 'erase', former, '--yes', ...options);
+  await runJson('member erase', former, '--yes', ...options);
   expect(await namesOf(home, others)).toEqual({ assignees: [], mergedBy: 'ghost' });
 });
 
@@ -93,7 +93,7 @@ test('an erasure leaves the assignments and merges of who has the former login n
   const others = web.openPullRequest({ author, state: 'MERGED', mergedBy: max, assignees: [max] });
   await sync(service, home, others);
   await readList(home);
-  await run(home, 'member', 'erase', kim.login, '--yes');
+  await runIn(home, 'member erase', kim.login, '--yes');
   const work = createRequestWorker(service, home.organisation.id);
   while (await work());
   expect(await namesOf(home, others)).toEqual({ assignees: [former], mergedBy: former });

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, ruleWith, runHere, runJson } from './support.ts';
+import { commandsWith, createFolder, ruleWith } from './support.ts';
 
 /*
  * What commands show of points for reviews. A hostile login has a colour for the terminal, and markup.
@@ -12,7 +12,7 @@ import { createFolder, ruleWith, runHere, runJson } from './support.ts';
 const world = await startWorld();
 const { service, acme, web } = world;
 const hostile = '\u001b[31m|<b>@eve';
-const environment = { DATABASE_URL: service.database.url, COLUMNS: '120' };
+const { run, runJson } = commandsWith({ DATABASE_URL: service.database.url, COLUMNS: '120' });
 const organisation = ['--organisation', 'acme'];
 
 const { folder, write } = createFolder();
@@ -24,7 +24,7 @@ function file(name: string, reviews: [name: string, expression: string, value: s
 }
 
 async function textOf(...operands: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runHere(environment, ...operands);
+  const { code, stdout, stderr } = await run(...operands);
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
 }
@@ -50,8 +50,8 @@ beforeAll(async () => {
   one.review(eve, 'COMMENTED', { comments: 4 });
   one.review(world.github.account('outsider'), 'APPROVED');
   await world.import();
-  await runJson(environment, 'rules', 'apply', without, ...organisation);
-  await runJson(environment, 'rules', 'apply', first, ...organisation);
+  await runJson('rules apply', without, ...organisation);
+  await runJson('rules apply', first, ...organisation);
   while ((await rescoreBatch(service, world.organisation.id)) > 0);
 });
 
@@ -88,7 +88,7 @@ Review by somebody who is not a member:
       3  total
 
 CHANGED`);
-  const document = await runJson<{ reviews: object[] }>(environment, 'explain', 'acme/web#1');
+  const document = await runJson<{ reviews: object[] }>('explain acme/web#1');
   expect(document.reviews).toMatchObject([
     { reviewer: 'bob', score: 3 },
     { reviewer: hostile, score: 0 },
@@ -97,7 +97,7 @@ CHANGED`);
 });
 
 test('a plan shows what rules for reviews would change, beside what those of pull requests would', async () => {
-  const document = await runJson<{ reviews: object }>(environment, 'rules', 'plan', second, '--audit', ...organisation);
+  const document = await runJson<{ reviews: object }>('rules plan', second, '--audit', ...organisation);
   expect(document).toMatchObject({
     changes: true,
     rule_changes: { added: 0, removed: 0, changed: 0, unchanged: 1 },
@@ -139,7 +139,7 @@ test('a plan shows what rules for reviews would change, beside what those of pul
 test('a plan without rules for reviews on either side says nothing of them', async () => {
   const tenant = await world.newTenant();
   const place = ['--organisation', tenant.organisation.login];
-  expect(await runJson(environment, 'rules', 'plan', without, ...place)).toMatchObject({ reviews: null });
+  expect(await runJson('rules plan', without, ...place)).toMatchObject({ reviews: null });
   for (const options of [[], ['--format', 'markdown']]) {
     expect(await textOf('rules', 'plan', without, ...place, ...options)).not.toMatch(/review/i);
   }
@@ -147,7 +147,7 @@ test('a plan without rules for reviews on either side says nothing of them', asy
 
 test('an audit shows how points for reviews can be gained, and fails if one of these ways is over the limit', async () => {
   type Audit = { reviews: { ways: object[] } };
-  const document = await runJson<Audit>(environment, 'rules', 'audit', first, ...organisation);
+  const document = await runJson<Audit>('rules audit', first, ...organisation);
   expect(document.reviews.ways[0]).toMatchObject({
     ...{ way: 'rubber_stamp', share: 1, median_gain: 3, rules: [{ name: 'Verdict', share: 1 }] },
     example: { url: expect.stringMatching(/\/acme\/web\/pull\/1$/), before: 6, after: 9 },
@@ -156,28 +156,27 @@ test('an audit shows how points for reviews can be gained, and fails if one of t
   expect(text).toContain('\n\nBy reviews:\n\nWAY');
   expect(text).toContain('\na friend approves at once, without a comment  100.0%  +3.00  +3\n  paid by Verdict 100%');
   // No way gains from nothing but reviews on other rules.
-  const limited = await runHere(environment, 'rules', 'audit', first, ...organisation, '--max-share', '50%');
-  expect([limited.code, limited.stderr]).toEqual([
-    1,
-    expect.stringContaining('a friend approves at once, without a comment (100%)'),
-  ]);
-  expect(await runJson(environment, 'rules', 'audit', without, ...organisation)).toMatchObject({ reviews: null });
+  expect(await run('rules audit', first, ...organisation, '--max-share', '50%')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('a friend approves at once, without a comment (100%)'),
+  });
+  expect(await runJson('rules audit', without, ...organisation)).toMatchObject({ reviews: null });
 });
 
 test('rules check, apply, history, diff and export count and show the rules for reviews', async () => {
   expect(await textOf('rules', 'check', second)).toBe(`${second} is valid: 1 rule, 2 rules for reviews; no tests.\n`);
-  const applied = await runHere(environment, 'rules', 'apply', second, ...organisation);
+  const applied = await run('rules apply', second, ...organisation);
   expect(applied.stdout).toMatch(/^Version 3 is in force: 1 rule, 2 rules for reviews\. No service is running\./);
   const history = squeezed(await textOf('rules', 'history', ...organisation));
   expect(history).toMatch(
     /^VERSION .* DEFINITIONS {2}REVIEWS\n3 \(in force\) .* 1 {2}0 {2}0 {2}0 {2}- {2}1 added, 1 changed$/m,
   );
   expect(history).toMatch(/^1 .* 1 {2}1 {2}0 {2}0 {2}- {2}-$/m);
-  const versions = await runJson<object[]>(environment, 'rules', 'history', ...organisation);
+  const versions = await runJson<object[]>('rules history', ...organisation);
   expect(versions[0]).toMatchObject({ reviews: { added: ['Comments'], changed: ['Verdict'], removed: [] } });
   expect(await textOf('rules', 'diff', '2', '3', ...organisation)).toContain('+  - name: Comments');
-  const diff = await runJson(environment, 'rules', 'diff', '1', '2', ...organisation);
+  const diff = await runJson('rules diff 1 2', ...organisation);
   expect(diff).toMatchObject({ added: [], reviews: { added: [{ name: 'Verdict' }], changed: [], removed: [] } });
-  const exported = await runJson(environment, 'rules', 'export', ...organisation);
+  const exported = await runJson('rules export', ...organisation);
   expect(exported).toMatchObject({ rules: [{ name: 'Opened' }], reviews: [{ name: 'Verdict' }, { name: 'Comments' }] });
 });

@@ -2,10 +2,11 @@ import { beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, runHere, runJson } from './support.ts';
+import { commandsWith, createFolder, expectFailure, runHere } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 const environment = { DATABASE_URL: service.database.url };
+const { run, runJson } = commandsWith(environment);
 let login: string;
 
 beforeAll(async () => {
@@ -19,15 +20,11 @@ const { writeRules } = createFolder();
 const rulesFile = (expression: string, value: string, name = 'Pays') =>
   writeRules('rules.yaml', [name, expression, value]);
 
-const audit = (file: string, ...options: string[]) =>
-  runHere(environment, 'rules', 'audit', file, '--organisation', login, ...options);
+const audit = (file: string, ...options: string[]) => run('rules audit', file, '--organisation', login, ...options);
 
 test('rules audit reports that splitting gains from a flat reward for each pull request', async () => {
   const file = rulesFile('true', '10');
-  const document = await runJson<{ ways: { way: string }[] }>(
-    environment,
-    ...['rules', 'audit', file, '--organisation', login],
-  );
+  const document = await runJson<{ ways: { way: string }[] }>(...['rules', 'audit', file, '--organisation', login]);
   expect(document).toMatchObject({ organisation: login, pull_requests: 4, stored_pull_requests: 4 });
   expect(document.ways[0]).toEqual({
     way: 'split',
@@ -58,7 +55,7 @@ test('rules audit reports in words that padding gains from a reward for size', a
 test('rules audit of an organisation without pull requests does not say that no way gains', async () => {
   const { organisation } = await newTenant();
   const file = rulesFile('true', '10');
-  const { code, stdout } = await runHere(environment, 'rules', 'audit', file, '--organisation', organisation.login);
+  const { code, stdout } = await run('rules audit', file, '--organisation', organisation.login);
   expect(code).toBe(0);
   expect(stdout).toBe(`No pull requests of ${organisation.login} are stored yet: there is nothing to search.\n`);
 });
@@ -83,11 +80,11 @@ test.each([60, 70, 80])('with %i columns no line of rules audit is a command for
 
 test('rules audit --max-share fails if a way gains on a larger share', async () => {
   const file = rulesFile('number <= 2', 'per(size, 10)');
-  const over = await audit(file, '--max-share', '49.9%');
-  expect([over.code, over.stderr]).toEqual([
-    1,
-    'pullscore: These gain on more than 49.9% of the pull requests: padded with lock, generated or docs files (50%).\n',
-  ]);
+  expect(await audit(file, '--max-share', '49.9%')).toMatchObject({
+    code: 1,
+    stderr:
+      'pullscore: These gain on more than 49.9% of the pull requests: padded with lock, generated or docs files (50%).\n',
+  });
   expect((await audit(file, '--max-share', '50%')).code).toBe(0);
 });
 
@@ -97,7 +94,7 @@ test('rules audit --max-share allows exactly that share, in spite of binary frac
   const file = rulesFile('number <= 7', 'per(size, 10)');
   const codes = ['0.6%', '0.7%'].map(async share => {
     const options = ['--organisation', tenant.organisation.login, '--max-share', share];
-    return (await runHere(environment, 'rules', 'audit', file, ...options)).code;
+    return (await run('rules audit', file, ...options)).code;
   });
   expect(await Promise.all(codes)).toEqual([1, 0]);
 });
@@ -105,11 +102,11 @@ test('rules audit --max-share allows exactly that share, in spite of binary frac
 test('rules audit refuses a share or a file that is not valid', async () => {
   const file = rulesFile('true', '1');
   for (const share of ['5', '101%', '-1%', 'few']) {
-    const refused = await audit(file, `--max-share=${share}`);
-    expect([refused.code, refused.stderr]).toEqual([
+    await expectFailure(
+      audit(file, `--max-share=${share}`),
       2,
-      expect.stringContaining(`"${share}" is not a valid share. Give a percentage such as 5%.`),
-    ]);
+      `"${share}" is not a valid share. Give a percentage such as 5%.`,
+    );
   }
   expect((await audit(rulesFile('siez > 0', '1'))).stderr).toContain('did you mean `size`?');
 });
@@ -120,7 +117,6 @@ test('rules audit samples many pull requests, the same ones each time', async ()
   const file = rulesFile('true', '1');
   const read = () =>
     runJson<{ pull_requests: number; stored_pull_requests: number }>(
-      environment,
       ...['rules', 'audit', file, '--organisation', tenant.organisation.login],
     );
   const first = await read();

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { createFolder, requireBuild, runHere, runJson, startForTest, useDatabase } from './support.ts';
+import { commandsWith, createFolder, requireBuild, runHere, startForTest, useDatabase } from './support.ts';
 
-const environment = await useDatabase();
+const { run, runJson } = commandsWith(await useDatabase());
 let login = 'acme';
 let acme: string[];
 
@@ -10,7 +10,7 @@ beforeEach(() => {
   acme = ['--organisation', login];
 });
 
-const addAcme = () => runJson(environment, 'organisation', 'add', login);
+const addAcme = () => runJson('organisation add', login);
 
 const { write: file } = createFolder();
 const good = `rules:
@@ -29,8 +29,8 @@ test('rules check needs neither a database nor a configuration', async () => {
   const path = file('good.yaml', good);
   const broken = { DATABASE_URL: 'nonsense', PORT: 'x' };
   const [json, text] = await Promise.all([
-    runJson(broken, 'rules', 'check', path),
-    runHere(broken, 'rules', 'check', path),
+    commandsWith(broken).runJson('rules check', path),
+    runHere(broken, 'rules check', path),
   ]);
   expect(json).toEqual({ valid: true, rules: 1, reviews: 0, tests: 1, warnings: [] });
   expect(text).toMatchObject({ code: 0, stdout: `${path} is valid: 1 rule; 1 test passed.\n`, stderr: '' });
@@ -40,15 +40,14 @@ test('rules check refuses slow rules in a new process, too, in which no code is 
   requireBuild();
   const entry = "  - { expression: 'lower(body) == title', effect: { action: ADD, value: 1 } }\n";
   const rules = Array.from({ length: 10 }, (_, index) => `- name: R${index}\n  logic:\n${entry.repeat(50)}`);
-  const { code, stderr } = await startForTest({}, 'rules', 'check', file('slow.yaml', `rules:\n${rules.join('')}`))
-    .ended;
+  const { code, stderr } = await startForTest({}, 'rules check', file('slow.yaml', `rules:\n${rules.join('')}`)).ended;
   expect([code, stderr]).toEqual([1, expect.stringMatching(/The rules take too long to score one pull request/)]);
 });
 
 test('rules are applied, exported, and applied again without a change', async () => {
   await addAcme();
   const path = file('good.yaml', good);
-  expect(await runJson(environment, 'rules', 'apply', path, ...acme)).toEqual({
+  expect(await runJson('rules apply', path, ...acme)).toEqual({
     organisation: login,
     version: 1,
     source_changed: true,
@@ -57,14 +56,14 @@ test('rules are applied, exported, and applied again without a change', async ()
     rules: 1,
     reviews: 0,
   });
-  const exported = await runHere(environment, 'rules', 'export', ...acme);
+  const exported = await run('rules export', ...acme);
   expect(exported).toMatchObject({ stdout: good, stderr: '' });
   const again = file('exported.yaml', exported.stdout);
-  expect(await runJson(environment, 'rules', 'apply', again, ...acme)).toMatchObject({
+  expect(await runJson('rules apply', again, ...acme)).toMatchObject({
     version: 1,
     changed: false,
   });
-  expect(await runJson(environment, 'rules', 'export', ...acme)).toEqual({
+  expect(await runJson('rules export', ...acme)).toEqual({
     rules: [
       {
         name: 'Size',
@@ -83,8 +82,8 @@ test.each(['rules: []', '\ufeffrules: []\r\n', '# Ünïcode, and\ttabs\r\n#\nrul
   'a file is exported byte for byte: %j',
   async source => {
     await addAcme();
-    await runJson(environment, 'rules', 'apply', file('exact.yaml', source), '--yes', ...acme);
-    const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
+    await runJson('rules apply', file('exact.yaml', source), '--yes', ...acme);
+    const { stdout } = await run('rules export', ...acme);
     expect(stdout).toBe(source);
   },
 );
@@ -94,9 +93,9 @@ test('rules with mistakes are refused with line numbers, and change nothing', as
   const wrong = good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope');
   const path = file('bad.yaml', `define:\n  small: size <\n${wrong}`);
   const [check, apply, json] = await Promise.all([
-    runHere(environment, 'rules', 'check', path),
-    runHere(environment, 'rules', 'apply', path, ...acme),
-    runHere(environment, 'rules', 'apply', path, ...acme, '--json'),
+    run('rules check', path),
+    run('rules apply', path, ...acme),
+    run('rules apply', path, ...acme, '--json'),
   ]);
   expect(check).toMatchObject({ code: 1, stdout: '' });
   expect(check.stderr.split('\n')).toEqual([
@@ -117,7 +116,7 @@ test('rules with mistakes are refused with line numbers, and change nothing', as
       { ...place, line: 8, part: 'value' },
     ],
   });
-  expect(await runJson(environment, 'rules', 'export', ...acme)).toMatchObject({ version: 0 });
+  expect(await runJson('rules export', ...acme)).toMatchObject({ version: 0 });
 });
 
 test('rules are refused with the entries that counted if one of their tests fails', async () => {
@@ -125,9 +124,9 @@ test('rules are refused with the entries that counted if one of their tests fail
   const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
   const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;
   const [apply, check, json] = await Promise.all([
-    runHere(environment, 'rules', 'apply', path, ...acme),
-    runHere({}, 'rules', 'check', path),
-    runHere({}, 'rules', 'check', path, '--json'),
+    run('rules apply', path, ...acme),
+    runHere({}, 'rules check', path),
+    runHere({}, 'rules check', path, '--json'),
   ]);
   expect(apply).toMatchObject({
     code: 1,
@@ -159,7 +158,7 @@ test('rules check shows each test that fails, and how its score was calculated',
     'failing.yaml',
     `${good.replace('tests:', `${more}tests:`)}  - name: a draft\n    pull_request: { additions: 1, draft: true }\n    score: 0\n  - name: nothing\n    pull_request: {}\n    score: 1\n`,
   );
-  const { code, stderr } = await runHere({}, 'rules', 'check', path);
+  const { code, stderr } = await runHere({}, 'rules check', path);
   expect([code, stderr]).toEqual([
     1,
     `${path}:12: test "a draft" expected 0, but the score is −2 (+1 Size, entry 1; −3 Size, entry 2); correct the rules or the test
@@ -210,9 +209,9 @@ tests:
 `,
   );
   const [usual, all, json] = await Promise.all([
-    runHere({}, 'rules', 'check', path),
-    runHere({}, 'rules', 'check', path, '--all'),
-    runHere({}, 'rules', 'check', path, '--json'),
+    runHere({}, 'rules check', path),
+    runHere({}, 'rules check', path, '--all'),
+    runHere({}, 'rules check', path, '--json'),
   ]);
   const shown = (text: string) => Array.from(text.matchAll(/^ +[·+−]\S* {2}(\S.*?)(?::|$)/gmu), ([, place]) => place);
   expect(shown(usual.stderr)).toEqual(['Size, entry 1', 'Size, entry 3', 'Size, entry 4', 'Off']);
@@ -248,10 +247,10 @@ test('rules check and rules apply show warnings, and only check --strict fails f
   ];
   const lines = warnings.map(({ line, message }) => `${path}:${line}: warning: ${message}\n`).join('');
   const [text, json, strict, strictJson] = await Promise.all([
-    runHere({}, 'rules', 'check', path),
-    runHere({}, 'rules', 'check', path, '--json'),
-    runHere({}, 'rules', 'check', path, '--strict'),
-    runHere({}, 'rules', 'check', path, '--strict', '--json'),
+    runHere({}, 'rules check', path),
+    runHere({}, 'rules check', path, '--json'),
+    runHere({}, 'rules check', path, '--strict'),
+    runHere({}, 'rules check', path, '--strict', '--json'),
   ]);
   expect(text).toMatchObject({
     code: 0,
@@ -264,11 +263,11 @@ test('rules check and rules apply show warnings, and only check --strict fails f
     `${lines.replaceAll(' warning:', '')}pullscore: ${path} has 2 problems. Fix them and check it again.\n`,
   );
   expect([strictJson.code, JSON.parse(strictJson.stdout).problems]).toEqual([1, warnings]);
-  expect(await runHere({}, 'rules', 'check', file('good.yaml', good), '--strict')).toMatchObject({
+  expect(await runHere({}, 'rules check', file('good.yaml', good), '--strict')).toMatchObject({
     code: 0,
     stderr: '',
   });
-  const applied = await runHere(environment, 'rules', 'apply', path, ...acme);
+  const applied = await run('rules apply', path, ...acme);
   expect(applied).toMatchObject({ code: 0, stderr: lines });
   expect(applied.stdout).toMatch(/^Version 1 is in force/);
 });
@@ -276,7 +275,7 @@ test('rules check and rules apply show warnings, and only check --strict fails f
 test('the line of a failing test does not name all entries if many count', async () => {
   const entry = '      - { expression: "true", effect: { action: ADD, value: 1 } }\n';
   const path = file('many.yaml', good.replace('tests:', `${entry.repeat(10)}tests:`));
-  const { stderr } = await runHere({}, 'rules', 'check', path, '--json');
+  const { stderr } = await runHere({}, 'rules check', path, '--json');
   expect(stderr).toContain('the score is 20 (+10 Size, entry 1; +1 Size, entry 2; ');
   expect(stderr).toContain('; +1 Size, entry 10; 1 more)');
 });

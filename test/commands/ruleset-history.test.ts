@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { complaintOf, createFolder, runHere, runJson, useDatabase } from './support.ts';
+import { commandsWith, createFolder, expectFailure, runHere, useDatabase } from './support.ts';
 
-const environment = await useDatabase();
+const { run, runJson } = commandsWith(await useDatabase());
 const { write: file } = createFolder();
 let organisations = 0;
 let login: string;
@@ -16,13 +16,13 @@ beforeEach(async () => {
   organisations += 1;
   login = `acme-${organisations}`;
   acme = ['--organisation', login];
-  await runJson(environment, 'organisation', 'add', login);
-  await runJson(environment, 'rules', 'apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
-  await runJson(environment, 'rules', 'apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', bert);
+  await runJson('organisation add', login);
+  await runJson('rules apply', file('1.yaml', rules(5, 'Merged', 'Old')), ...acme, '--by', 'Ada');
+  await runJson('rules apply', file('2.yaml', rules(6, 'Merged', 'New')), ...acme, '--by', bert);
 });
 
 test('the history of rules shows the time, author and changes of each version', async () => {
-  const history = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
+  const history = await runJson<unknown[]>('rules history', ...acme);
   expect(history).toEqual([
     {
       version: 2,
@@ -51,17 +51,17 @@ test('the history of rules shows the time, author and changes of each version', 
       reviews: { added: [], changed: [], removed: [] },
     },
   ]);
-  const { stdout } = await runHere(environment, 'rules', 'history', ...acme);
+  const { stdout } = await run('rules history', ...acme);
   expect(stdout).toMatch(/^2 \(in force\) .* Bert/m);
 });
 
 test('a diff of rules shows the lines in which two versions differ', async () => {
-  const { code, stdout } = await runHere(environment, 'rules', 'diff', '1', '2', ...acme);
+  const { code, stdout } = await run('rules diff 1 2', ...acme);
   expect(code).toBe(0);
   expect(stdout).toContain('-          value: "5"');
   expect(stdout).toContain('+          value: "6"');
   expect(stdout).toContain('+  - name: New');
-  const diff = await runJson(environment, 'rules', 'diff', '0', '1', ...acme);
+  const diff = await runJson('rules diff 0 1', ...acme);
   expect(diff).toMatchObject({
     from: 0,
     to: 1,
@@ -75,7 +75,7 @@ test('a diff of rules has nothing that a CI service would take for a command', a
   const text = '##[error]x\\n::error::y';
   const apply = (name: string, keys: string) => {
     const path = file(name, rules(7, 'Merged').replace('logic', `${keys}\n    logic`));
-    return runJson(environment, 'rules', 'apply', path, ...acme);
+    return runJson('rules apply', path, ...acme);
   };
   await apply('3.yaml', `description: "${text}"`);
   await apply('4.yaml', `description: "${text}"\n    enabled: false`);
@@ -84,65 +84,54 @@ test('a diff of rules has nothing that a CI service would take for a command', a
     ['2', '3'],
     ['3', '4'],
   ]) {
-    const { stdout } = await runHere(environment, 'rules', 'diff', ...versions, ...acme);
+    const { stdout } = await run('rules diff', ...versions, ...acme);
     expect(stdout).toContain('## [error]x');
     expect(stdout).toContain('error::y');
     expect(stdout).not.toMatch(/##\[|^\s*::/m);
   }
-  const exported = await runHere(environment, 'rules', 'export', ...acme);
+  const exported = await run('rules export', ...acme);
   expect(exported.stdout).toContain(text);
 });
 
 test('an earlier version of the rules can be exported', async () => {
-  const exported = async (...options: string[]) =>
-    (await runHere(environment, 'rules', 'export', ...acme, ...options)).stdout;
+  const exported = async (...options: string[]) => (await run('rules export', ...acme, ...options)).stdout;
   expect(await exported('--version', '1')).toBe(rules(5, 'Merged', 'Old'));
   expect(await exported('--version', '2')).toBe(await exported());
-  const unknown = await runHere(environment, 'rules', 'export', ...acme, '--version', '0');
-  expect([unknown.code, complaintOf(unknown)]).toEqual([
-    1,
-    expect.stringContaining(`${login} has no version 0 of its rules.`),
-  ]);
+  await expectFailure(run('rules export', ...acme, '--version', '0'), 1, `${login} has no version 0 of its rules.`);
 });
 
 test('an earlier version of the rules can be applied again, as a new version', async () => {
-  const applied = await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
+  const applied = await runJson('rules apply --version 1', ...acme);
   expect(applied).toMatchObject({ version: 3, changed: true });
-  const same = await runHere(environment, 'rules', 'diff', '1', '3', ...acme);
+  const same = await run('rules diff 1 3', ...acme);
   expect(same.stdout).toBe('Versions 1 and 3 have the same rules.\n');
 });
 
 test('a version of the rules must be a number, and have been applied', async () => {
-  const invalid = await runHere(environment, 'rules', 'diff', 'x', '1', ...acme);
+  const invalid = await run('rules diff x 1', ...acme);
   expect(invalid.code).toBe(2);
-  const never = await runHere(environment, 'rules', 'apply', '--version', '9', ...acme);
-  expect(never.code).toBe(1);
-  expect(complaintOf(never)).toContain('has no version 9');
+  await expectFailure(run('rules apply --version 9', ...acme), 1, 'has no version 9');
   // A diff takes 0, which has no rules.
-  const none = await runHere(environment, 'rules', 'apply', '--version', '0', ...acme);
-  expect([none.code, complaintOf(none)]).toEqual([
-    1,
-    expect.stringContaining(`${login} has no version 0 of its rules.`),
-  ]);
-  const both = await runHere(environment, 'rules', 'apply', 'rules.yaml', '--version', '1', ...acme);
+  await expectFailure(run('rules apply --version 0', ...acme), 1, `${login} has no version 0 of its rules.`);
+  const both = await run('rules apply rules.yaml --version 1', ...acme);
   expect(both.code).toBe(2);
 });
 
 describe('the text of a rules file', () => {
   const withTests = (comment: string, value = 6) =>
     `# ${comment}\n${rules(value, 'Merged', 'New')}tests: [{ name: both, pull_request: { merged: true }, score: ${2 * value} }]`;
-  const apply = (text: string) => runHere(environment, 'rules', 'apply', file('next.yaml', text), ...acme);
-  const exported = () => runHere(environment, 'rules', 'export', ...acme);
+  const apply = (text: string) => run('rules apply', file('next.yaml', text), ...acme);
+  const exported = () => run('rules export', ...acme);
 
   test('makes a version without changes if the rules are the same', async () => {
     const { stdout } = await apply(withTests('A reason'));
     expect(stdout).toBe('Version 3 is in force, with the same rules: only comments and tests have changed.\n');
     expect((await exported()).stdout).toBe(withTests('A reason'));
     expect((await apply(withTests('A reason'))).stdout).toBe('Nothing to do: version 3, in force, is this file.\n');
-    const [latest, ...before] = await runJson<object[]>(environment, 'rules', 'history', ...acme);
+    const [latest, ...before] = await runJson<object[]>('rules history', ...acme);
     expect(latest).toMatchObject({ version: 3, rules: 2, added: [], changed: [], removed: [] });
     expect(before).toHaveLength(2);
-    const events = await runJson<{ action: string; subject: string }[]>(environment, 'audit-log', ...acme);
+    const events = await runJson<{ action: string; subject: string }[]>('audit-log', ...acme);
     expect(events.filter(({ action }) => action === 'rules.apply').map(({ subject }) => subject)).toEqual([
       'version 1',
       'version 2',
@@ -152,18 +141,18 @@ describe('the text of a rules file', () => {
 
   test('comes back with its version', async () => {
     await apply(withTests('A reason'));
-    await runJson(environment, 'rules', 'apply', '--version', '1', ...acme);
+    await runJson('rules apply --version 1', ...acme);
     expect((await exported()).stdout).toBe(rules(5, 'Merged', 'Old'));
-    await runJson(environment, 'rules', 'apply', '--version', '3', ...acme);
+    await runJson('rules apply --version 3', ...acme);
     expect((await exported()).stdout).toBe(withTests('A reason'));
   });
 
   test('comments and tests of a rules file make no difference between versions', async () => {
     await apply(withTests('A reason'));
-    const same = await runHere(environment, 'rules', 'diff', '2', '3', ...acme);
+    const same = await run('rules diff 2 3', ...acme);
     expect(same.stdout).toBe('Versions 2 and 3 have the same rules.\n');
     await apply(withTests('Another reason', 7));
-    const { stdout } = await runHere(environment, 'rules', 'diff', '2', '4', ...acme);
+    const { stdout } = await run('rules diff 2 4', ...acme);
     expect(stdout).not.toMatch(/reason|tests/);
     expect(stdout).toContain('+          value: "7"');
   });
@@ -172,15 +161,15 @@ describe('the text of a rules file', () => {
 describe('definitions and conditions of rules', () => {
   const defined = (small: string, when: string) =>
     `define:\n  zebra: "1"\n  small: ${small}\nrules:\n  - name: Small\n    when: ${when}\n    logic:\n      - expression: small\n        effect:\n          action: ADD\n          value: zebra\n  - name: Other\n    logic:\n      - expression: draft\n        effect:\n          action: ADD\n          value: "2"\n`;
-  const apply = (name: string, text: string) => runJson(environment, 'rules', 'apply', file(name, text), ...acme);
+  const apply = (name: string, text: string) => runJson('rules apply', file(name, text), ...acme);
 
   test('are exported as they were written', async () => {
     const text = defined('size < 5', 'merged');
     expect(await apply('3.yaml', text)).toMatchObject({ version: 3, changed: true });
-    const { stdout } = await runHere(environment, 'rules', 'export', ...acme);
+    const { stdout } = await run('rules export', ...acme);
     expect(stdout).toBe(text);
     expect(await apply('4.yaml', stdout)).toMatchObject({ version: 3, changed: false });
-    const exported = await runJson<{ define: unknown; rules: unknown[] }>(environment, 'rules', 'export', ...acme);
+    const exported = await runJson<{ define: unknown; rules: unknown[] }>('rules export', ...acme);
     expect(exported.define).toEqual({ zebra: '1', small: 'size < 5' });
     expect(exported.rules[0]).toMatchObject({ name: 'Small', when: 'merged', logic: [{ expression: 'small' }] });
   });
@@ -189,27 +178,27 @@ describe('definitions and conditions of rules', () => {
     await apply('3.yaml', defined('size < 5', 'merged'));
     expect(await apply('4.yaml', defined('size < 6', 'merged'))).toMatchObject({ version: 4, changed: true });
     expect(await apply('5.yaml', defined('size < 6', 'draft'))).toMatchObject({ version: 5, changed: true });
-    const [fifth, fourth, third] = await runJson<unknown[]>(environment, 'rules', 'history', ...acme);
-    const { stdout: history } = await runHere(environment, 'rules', 'history', ...acme);
+    const [fifth, fourth, third] = await runJson<unknown[]>('rules history', ...acme);
+    const { stdout: history } = await run('rules history', ...acme);
     const columns = history.split('\n').map(line => line.split(/ {2,}/).at(-1));
     expect(columns.slice(0, 4)).toEqual(['DEFINITIONS', '-', '1 changed', '2 added']);
     const none = { added: [], changed: [], removed: [] };
     expect(fifth).toMatchObject({ changed: ['Small'], definitions: none });
     expect(fourth).toMatchObject({ changed: ['Small'], definitions: { ...none, changed: ['small'] } });
     expect(third).toMatchObject({ added: ['Small', 'Other'], definitions: { ...none, added: ['zebra', 'small'] } });
-    expect(await runJson(environment, 'rules', 'diff', '3', '5', ...acme)).toMatchObject({
+    expect(await runJson('rules diff 3 5', ...acme)).toMatchObject({
       added: [],
       changed: [{ name: 'Small', parts: ['when', 'definitions'] }],
       removed: [],
       definitions: { ...none, changed: [{ name: 'small', before: 'size < 5', after: 'size < 6' }] },
     });
-    const { stdout } = await runHere(environment, 'rules', 'diff', '3', '5', ...acme);
+    const { stdout } = await run('rules diff 3 5', ...acme);
     expect(stdout).toContain('-  small: size < 5\n+  small: size < 6');
     expect(stdout).toContain('-    when: merged\n+    when: draft');
   });
 
   test('rules check counts definitions', async () => {
-    const { stdout } = await runHere({}, 'rules', 'check', file('a.yaml', defined('size < 5', 'merged')));
+    const { stdout } = await runHere({}, 'rules check', file('a.yaml', defined('size < 5', 'merged')));
     expect(stdout).toMatch(/ is valid: 2 definitions, 2 rules; no tests\.\n$/);
   });
 });

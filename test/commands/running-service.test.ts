@@ -4,7 +4,7 @@ import { findOrganisation } from '../../src/database/organisations.ts';
 import { listenOn } from '../support/raw-http.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, requireBuild, runHere, startForTest, startHere } from './support.ts';
+import { createFolder, expectFailure, requireBuild, runHere, startForTest, startHere } from './support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -27,7 +27,7 @@ beforeAll(async () => {
   await world.import();
   token = await createToken(world.service, world.user, ['read', 'rules:read', 'rules:write']);
   address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
-  const { stdout } = await there('explain', 'acme/web#3', '--json');
+  const { stdout } = await there('explain acme/web#3 --json');
   ({ id, url: page } = JSON.parse(stdout));
 });
 
@@ -72,10 +72,13 @@ describe('commands with --server', () => {
 
   test('rules apply needs the version that the file was planned against, if one is given', async () => {
     const planned = Number(await inForce());
-    expect((await there('rules', 'apply', rules, '--if-version', String(planned))).code).toBe(0);
+    expect((await there('rules apply', rules, '--if-version', String(planned))).code).toBe(0);
     expect(await inForce()).toBe(planned + 1);
-    const late = await there('rules', 'apply', rules, '--if-version', String(planned));
-    expect([late.code, late.stderr]).toEqual([1, expect.stringMatching(/: Version .* Plan the file again\.\n$/)]);
+    await expectFailure(
+      there('rules apply', rules, '--if-version', String(planned)),
+      1,
+      /: Version .* Plan the file again\.$/,
+    );
   });
 });
 
@@ -123,7 +126,7 @@ describe('--server', () => {
 
   test('a command with --server says what is missing or wrong', async () => {
     const ask = (environment: Record<string, string>, ...words: string[]) =>
-      runHere(environment, 'rules', 'export', ...words);
+      runHere(environment, 'rules export', ...words);
     const invalid = /^pullscore: "\S+" is not a valid address of a service\./;
     const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [
       [ask({}), 2, /'--organisation <login>' or '--server <url>' not specified/],
@@ -179,7 +182,7 @@ describe('--server', () => {
   });
 
   test('standings --by-rule --server says if the service left out rules of the last rows', async () => {
-    const { stdout } = await there('standings', '--json');
+    const { stdout } = await there('standings --json');
     const document = { ...JSON.parse(stdout), ruleset_version: 1, outdated: 0 };
     delete document.standings.at(-1).rules;
     const busy = await answering((_request, response) => response.end(JSON.stringify({ data: document })));
@@ -193,7 +196,7 @@ describe('--server', () => {
   });
 
   test.each(['--by', '--version'])('rules apply %s is refused with --server', async option => {
-    const { code, stderr } = await there('rules', 'apply', ...(option === '--by' ? [rules] : []), option, '1');
+    const { code, stderr } = await there('rules apply', ...(option === '--by' ? [rules] : []), option, '1');
     expect([code, stderr]).toEqual([2, expect.stringMatching(`^pullscore: ${option} needs the database\\. `)]);
   });
 

@@ -55,14 +55,14 @@ interface Finding {
 }
 
 async function findings(environment: Environment): Promise<string[]> {
-  const { stdout } = await runHere(environment, 'doctor', '--json');
+  const { stdout } = await runHere(environment, 'doctor --json');
   const checks: Finding[] = JSON.parse(stdout).checks;
   return checks
     .filter(({ area, name }) => area === 'configuration' || name === 'credentials' || name === 'rights')
     .map(({ status, message }) => `${status}: ${message}`);
 }
 
-const status = (environment: Environment) => runHere(environment, 'webhooks', 'status', '--organisation', 'acme');
+const status = (environment: Environment) => runHere(environment, 'webhooks status --organisation acme');
 const minute = '\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d';
 
 describe('doctor', () => {
@@ -119,7 +119,7 @@ test('a service that cannot reach GitHub is a problem, and doctor and webhooks s
   ending.push(loops.stop, service.close);
   const reason = 'The connection to GitHub failed: ';
   await expect
-    .poll(() => runJson(shell, 'webhooks', 'status', '--organisation', 'acme'))
+    .poll(() => runJson(shell, 'webhooks status --organisation acme'))
     .toMatchObject({
       compared_at: null,
       comparison_failed_at: expect.any(Number),
@@ -128,7 +128,7 @@ test('a service that cannot reach GitHub is a problem, and doctor and webhooks s
   const { stdout } = await status(shell);
   expect(stdout).toContain('Not compared with GitHub yet.\nThe comparison with GitHub failed, ');
   expect(stdout).toContain(reason);
-  const checks: Finding[] = JSON.parse((await runHere(shell, 'doctor', '--json')).stdout).checks;
+  const checks: Finding[] = JSON.parse((await runHere(shell, 'doctor --json')).stdout).checks;
   expect(checks).toContainEqual(
     expect.objectContaining({ name: 'comparison', status: 'problem', message: expect.stringContaining(reason) }),
   );
@@ -150,7 +150,7 @@ describe('webhooks status', () => {
     expect((await status(elsewhere)).stdout).toContain(
       'GITHUB_WEBHOOK_SECRET is not set for the service: it refuses deliveries.',
     );
-    expect(await runJson(elsewhere, 'webhooks', 'status', '--organisation', 'acme')).toMatchObject({
+    expect(await runJson(elsewhere, 'webhooks status --organisation acme')).toMatchObject({
       secret_configured: false,
     });
   });

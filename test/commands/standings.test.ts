@@ -6,11 +6,11 @@ import type { Reviewer } from '../../src/pull-request.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, ruleWith, runHere, runJson } from './support.ts';
+import { commandsWith, createFolder, ruleWith, runHere } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
-const environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' };
+const { run, runJson } = commandsWith({ DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' });
 const { write, writeRules } = createFolder();
 
 interface Standings {
@@ -83,15 +83,14 @@ async function newOrganisation(
 }
 
 async function applyAndScore(login: string, organisationId: string, file: string): Promise<void> {
-  await runJson(environment, 'rules', 'apply', file, '--organisation', login);
+  await runJson('rules apply', file, '--organisation', login);
   while ((await rescoreBatch(service, organisationId)) > 0);
 }
 
 const standingsJson = (login: string, ...options: string[]) =>
-  runJson<Standings>(environment, 'standings', '--organisation', login, ...options);
+  runJson<Standings>('standings --organisation', login, ...options);
 
-const standings = (login: string, ...options: string[]) =>
-  runHere(environment, 'standings', '--organisation', login, ...options);
+const standings = (login: string, ...options: string[]) => run('standings --organisation', login, ...options);
 
 /** `ada 2 30`: who, how many pull requests, which score. */
 const rowsOf = (document: Standings) =>
@@ -500,7 +499,7 @@ RANK  MEMBER   LOGIN       PULL REQUESTS  SCORE  MEAN  REVIEWS  REVIEW SCORE  TO
 
   test('that the rules in force no longer give do not count, even if they are still stored', async () => {
     const organisation = ['--organisation', acme.login];
-    await runJson(environment, 'rules', 'apply', rulesWith('none.yaml', []), ...organisation);
+    await runJson('rules apply', rulesWith('none.yaml', []), ...organisation);
     const without = await standingsJson(acme.login);
     expect(without).toMatchObject({ outdated: 3, score: 15, reviews: 0, review_score: 0, total: 15, ranked: 2 });
     expect((await standings(acme.login)).stdout).not.toContain('REVIEW');
@@ -514,7 +513,7 @@ describe('a note of standings', () => {
       { by: 'ada', lines: 20 },
     ]);
     const file = rulesFile('new.yaml', 'additions * 3');
-    await runJson(environment, 'rules', 'apply', file, '--organisation', login);
+    await runJson('rules apply', file, '--organisation', login);
     const note = `2 stored scores of ${login} have yet to be recalculated. No service is running. To update the scores: pullscore rescore --organisation ${login}\n`;
     expect(await standingsJson(login)).toMatchObject({ ruleset_version: 2, outdated: 2, score: 30 });
     const table = await standings(login);
@@ -550,7 +549,7 @@ test('wrong usage of standings ends with 2 before anything is opened, and says w
     [['--of', 'teams'], "'teams' is invalid. Allowed choices are members, repositories."],
   ];
   for (const [options, message] of cases) {
-    const refused = await runHere({}, 'standings', '--organisation', 'acme', ...options);
+    const refused = await runHere({}, 'standings --organisation acme', ...options);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(message)]);
   }
 });

@@ -7,7 +7,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, expect, onTestFinished } from 'vitest';
 import type { Context } from '../../src/commands/context.ts';
 import { runProgram } from '../../src/commands/program.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -108,15 +108,18 @@ const settingsOf = (environment: Settings) => ({
   },
 });
 
+/** The words of a command line. The first string may have several, as in `'rules apply', file`. */
+const wordsOf = (line: readonly string[]) => line.flatMap((part, index) => (index === 0 ? part.split(' ') : part));
+
 /** Runs a command with its own standard input, standard output or user. */
-export function runWith(options: SpawnSyncOptions, environment: Environment, ...operands: string[]) {
+export function runWith(options: SpawnSyncOptions, environment: Environment, ...line: string[]) {
   const settings = { ...settingsOf(environment), ...options, encoding: 'utf8' } as const;
-  const { status: code, stdout, stderr } = spawnSync(process.execPath, [program, ...operands], settings);
+  const { status: code, stdout, stderr } = spawnSync(process.execPath, [program, ...wordsOf(line)], settings);
   return { code, stdout, stderr };
 }
 
-export const start = (environment: Environment, ...operands: string[]): Running =>
-  startProcess(environment, [process.execPath, program, ...operands]);
+export const start = (environment: Environment, ...line: string[]): Running =>
+  startProcess(environment, [process.execPath, program, ...wordsOf(line)]);
 
 /** Starts a whole command line, by default in a folder that is not the checkout. */
 function startProcess(
@@ -160,8 +163,8 @@ async function show(output: ReturnType<typeof read>, pattern: RegExp, exitCode: 
 }
 
 /** Like {@link start}, but killed when the test ends. */
-export function startForTest(environment: Environment, ...operands: string[]): Running {
-  const running = start(environment, ...operands);
+export function startForTest(environment: Environment, ...line: string[]): Running {
+  const running = start(environment, ...line);
   onTestFinished(async () => {
     running.child.kill('SIGKILL');
     await running.ended;
@@ -188,7 +191,7 @@ export function typeForTest(environment: Environment, line: string): Running {
 }
 
 /** Starts a command in this process. Its configuration is `environment`, but `pg` also reads the tests' `PG…` variables. */
-export function startHere(environment: Settings, ...operands: string[]) {
+export function startHere(environment: Settings, ...line: string[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = read(stdout, stderr);
   const interruption = new AbortController();
@@ -206,7 +209,7 @@ export function startHere(environment: Settings, ...operands: string[]) {
     stderr,
   };
   let exitCode: number | null = null;
-  const ended = runProgram(context, operands).then(async code => {
+  const ended = runProgram(context, wordsOf(line)).then(async code => {
     exitCode = code;
     await Promise.all([stdout, stderr].map(stream => finished(stream.end())));
     return { code, ...output };
@@ -220,21 +223,39 @@ export function startHere(environment: Settings, ...operands: string[]) {
 }
 
 /** Runs a command in this process. */
-export const runHere = (environment: Settings, ...operands: string[]) => startHere(environment, ...operands).ended;
+export const runHere = (environment: Settings, ...line: string[]) => startHere(environment, ...line).ended;
 
 /** Runs a command that must succeed in this process, and parses its JSON document. */
 export async function runJson<Answer = Record<string, unknown>>(
   environment: Environment,
-  ...operands: string[]
+  ...line: string[]
 ): Promise<Answer> {
-  const { code, stdout, stderr } = await runHere(environment, ...operands, '--json');
-  if (code !== 0) throw new Error(`${operands.join(' ')} ended with ${code}: ${stderr}`);
+  const { code, stdout, stderr } = await runHere(environment, ...line, '--json');
+  if (code !== 0) throw new Error(`${line.join(' ')} ended with ${code}: ${stderr}`);
   return JSON.parse(stdout);
 }
+
+/** Commands that all have this environment. */
+export const commandsWith = (environment: Environment) => ({
+  run: (...line: string[]) => runHere(environment, ...line),
+  runJson: <Answer = Record<string, unknown>>(...line: string[]) => runJson<Answer>(environment, ...line),
+});
 
 /** The message of a failed command: the one line that is not a log line. */
 export function complaintOf({ stderr }: Pick<Ended, 'stderr'>): string {
   const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
   if (lines.length !== 1) throw new Error(`expected one line: ${stderr}`);
   return lines[0] ?? '';
+}
+
+/**
+ * Expects that a command ends with this code and without an answer, and that its message matches. What begins with
+ * `pullscore: ` is the whole message.
+ */
+export async function expectFailure(running: Promise<Ended>, code: number, message: string | RegExp): Promise<void> {
+  const ended = await running;
+  expect(ended).toMatchObject({ code, stdout: '' });
+  const isWhole = typeof message === 'string' && message.startsWith('pullscore: ');
+  if (isWhole) expect(complaintOf(ended)).toBe(message);
+  else expect(complaintOf(ended)).toMatch(message);
 }

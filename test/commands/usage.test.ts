@@ -1,11 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { runHere, runJson, useDatabase } from './support.ts';
+import { commandsWith, expectFailure, runHere, useDatabase } from './support.ts';
 
 /** Nothing listens there. */
 const unreachable = { DATABASE_URL: 'postgres://me:hush@127.0.0.1:1/scores' };
 const environment = await useDatabase();
+const { run, runJson } = commandsWith(environment);
 
-beforeAll(() => runJson(environment, 'organisation', 'add', 'acme'));
+beforeAll(() => runJson('organisation add acme'));
 
 describe('a failure with --json', () => {
   const organisation = ['--organisation', 'emca'];
@@ -73,14 +74,14 @@ describe('a failure with --json', () => {
 describe('options', () => {
   test('--organisation can also be written --organization', async () => {
     for (const option of [['--organization', 'acme'], ['--organization=acme']]) {
-      expect(await runJson(environment, 'rules', 'export', ...option)).toEqual({
+      expect(await runJson('rules export', ...option)).toEqual({
         rules: [],
         reviews: [],
         source: '# No rules have been applied yet.\nrules: []\n',
         version: 0,
       });
     }
-    expect((await runHere(environment, 'rules', 'export', '--help')).stdout).not.toContain('--organization');
+    expect((await run('rules export --help')).stdout).not.toContain('--organization');
   });
 
   test.each([
@@ -93,17 +94,13 @@ describe('options', () => {
     [['rules', 'plan'], "Missing required argument 'file'. See: pullscore rules plan --help"],
     [['rules', 'paln'], "Unknown command 'paln' (Did you mean plan?). See: pullscore rules --help"],
   ])('the complaint about %j names the mistake, and the help that shows the cure', async (operands, complaint) => {
-    expect(await runHere(unreachable, ...operands)).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: `pullscore: ${complaint}\n`,
-    });
+    await expectFailure(runHere(unreachable, ...operands), 2, `pullscore: ${complaint}`);
   });
 });
 
 describe('help', () => {
   test('marks required options', async () => {
-    const { stdout } = await runHere({}, 'user', 'add', '--help');
+    const { stdout } = await runHere({}, 'user add --help');
     const required = stdout.split('\n').filter(line => line.endsWith('(required)'));
     expect(required.map(line => /--\w+/.exec(line)?.[0])).toEqual(['--name', '--email', '--organisation']);
   });
@@ -119,8 +116,8 @@ describe('help', () => {
 
   test('is also a command', async () => {
     const [named, asked, all] = await Promise.all([
-      runHere({}, 'rules', 'help', 'plan'),
-      runHere({ PORT: 'x', DATABASE_URL: 'nonsense' }, 'rules', 'plan', '--help'),
+      runHere({}, 'rules help plan'),
+      runHere({ PORT: 'x', DATABASE_URL: 'nonsense' }, 'rules plan --help'),
       runHere({}, 'help'),
     ]);
     expect(named.stdout).toContain('Usage: pullscore rules plan [options] <file>');

@@ -1,30 +1,29 @@
 import { readFileSync, statSync, truncateSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import stringWidth from 'string-width';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { newId } from '../../../src/ids.ts';
 import type { PlanDocument } from '../../../src/reports/plan.ts';
 import { listenOn } from '../../support/raw-http.ts';
 import { insertPullRequests, type Tenant } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
-import { complaintOf, createFolder, type Environment, ruleWith, runHere, runJson, runWith } from '../support.ts';
+import { commandsWith, complaintOf, createFolder, expectFailure, ruleWith, runHere, runWith } from '../support.ts';
 
 const { service, newTenant } = await startWorld();
-let environment: Environment;
 const { folder, write, writeRules: rulesFile } = createFolder();
-let github: Server;
 let calls = 0;
-
-beforeAll(async () => {
-  github = createServer(socket => {
-    calls += 1;
-    socket.destroy();
-  });
-  // No credentials, and every call of GitHub is counted.
-  environment = { DATABASE_URL: service.database.url, GITHUB_API_URL: `http://127.0.0.1:${await listenOn(github)}` };
+// No credentials, and every call of GitHub is counted.
+const github = createServer(socket => {
+  calls += 1;
+  socket.destroy();
 });
+const environment = {
+  DATABASE_URL: service.database.url,
+  GITHUB_API_URL: `http://127.0.0.1:${await listenOn(github)}`,
+};
+const { run, runJson } = commandsWith(environment);
 afterAll(async () => {
   expect(calls).toBe(0);
   github.close();
@@ -49,10 +48,9 @@ async function newOrganisation(count: number): Promise<Tenant & { login: string 
 }
 
 const plan = (login: string, file: string, ...options: string[]) =>
-  runHere(environment, 'rules', 'plan', file, '--organisation', login, ...options);
+  run('rules plan', file, '--organisation', login, ...options);
 
-const planJson = (login: string, file: string) =>
-  runJson<PlanDocument>(environment, 'rules', 'plan', file, '--organisation', login);
+const planJson = (login: string, file: string) => runJson<PlanDocument>('rules plan', file, '--organisation', login);
 
 const stored = async ({ organisation }: Tenant) => {
   const { rows } = await service.database.executor.execute<{ login: string; total: number; changed: number }>(sql`
@@ -67,8 +65,8 @@ describe('a plan', () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
-    await runJson(environment, 'rules', 'apply', before, '--organisation', tenant.login);
-    await runJson(environment, 'rescore', '--organisation', tenant.login);
+    await runJson('rules apply', before, '--organisation', tenant.login);
+    await runJson('rescore --organisation', tenant.login);
     const document = await planJson(tenant.login, after);
     expect(document).toMatchObject({
       organisation: tenant.login,
@@ -97,8 +95,8 @@ describe('a plan', () => {
     });
     expect(document.histogram.reduce((sum, bucket) => sum + bucket.after, 0)).toBe(20);
 
-    await runJson(environment, 'rules', 'apply', after, '--organisation', tenant.login);
-    await runJson(environment, 'rescore', '--organisation', tenant.login);
+    await runJson('rules apply', after, '--organisation', tenant.login);
+    await runJson('rescore --organisation', tenant.login);
     expect(document.members.map(({ login, after: total }) => ({ login, total, pull_requests: 10 }))).toEqual(
       await stored(tenant),
     );
@@ -123,7 +121,7 @@ describe('a plan', () => {
       );
     };
     const before = definedFile('defined.yaml', 10, '');
-    await runJson(environment, 'rules', 'apply', before, '--organisation', tenant.login);
+    await runJson('rules apply', before, '--organisation', tenant.login);
     expect(await planJson(tenant.login, before)).toMatchObject({ changes: false });
     const after = definedFile('redefined.yaml', 15, 'when: size > 5, ');
     const document = await planJson(tenant.login, after);
@@ -140,8 +138,8 @@ describe('a plan', () => {
     expect(stdout).toContain('2 changed; definitions: 1 changed');
     expect(stdout).toContain('~ Large (definitions changed)');
     expect(stdout).toContain('~ Other (when changed)');
-    await runJson(environment, 'rules', 'apply', after, '--organisation', tenant.login);
-    await runJson(environment, 'rescore', '--organisation', tenant.login);
+    await runJson('rules apply', after, '--organisation', tenant.login);
+    await runJson('rescore --organisation', tenant.login);
     expect((await stored(tenant)).reduce((sum, { total }) => sum + total, 0)).toBe(document.scores.after.sum);
   });
 
@@ -162,7 +160,7 @@ describe('a plan', () => {
   test('compares with the rules in force even if stored scores are older', async () => {
     const { login } = await newOrganisation(4);
     const one = rulesFile('one.yaml', ['One', 'true', '1']);
-    await runJson(environment, 'rules', 'apply', one, '--organisation', login);
+    await runJson('rules apply', one, '--organisation', login);
     const same = await planJson(login, one);
     expect(same.changes).toBe(false);
     expect(same.pull_requests).toMatchObject({ total: 4, changed: 0, outdated: 4 });
@@ -186,7 +184,7 @@ describe('a plan without rules in force', () => {
     expect(text).toContain('6 of 6 pull requests get a score');
 
     const off = write('off.yaml', readFileSync(first, 'utf8').replaceAll('"logic"', '"enabled":"false","logic"'));
-    await runJson(environment, 'rules', 'apply', off, '--organisation', login);
+    await runJson('rules apply', off, '--organisation', login);
     expect((await plan(login, first)).stdout).not.toMatch(/▲|▼|→|change rank|BEFORE/);
   });
 
@@ -211,7 +209,7 @@ describe('--detailed-exitcode', () => {
     const one = rulesFile('code.yaml', ['One', 'true', '1']);
     expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
     expect((await plan(login, one)).code).toBe(0);
-    await runJson(environment, 'rules', 'apply', one, '--organisation', login);
+    await runJson('rules apply', one, '--organisation', login);
     const nothing = await plan(login, one, '--detailed-exitcode');
     expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
     // The score does not change, but the answer of GET /rules does.
@@ -240,20 +238,20 @@ describe('--audit', () => {
   test('says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
     const { login } = await newOrganisation(10);
     const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
-    await runJson(environment, 'rules', 'apply', before, '--organisation', login);
+    await runJson('rules apply', before, '--organisation', login);
     const after = rulesFile(
       'other.yaml',
       ['Prefix', 'starts_with(title, "fix: ")', '3'],
       ['Words', 'length(body) > 400', '2'],
     );
     const plan = ['rules', 'plan', after, '--organisation', login];
-    const { audit } = await runJson<PlanDocument>(environment, ...plan, '--audit');
+    const { audit } = await runJson<PlanDocument>(...plan, '--audit');
     const statuses = Object.fromEntries(audit?.ways.map(({ way, status }) => [way, status]) ?? []);
     expect(statuses).toMatchObject({ title: 'new', body: 'worse', commits: 'gone', reopen: 'none' });
-    const { stdout } = await runHere(environment, ...plan, '--audit', '--format', 'markdown');
+    const { stdout } = await run(...plan, '--audit', '--format', 'markdown');
     expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0.0% |  | 100.0% | +3.00 | `Prefix` |');
     expect(stdout).toContain('| `ten more commits` | `- gone` | 100.0% | +5.00 | 0.0% |  |  |');
-    expect((await runHere(environment, ...plan)).stdout).not.toContain('GAME');
+    expect((await run(...plan)).stdout).not.toContain('GAME');
   });
 });
 
@@ -287,11 +285,9 @@ describe('--report', () => {
       ['', 'ENOENT'],
     ];
     for (const [path, reason] of wrong) {
-      const ended = await plan(login, file, '--force', '--report', path);
-      expect([ended.code, complaintOf(ended)]).toEqual([1, expect.stringContaining(`can't be written (${reason})`)]);
+      await expectFailure(plan(login, file, '--force', '--report', path), 1, `can't be written (${reason})`);
     }
-    const itself = await plan(login, file, '--report', join(folder, '.', 'kept.yaml'));
-    expect([itself.code, complaintOf(itself)]).toEqual([1, expect.stringContaining('overwrite')]);
+    await expectFailure(plan(login, file, '--report', join(folder, '.', 'kept.yaml')), 1, 'overwrite');
     expect(readFileSync(file, 'utf8')).toContain('One');
   });
 });
@@ -307,7 +303,7 @@ test.each([
   const rule = ruleWith('Wide', [long('x'), '1'], ['additions > 1', '1']);
   const path = write('wide.yaml', JSON.stringify({ rules: [rule] }));
   const sized = { ...environment, COLUMNS: columns ?? '' };
-  const { stdout } = await runHere(sized, 'rules', 'plan', path, '--organisation', login);
+  const { stdout } = await runHere(sized, 'rules plan', path, '--organisation', login);
   const lines = stdout.split('\n');
   const cut = lines.find(line => line.includes('title !=')) ?? '';
   expect([cut.includes('…'), stringWidth(cut) < edge]).toEqual(edge < 300 ? [true, false] : [false, true]);
