@@ -124,11 +124,8 @@ describe('requests with a valid token', () => {
     const tokens = [world.token, generateAccessToken(), other.token, `${world.token.slice(0, -1)}~`];
     const replies = await Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
-        const reply = await service.app.inject({
-          url: '/2025-04/account',
-          headers: { authorization: `Bearer ${tokens[index % 4]}` },
-        });
-        return reply.statusCode === 200 ? reply.json().data.id : reply.statusCode;
+        const { status, body } = await client.get<{ data: { id: string } }>('/2025-04/account', tokens[index % 4]);
+        return status === 200 ? body.data.id : status;
       }),
     );
     const expected = [formatId('usr', world.user.id), 401, formatId('usr', other.user.id), 401];

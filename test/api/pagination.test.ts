@@ -10,27 +10,9 @@ import { startWorld } from '../support/world.ts';
 const { service, client, newTenant } = await startWorld();
 
 type Page = PageBody<PullRequestBody>;
-type Direction = 'next' | 'prev';
 const listUrl = '/2025-04/pull-requests';
 
-async function getPage(tenant: Tenant, url: string): Promise<Page> {
-  const { status, body } = await client.get<Page>(url, tenant.token);
-  expect(status, JSON.stringify(body)).toBe(200);
-  return body;
-}
-
-/** Follows the links in one direction to the end. @param between runs after each page */
-async function follow(tenant: Tenant, url: string, direction: Direction, between = async (): Promise<void> => {}) {
-  const pages: Page[] = [];
-  for (let next: string | null = url; next !== null; next = pages.at(-1)?.links[direction] ?? null) {
-    pages.push(await getPage(tenant, next));
-    await between();
-    expect(pages.length, 'paging ends').toBeLessThan(2_000);
-  }
-  return pages;
-}
-
-const idsOf = (pages: readonly Page[]) => pages.flatMap(page => page.data.map(({ id }) => id));
+const idsOf = (pages: readonly PageBody<{ id: string }>[]) => pages.flatMap(page => page.data.map(({ id }) => id));
 const decode = (cursor: string | null | undefined) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
 const encode = (cursor: unknown) => Buffer.from(JSON.stringify(cursor)).toString('base64url');
 
@@ -69,9 +51,9 @@ test('paging through rows of very different sizes shows each once, in pages belo
     [listUrl, 7],
     [ofMember, 100],
   ] as const) {
-    const pages = await follow(tenant, `${url}?per_page=${perPage}`, 'next');
+    const pages = await client.pages<PullRequestBody>(`${url}?per_page=${perPage}`, tenant.token);
     const end = pages.at(-1);
-    const backwards = end?.links.prev ? await follow(tenant, end.links.prev, 'prev') : [];
+    const backwards = end?.links.prev ? await client.pages<PullRequestBody>(end.links.prev, tenant.token, 'prev') : [];
     expect(idsOf(pages)).toEqual(all);
     expect(idsOf([...(end ? [end] : []), ...backwards].toReversed())).toEqual(all);
     for (const page of [...pages, ...backwards]) {
@@ -107,16 +89,21 @@ test('paging shows each item that exists throughout exactly once, while others c
         const removed = new Set<string>();
         let step = 0;
         const shown = idsOf(
-          await follow(tenant, direction === 'next' ? begin : `${begin}&cursor=${end}`, direction, async () => {
-            const change = script[step];
-            step += 1;
-            if (change === undefined) return;
-            await insert(tenant, change.add);
-            const victim = rows[change.remove % Math.max(1, rows.length)];
-            if (victim === undefined) return;
-            removed.add(formatId('pr', victim.uuid));
-            await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
-          }),
+          await client.pages(
+            direction === 'next' ? begin : `${begin}&cursor=${end}`,
+            tenant.token,
+            direction,
+            async () => {
+              const change = script[step];
+              step += 1;
+              if (change === undefined) return;
+              await insert(tenant, change.add);
+              const victim = rows[change.remove % Math.max(1, rows.length)];
+              if (victim === undefined) return;
+              removed.add(formatId('pr', victim.uuid));
+              await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
+            },
+          ),
         );
         expect(new Set(shown).size).toBe(shown.length);
         const throughout = listed(rows).filter(id => !removed.has(id));
@@ -136,7 +123,7 @@ test('paging through users with equal names shows each once, forwards and backwa
     const email = `user-${index}@acme.example`;
     await addUser(service.database.executor, { organisationId: organisation.id, name, email, photoUrl: '' });
   }
-  const pages = await follow(tenant, '/2025-04/users?per_page=3', 'next');
+  const pages = await client.pages('/2025-04/users?per_page=3', tenant.token);
   expect(new Set(idsOf(pages)).size).toBe(41);
   expect(idsOf(pages)).toHaveLength(41);
   expect(decode(pages[0]?.meta.next_cursor)).toEqual({
@@ -144,7 +131,7 @@ test('paging through users with equal names shows each once, forwards and backwa
     id: pages[0]?.data[2]?.id,
     _pointsToNextItems: true,
   });
-  const back = await follow(tenant, pages.at(-1)?.links.prev ?? '', 'prev');
+  const back = await client.pages(pages.at(-1)?.links.prev ?? '', tenant.token, 'prev');
   expect(idsOf(back.toReversed())).toEqual(idsOf(pages).slice(0, 39));
 });
 

@@ -3,6 +3,7 @@ import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { createClient } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { closing } from '../support/service.ts';
 import { applyRules } from '../support/tenants.ts';
@@ -20,8 +21,8 @@ interface RuleBody {
 const world = await startWorld();
 const { service, client } = world;
 
-const list = async (token = world.token) => {
-  const { status, body } = await client.get<{ data: RuleBody[] }>('/2025-04/rules', token);
+const list = async (token = world.token, by = client) => {
+  const { status, body } = await by.get<{ data: RuleBody[] }>('/2025-04/rules', token);
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['data']);
   return body.data;
@@ -91,11 +92,8 @@ async function interrupted(before: () => Promise<unknown>) {
     if (selection.name === 'latest_rules') await before();
     return database.read(selection, values);
   };
-  const app = closing(await buildApp({ ...service, database: { ...database, read } }));
-  return async () => {
-    const reply = await app.inject({ url: '/2025-04/rules', headers: { authorization: `Bearer ${world.token}` } });
-    return reply.json<{ data: RuleBody[] }>().data.map(({ name }) => name);
-  };
+  const waiting = createClient(closing(await buildApp({ ...service, database: { ...database, read } })));
+  return async () => (await list(world.token, waiting)).map(({ name }) => name);
 }
 
 test('rules that come into force while a list is read are in that list, and in the next one', async () => {

@@ -76,12 +76,7 @@ test('users sort as people sort names, in any alphabet and case, and equal names
   const users = [];
   for (const name of names) users.push(await add(other.organisation.id, name));
   const token = await createToken(service, users[0] ?? other.user);
-  const listed: UserBody[] = [];
-  for (let url: string | null = '/2025-04/users?per_page=4'; url !== null; ) {
-    const { body }: { body: PageBody<UserBody> } = await client.get<PageBody<UserBody>>(url, token);
-    listed.push(...body.data);
-    url = body.links.next;
-  }
+  const listed = (await client.pages<UserBody>('/2025-04/users?per_page=4', token)).flatMap(({ data }) => data);
   const { compare } = new Intl.Collator('und');
   const bytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
   const expected = users.toSorted((a, b) => compare(a.name, b.name) || bytes(a.name, b.name) || bytes(a.id, b.id));

@@ -1,4 +1,5 @@
 import type { InjectOptions } from 'fastify';
+import { expect } from 'vitest';
 import type { components } from '../../openapi/client.d.ts';
 import type { App } from '../../src/app.ts';
 import { bodyOf, createReplyCheck } from './openapi.ts';
@@ -13,7 +14,7 @@ export interface ErrorReply {
   message: string;
 }
 
-/** A client of the service that checks every reply against the OpenAPI document. */
+/** A client of the service that checks every reply with a body against the OpenAPI document. */
 export function createClient(app: App) {
   let check: ReturnType<typeof createReplyCheck> | undefined;
 
@@ -31,18 +32,38 @@ export function createClient(app: App) {
       ...options,
       headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...options.headers },
     });
-    checkReply(reply, method, url);
+    const isUnchanged = reply.statusCode === 304;
+    if (!isUnchanged) checkReply(reply, method, url);
     return {
       status: reply.statusCode,
       headers: reply.headers,
-      body: method === 'HEAD' ? null : bodyOf(reply),
+      body: method === 'HEAD' || isUnchanged ? null : bodyOf(reply),
     };
   }
 
+  const get = <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
+    send<Body>('GET', url, token, options);
+
   return {
     send,
-    get: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
-      send<Body>('GET', url, token, options),
+    get,
+    /** Follows the links of a list in one direction to its end. @param between runs after each page */
+    async pages<Item = { id: string }>(
+      url: string,
+      token: string,
+      direction: 'next' | 'prev' = 'next',
+      between = async (): Promise<void> => {},
+    ): Promise<PageBody<Item>[]> {
+      const pages: PageBody<Item>[] = [];
+      for (let next: string | null = url; next !== null; next = pages.at(-1)?.links[direction] ?? null) {
+        const { status, body }: Reply<PageBody<Item>> = await get(next, token);
+        expect(status, `${next} → ${JSON.stringify(body)}`).toBe(200);
+        pages.push(body);
+        await between();
+        expect(pages.length, 'paging ends').toBeLessThan(2_000);
+      }
+      return pages;
+    },
     put: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
       send<Body>('PUT', url, token, options),
     delete: <Body = ErrorReply>(url: string, token?: string, options?: InjectOptions) =>
