@@ -51,7 +51,7 @@ describe('commands with --server', () => {
     ['rules plan in Markdown', ['rules', 'plan', 'FILE', '--format', 'markdown']],
     ['rules audit', ['rules', 'audit', 'FILE']],
     ['rules export', ['rules', 'export']],
-    ['standings', ['standings', '--of', 'repositories', '--since', '2020-01-01']],
+    ['standings', ['standings', '--of', 'repositories', '--since', '2020-01-01', '--until', '2099-12-31']],
     ['standings by rule', ['standings', '--by-rule', '--csv']],
     ['explain', ['explain', 'ACME/web#2']],
     ['explain of a page', ['explain', 'PAGE']],

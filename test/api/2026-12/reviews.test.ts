@@ -92,23 +92,6 @@ test('a pull request has what its reviews are worth, wherever it is shown, but n
   expect(JSON.stringify(ofFormerVersion)).not.toMatch(/reviews|verdict/);
 });
 
-test('an explanation has the rules of each review, with its values', async () => {
-  const first = find(await get<PullRequest[]>('pull-requests'), 1);
-  const explanation = await get<{ reviews: object[] }>(`pull-requests/${first?.id}/explanation`);
-  expect(explanation).toMatchObject({ score: 10, rules: [{ name: 'Opened' }] });
-  expect(explanation.reviews).toMatchObject([
-    {
-      ...{ reviewer: 'bob', member: ids.get('bob'), sum: 5, score: 5 },
-      rules: [
-        { name: 'A verdict', entries: [{ outcome: 'counted', effect: 3, condition: { value: true } }] },
-        { name: 'Comments "ü"', entries: [{ outcome: 'counted', effect: 2, amount: { value: 2 } }] },
-      ],
-    },
-    { reviewer: 'cleo', score: 3, rules: [{}, { entries: [{ outcome: 'condition_false' }] }] },
-    { reviewer: null, member: null, score: 3 },
-  ]);
-});
-
 test("a member's weeks have points for pull requests and for reviews", async () => {
   const weeksOf = async (login: string) => get<object[]>(`members/${ids.get(login)}/weeks`);
   const ofReviews = { pull_requests: 0, score: 0, reviews: 1 };
@@ -148,29 +131,6 @@ test('pages of long reviews end below a megabyte, or have one pull request, and 
   }
   const former = await client.pages('/2025-04/pull-requests?per_page=100', tenant.token);
   expect(former.map(({ data }) => data.length)).toEqual([count]);
-});
-
-test('standings rank members by both kinds of points, and count no review by nobody', async () => {
-  interface Standings {
-    standings: Record<string, unknown>[];
-  }
-  const { standings, ...document } = await get<Standings>('standings?by_rule=true');
-  expect(document).toMatchObject({ pull_requests: 2, score: 20, reviews: 2, review_score: 8, total: 28, ranked: 3 });
-  expect(standings).toMatchObject([
-    { rank: 1, login: 'ada', score: 20, reviews: 0, review_score: 0, total: 20 },
-    {
-      ...{ rank: 2, login: 'bob', pull_requests: 0, score: 0, mean: 0, reviews: 1, review_score: 5, total: 5 },
-      rules: [
-        { name: 'A verdict', score: 3, share: 0.6 },
-        { name: 'Comments "ü"', score: 2, share: 0.4 },
-      ],
-    },
-    { rank: 3, login: 'cleo', left: true, reviews: 1, review_score: 3, total: 3 },
-  ]);
-  const ofBob = await get<Standings>(`standings?by_rule=true&member=${ids.get('bob')}`);
-  expect(ofBob).toMatchObject({ ranked: 3, standings: [standings[1]] });
-  const ofRepositories = await get<Standings>('standings?of=repositories');
-  expect(ofRepositories.standings).toMatchObject([{ name: 'acme/web', reviews: 2, review_score: 8, total: 28 }]);
 });
 
 test('the rules in force are listed with those for reviews, as they are evaluated, but not in 2025-04', async () => {
