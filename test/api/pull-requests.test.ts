@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { entry, rule } from '../scoring/support.ts';
 import type { ErrorReply, MemberBody } from '../support/client.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -13,27 +14,9 @@ const oneOf = async (title: string) => {
 test('a pull request has every field of the specification, with the values from GitHub', async () => {
   const { github, acme, web, client, token } = world;
   await world.applyRules([
-    {
-      name: 'Size',
-      description: '',
-      is_enabled: true,
-      logic: [
-        { expression: 'additions > 0', effect: { action: 'ADD', value: 'per(additions, 10)' } },
-        { expression: 'deletions > 0', effect: { action: 'SUBTRACT', value: '2.5' } },
-      ],
-    },
-    {
-      name: 'Titled "<Ω>"',
-      description: '',
-      is_enabled: true,
-      logic: [{ expression: 'contains(title, "\\"")', effect: { action: 'ADD', value: '7' } }],
-    },
-    {
-      name: 'Off',
-      description: '',
-      is_enabled: false,
-      logic: [{ expression: 'true', effect: { action: 'ADD', value: '1000' } }],
-    },
+    rule('Size', entry('additions > 0', 'per(additions, 10)'), entry('deletions > 0', '2.5', 'SUBTRACT')),
+    rule('Titled "<Ω>"', entry('contains(title, "\\"")', '7')),
+    { ...rule('Off', entry('true', '1000')), is_enabled: false },
   ]);
   github.clock.set(1_790_000_000);
   const ada = acme.member('ada', { name: 'Ada Lovelace' });

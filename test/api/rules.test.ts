@@ -3,6 +3,7 @@ import { buildApp } from '../../src/app.ts';
 import type { Database } from '../../src/database/client.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
+import { definitionsOf, entry, rule as ruleOf } from '../scoring/support.ts';
 import { createClient } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { closing } from '../support/service.ts';
@@ -29,23 +30,14 @@ const list = async (token = world.token, by = client) => {
 };
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
   applyRules(service, world.organisation.id, { definitions, rules });
-const rule = (name: string, values: Partial<RuleDefinition> = {}): RuleDefinition => ({
-  name,
-  description: '',
-  is_enabled: true,
-  logic: [{ expression: 'true', effect: { action: 'ADD', value: '1' } }],
+const rule = (name: string, values: Partial<RuleDefinition> = {}) => ({
+  ...ruleOf(name, entry('true', '1')),
   ...values,
 });
 
 test('rules show the whole condition that is evaluated, and the names of definitions as written', async () => {
-  const logic: RuleDefinition['logic'] = [
-    { expression: 'small || draft', effect: { action: 'ADD', value: 'points' } },
-    { expression: 'true', effect: { action: 'SUBTRACT', value: '1' } },
-  ];
-  const definitions = [
-    { name: 'small', expression: 'size <= 200' },
-    { name: 'points', expression: '5' },
-  ];
+  const logic = [entry('small || draft', 'points'), entry('true', '1', 'SUBTRACT')];
+  const definitions = definitionsOf({ small: 'size <= 200', points: '5' });
   await apply([rule('Conditional', { when: 'merged || small', logic })], definitions);
   const [only] = await list();
   expect(only).toEqual({
@@ -54,8 +46,8 @@ test('rules show the whole condition that is evaluated, and the names of definit
     description: '',
     is_enabled: true,
     logic: [
-      { expression: '(merged || small) && (small || draft)', effect: { action: 'ADD', value: 'points' } },
-      { expression: '(merged || small) && (true)', effect: { action: 'SUBTRACT', value: '1' } },
+      entry('(merged || small) && (small || draft)', 'points'),
+      entry('(merged || small) && (true)', '1', 'SUBTRACT'),
     ],
     created_at: expect.any(Number),
   });

@@ -41,18 +41,10 @@ test('without a photo a user has the one of the organisation', async () => {
 });
 
 test('the account is the user who holds the token', async () => {
-  const { user, token } = world;
-  expect((await client.get('/2025-04/account', token)).body).toEqual({
-    data: {
-      id: formatId('usr', user.id),
-      name: 'Ada Lovelace',
-      profile_photo_url: 'https://photos.example/ada',
-      created_at: Math.floor(user.createdAt.getTime() / 1000),
-    },
-  });
   const bob = await add(world.organisation.id, 'Bob');
   const { body } = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, bob));
-  expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob' });
+  const seconds = Math.floor(bob.createdAt.getTime() / 1000);
+  expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob', created_at: seconds });
 });
 
 test('the token of a removed user gets 401, for the account as for the users', async () => {

@@ -16,6 +16,7 @@ import {
 } from '../../src/database/schema.ts';
 import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
+import { entry, rule } from '../scoring/support.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { applyRules, createTenant } from '../support/tenants.ts';
@@ -237,9 +238,7 @@ describe('member export', () => {
 
   test('lists the reviews that the person gave with their points, and not those of others', async () => {
     const { organisation, github, ada, bert } = await newTenant('reviewing');
-    const logic = [{ expression: 'true', effect: { action: 'ADD' as const, value: '4' } }];
-    const reviews = [{ name: 'Review', description: '', is_enabled: true, logic }];
-    await applyRules(world.service, organisation.id, { reviews });
+    await applyRules(world.service, organisation.id, { reviews: [rule('Review', entry('true', '4'))] });
     const carl = github.member('carl');
     for (const pullRequest of github.repository('web').pullRequests) {
       for (const reviewer of [ada, bert, carl]) pullRequest.review(reviewer, 'APPROVED', { comments: 2 });

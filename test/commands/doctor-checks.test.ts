@@ -15,6 +15,7 @@ import { hook as checkedHook } from '../../src/commands/doctor/webhook-checks.ts
 import { loadConfig } from '../../src/config.ts';
 import type { ServiceReport } from '../../src/database/service-reports.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
+import { entry, rule, rulesetOf } from '../scoring/support.ts';
 
 /** Cases that doctor.test.ts can't create cheaply: each check is a function of its facts. */
 
@@ -235,16 +236,8 @@ test.each([
 );
 
 test('doctor names a rule that this release refuses', () => {
-  const rule = { name: 'Old', description: '', is_enabled: true };
-  const logic = [{ expression: 'nonsense(', effect: { action: 'ADD' as const, value: '1' } }];
-  expect(
-    linesOf(
-      rules.judge(
-        { definitions: [], reviews: [], rules: [{ ...rule, logic }], suspension: null, source: '' },
-        scopeWith(),
-      ),
-    ),
-  ).toEqual([
+  const ruleset = rulesetOf([rule('Old', entry('nonsense(', '1'))]);
+  expect(linesOf(rules.judge({ ...ruleset, suspension: null, source: '' }, scopeWith()))).toEqual([
     expect.stringMatching(
       /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
     ),

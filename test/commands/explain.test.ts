@@ -8,6 +8,7 @@ import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
+import { entry, rule as ruleOf } from '../scoring/support.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { applyRules, createTenant, insertPullRequests } from '../support/tenants.ts';
 import { startWorld, type TenantOnGithub } from '../support/world.ts';
@@ -22,13 +23,7 @@ let home: TenantOnGithub;
 let login: string;
 let id: string;
 
-const rule = (name: string, ...logic: [expression: string, value: string, action?: 'ADD' | 'SUBTRACT'][]) =>
-  ({
-    name,
-    description: '',
-    is_enabled: true,
-    logic: logic.map(([expression, value, action = 'ADD']) => ({ expression, effect: { action, value } })),
-  }) satisfies RuleDefinition;
+const rule = (name: string, ...logic: Parameters<typeof entry>[]) => ruleOf(name, ...logic.map(each => entry(...each)));
 
 const rules: RuleDefinition[] = [
   rule('Merged', ['merged', '10']),

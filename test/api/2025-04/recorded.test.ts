@@ -2,6 +2,7 @@ import type { InjectOptions } from 'fastify';
 import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../src/app.ts';
 import { addUser } from '../../../src/database/users.ts';
+import { entry, rule } from '../../scoring/support.ts';
 import { createToken } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 
@@ -25,13 +26,8 @@ beforeAll(async () => {
     world.web.addPullRequest({ author: world.acme.member(login), title: `Title ${index}`, body });
   }
   await world.applyRules([
-    {
-      name: 'Any "size"',
-      description: 'Ä description',
-      is_enabled: true,
-      logic: [{ expression: 'size >= 0', effect: { action: 'ADD', value: '3' } }],
-    },
-    { name: 'Off', description: '', is_enabled: false, logic: [] },
+    { ...rule('Any "size"', entry('size >= 0', '3')), description: 'Ä description' },
+    { ...rule('Off'), is_enabled: false },
   ]);
   await world.import();
   for (const name of ['Zoë', 'Bea']) {

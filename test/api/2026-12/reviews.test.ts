@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { beforeAll, expect, test } from 'vitest';
 import { syncMembers } from '../../../src/sync/sync-members.ts';
+import { entry as counted, rule } from '../../scoring/support.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
@@ -137,15 +138,9 @@ test('the rules in force are listed with those for reviews, as they are evaluate
   const path = '/2026-12/rules';
   const { body } = await client.get<{ data: object[]; reviews: object[] }>(path, token);
   expect(body.data).toMatchObject([{ name: 'Opened' }]);
-  const logic = (expression: string, value: string) => [{ expression, effect: { action: 'ADD', value } }];
   expect(body.reviews).toEqual([
-    {
-      name: 'A verdict',
-      description: '',
-      is_enabled: true,
-      logic: logic('(state == "open") && (verdict == "approved")', '3'),
-    },
-    { name: 'Comments "ü"', description: '', is_enabled: true, logic: logic('review_comments > 0', 'review_comments') },
+    rule('A verdict', counted('(state == "open") && (verdict == "approved")', '3')),
+    rule('Comments "ü"', counted('review_comments > 0', 'review_comments')),
   ]);
   const former = await client.get<object>('/2025-04/rules', token);
   expect(Object.keys(former.body)).toEqual(['data']);

@@ -8,7 +8,15 @@ import { planMarkdown, planText } from '../../../src/commands/plan/text.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { type PlanDocument, planDocument } from '../../../src/reports/plan.ts';
 import { compareRules } from '../../../src/scoring/plan/rule-changes.ts';
-import { factsWith, newPlan, reviewRules, reviewWith, rulesetOf } from '../../scoring/support.ts';
+import {
+  entry,
+  factsWith,
+  newPlan,
+  rule as newRule,
+  reviewRules,
+  reviewWith,
+  rulesetOf,
+} from '../../scoring/support.ts';
 import { anyCharacter } from '../../support/any-character.ts';
 
 interface Texts {
@@ -22,12 +30,7 @@ const usual: Texts = { title: 'A fix', url: 'https://github.com/acme/web/pull/1'
 
 /** A plan of `count` pull requests by `people` members that uses these texts wherever it can. */
 function planOf(count: number, people = 3, { title, url, name, rule }: Texts = usual): PlanDocument {
-  const ruleOf = (ruleName: string, expression: string, value: string) => ({
-    name: ruleName,
-    description: '',
-    is_enabled: true,
-    logic: [{ expression, effect: { action: 'ADD' as const, value } }],
-  });
+  const ruleOf = (ruleName: string, ...logic: Parameters<typeof entry>) => newRule(ruleName, entry(...logic));
   const quoted = JSON.stringify(rule.replace(/\p{Cc}/gu, ''));
   const before = [ruleOf(rule, 'size > 10', 'size'), ruleOf('Gone', `title == ${quoted}`, '1')];
   const after = [ruleOf(rule, 'size > 10', '5 - number'), ruleOf(`${rule}!`, `title != ${quoted}`, '2')];
