@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/database-server.ts'],
-    setupFiles: ['test/support/statements.ts'],
+    setupFiles: ['test/support/statements.ts', 'test/support/patterns.ts'],
     // Real servers and processes take their time on a busy machine; what hangs is still reported.
     testTimeout: 60_000,
     hookTimeout: 60_000,

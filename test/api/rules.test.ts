@@ -4,20 +4,11 @@ import type { Database } from '../../src/database/client.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { definitionsOf, entry, rule as ruleOf } from '../scoring/support.ts';
-import { createClient } from '../support/client.ts';
+import { createClient, type RuleBody } from '../support/client.ts';
 import { createLatch } from '../support/github/faults.ts';
 import { closing } from '../support/service.ts';
 import { applyRules } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-
-interface RuleBody {
-  id: string;
-  name: string;
-  description: string;
-  is_enabled: boolean;
-  logic: { expression: string; effect: { action: string; value: string } }[];
-  created_at: number;
-}
 
 const world = await startWorld();
 const { service, client } = world;

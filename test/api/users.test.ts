@@ -1,19 +1,9 @@
 import { expect, test } from 'vitest';
 import { addUser, removeUser, type User } from '../../src/database/users.ts';
 import { formatId } from '../../src/ids.ts';
-import type { PageBody } from '../support/client.ts';
+import type { PageBody, UserBody } from '../support/client.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-
-interface AccountBody {
-  id: string;
-  name: string;
-  profile_photo_url: string;
-  created_at: number;
-}
-interface UserBody extends AccountBody {
-  email: string;
-}
 
 const world = await startWorld();
 const { service, client } = world;
@@ -35,14 +25,14 @@ test('without a photo a user has the one of the organisation', async () => {
   const user = await add(organisation.id, 'Nobody', '');
   const { body } = await client.get<PageBody<UserBody>>('/2025-04/users?per_page=100', world.token);
   expect(body.data.find(({ email }) => email === user.email)?.profile_photo_url).toBe(organisation.photoUrl);
-  const account = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, user));
+  const account = await client.get<{ data: UserBody }>('/2025-04/account', await createToken(service, user));
   expect(account.body.data.profile_photo_url).toBe(organisation.photoUrl);
   await removeUser(service.database.executor, user);
 });
 
 test('the account is the user who holds the token', async () => {
   const bob = await add(world.organisation.id, 'Bob');
-  const { body } = await client.get<{ data: AccountBody }>('/2025-04/account', await createToken(service, bob));
+  const { body } = await client.get<{ data: UserBody }>('/2025-04/account', await createToken(service, bob));
   const seconds = Math.floor(bob.createdAt.getTime() / 1000);
   expect(body.data).toMatchObject({ id: formatId('usr', bob.id), name: 'Bob', created_at: seconds });
 });

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { entry, rule } from '../scoring/support.ts';
 import { commandsWith, createFolder, requireBuild, runHere, startForTest, useDatabase } from './support.ts';
 
 const { run, runJson } = commandsWith(await useDatabase());
@@ -41,7 +42,7 @@ test('rules check refuses slow rules in a new process, too, in which no code is 
   const entry = "  - { expression: 'lower(body) == title', effect: { action: ADD, value: 1 } }\n";
   const rules = Array.from({ length: 10 }, (_, index) => `- name: R${index}\n  logic:\n${entry.repeat(50)}`);
   const { code, stderr } = await startForTest({}, 'rules check', file('slow.yaml', `rules:\n${rules.join('')}`)).ended;
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/The rules take too long to score one pull request/)]);
+  expect([code, stderr]).toEqual([1, /The rules take too long to score one pull request/]);
 });
 
 test('rules are applied, exported, and applied again without a change', async () => {
@@ -64,14 +65,7 @@ test('rules are applied, exported, and applied again without a change', async ()
     changed: false,
   });
   expect(await runJson('rules export', ...acme)).toEqual({
-    rules: [
-      {
-        name: 'Size',
-        description: 'By lines.',
-        is_enabled: true,
-        logic: [{ expression: 'additions > 0', effect: { action: 'ADD', value: 'additions' } }],
-      },
-    ],
+    rules: [{ ...rule('Size', entry('additions > 0', 'additions')), description: 'By lines.' }],
     reviews: [],
     source: good,
     version: 1,
@@ -109,7 +103,7 @@ test('rules with mistakes are refused with line numbers, and change nothing', as
   expect(apply.stderr).toMatch(/^pullscore: .*bad\.yaml:2: .* To see all 3 problems: pullscore rules check .*\n$/);
   const place = { file: path, rule: 'Size', entry: 1, message: expect.any(String) };
   expect(JSON.parse(json.stdout)).toEqual({
-    error: { code: 'rules_invalid', message: expect.any(String), action: expect.stringMatching(/^To see all 3/) },
+    error: { code: 'rules_invalid', message: expect.any(String), action: /^To see all 3/ },
     problems: [
       { ...place, line: 2, rule: null, entry: null, part: 'define' },
       { ...place, line: 7, part: 'expression' },

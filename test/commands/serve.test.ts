@@ -242,7 +242,7 @@ describe('a service with WORKER=false beside a worker', () => {
 
   test('serve --json prints its address and the remaining steps as JSON', async () => {
     expect(await ready()).toEqual({
-      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      url: /^http:\/\/127\.0\.0\.1:\d+$/,
       next_steps: [
         expect.objectContaining({ command: 'pullscore rules apply rules.example.yaml --organisation acme' }),
       ],

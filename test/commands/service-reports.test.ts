@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { pino } from 'pino';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Finding } from '../../src/commands/doctor/findings.ts';
 import { goneSeconds, startReporting } from '../../src/commands/report-process.ts';
 import { loadConfig } from '../../src/config.ts';
 import { connectDatabase } from '../../src/database/client.ts';
@@ -46,13 +47,6 @@ async function report(environment: Environment, command: 'serve' | 'worker' = 's
 
 const run = <Row extends object>(statement: string) => query<Row>(databaseUrl, statement);
 const reports = <Row extends object>() => run<Row>('select *, service_reports::text as text from service_reports');
-
-interface Finding {
-  area: string;
-  name: string;
-  status: string;
-  message: string;
-}
 
 async function findings(environment: Environment): Promise<string[]> {
   const { stdout } = await runHere(environment, 'doctor --json');

@@ -17,7 +17,7 @@ export default defineConfig({
     // It reads the sources in a process of its own, which finds none in Stryker's folder.
     testNamePattern: /^(?!.*would hurt the process)/,
     globalSetup: ['test/support/database-server.ts'],
-    setupFiles: ['test/mutation/setup.ts'],
+    setupFiles: ['test/mutation/setup.ts', 'test/support/patterns.ts'],
     isolate: false,
     testTimeout: 60_000,
   },

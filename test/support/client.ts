@@ -89,6 +89,8 @@ export type Client = ReturnType<typeof createClient>;
 
 export type PullRequestBody = components['schemas']['PullRequest'];
 export type MemberBody = components['schemas']['Member'];
+export type RuleBody = components['schemas']['Rule'];
+export type UserBody = components['schemas']['User'];
 
 export interface PageBody<Item> {
   data: Item[];

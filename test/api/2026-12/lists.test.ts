@@ -300,7 +300,7 @@ test('ten thousand values are refused, or count once', async () => {
   for (const [query, parameter] of [
     [`repository=${numbered(10_000)}`, 'repository'],
     [Array.from({ length: 10_000 }, () => 'sort=created').join('&'), 'sort'],
-    [Array.from({ length: 10_000 }, (_, index) => `x${index}=1`).join('&'), expect.stringMatching(/^x\d+$/)],
+    [Array.from({ length: 10_000 }, (_, index) => `x${index}=1`).join('&'), /^x\d+$/],
   ]) {
     const { status, body } = await client.get(`${path}?${query}`, token);
     expect([status, body]).toMatchObject([400, { code: 'bad_request', parameter }]);

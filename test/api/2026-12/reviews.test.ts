@@ -124,10 +124,7 @@ test('pages of long reviews end below a megabyte, or have one pull request, and 
     expect(found.map(({ number }) => number)).toEqual(Array.from({ length: count }, (_, index) => count - index));
     for (const { number, reviews } of found) {
       const [review] = reviews;
-      expect([number, review?.breakdown ?? []]).toMatchObject([
-        number,
-        number % 2 === 0 ? [{ name: expect.stringMatching(/^r+$/) }] : [],
-      ]);
+      expect([number, review?.breakdown ?? []]).toMatchObject([number, number % 2 === 0 ? [{ name: /^r+$/ }] : []]);
     }
   }
   const former = await client.pages('/2025-04/pull-requests?per_page=100', tenant.token);

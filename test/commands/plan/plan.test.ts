@@ -84,7 +84,7 @@ describe('a plan', () => {
       ['Even', 'removed', undefined],
     ]);
     expect(document.movers.raised[0]).toEqual({
-      id: expect.stringMatching(/^pr_[0-9a-z]{26}$/),
+      id: /^pr_[0-9a-z]{26}$/,
       repository: 'acme/web',
       number: 19,
       title: 'Pull request 19',
@@ -229,7 +229,7 @@ test('rules plan --format markdown prints the plan in Markdown', async () => {
   const { login } = await newOrganisation(2);
   const file = rulesFile('markdown.yaml', ['Size', 'size > 0', '5']);
   const { code, stdout } = await plan(login, file, '--format', 'markdown');
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/^### .*\n\n- \*\*Rules:\*\* 1 added\n/)]);
+  expect([code, stdout]).toEqual([0, /^### .*\n\n- \*\*Rules:\*\* 1 added\n/]);
   expect(stdout).toContain('| `+ Size` | 2 | 100.0% | +10 |');
   expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
 });
