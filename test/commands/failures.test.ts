@@ -58,33 +58,26 @@ test('the help of every command has an example, and lists --json', () => {
 });
 
 test('wrong usage ends with 2 before anything is opened, and says what is valid', async () => {
-  const cases: [string[], string][] = [
+  const user = 'user add --organisation acme --name';
+  const token = 'token create --user a@b.c';
+  const cases: [line: string[], message: string][] = [
     [[], 'Usage: pullscore'],
-    [['organisation', 'add', 'two words'], '"two words" can\'t be a login on GitHub'],
+    [['organisation add', 'two words'], '"two words" can\'t be a login on GitHub'],
     ...['nobody', 'a\u001b[2Jb@acme.example', 'a@acme.example\u007f', 'a\u202eb@acme.example'].map(
-      (email): [string[], string] => [
-        ['user', 'add', '--organisation', 'acme', '--name', 'X', '--email', email],
-        'is not an e-mail address',
-      ],
+      (email): [string[], string] => [[`${user} X --email`, email], 'is not an e-mail address'],
     ),
     ...['', ' ', 'x'.repeat(201)].map((name): [string[], string] => [
-      ['user', 'add', '--organisation', 'acme', '--name', name, '--email', 'x@acme.example'],
+      [user, name, '--email', 'x@acme.example'],
       'The name must have 1 to 200 characters.',
     ]),
-    [
-      ['token', 'create', '--user', 'a@b.c', '--scopes', 'read,write'],
-      '"write" is not a scope. Give one or more of read,sync,delete',
-    ],
-    [['token', 'create', '--user', 'a@b.c', '--expires', 'soon'], '"soon" is not a valid expiry. Give 12h'],
-    [['token', 'create', '--user', 'a@b.c', '--expires', '2020-01-01'], '2020-01-01 is in the past'],
-    [['token', 'create', '--user', 'a@b.c', '--expires', '2027-02-30'], '"2027-02-30" is not a valid expiry'],
-    [
-      ['token', 'create', '--user', 'a@b.c', '--expires', '9000y'],
-      '9000y is too late. Without --expires the token never',
-    ],
+    [[`${token} --scopes read,write`], '"write" is not a scope. Give one or more of read,sync,delete'],
+    [[`${token} --expires soon`], '"soon" is not a valid expiry. Give 12h'],
+    [[`${token} --expires 2020-01-01`], '2020-01-01 is in the past'],
+    [[`${token} --expires 2027-02-30`], '"2027-02-30" is not a valid expiry'],
+    [[`${token} --expires 9000y`], '9000y is too late. Without --expires the token never'],
   ];
-  await each(cases, async ([operands, expected]) => {
-    const ended = await runHere(unreachable, ...operands);
+  await each(cases, async ([line, expected]) => {
+    const ended = await runHere(unreachable, ...line);
     expect(ended).toMatchObject({ code: 2, stdout: '' });
     expect(ended.stderr).toContain(expected);
   });
@@ -131,21 +124,18 @@ describe('a failure that ends with 1 and one line on standard error', () => {
     const fromFile = { ...without, GITHUB_TOKEN_FILE: write('token', 'ghp_hush') };
     // Not a port that was free a moment ago: another test may have it by now.
     const gone = { ...environment, GITHUB_API_URL: 'http://127.0.0.1:2' };
-    const cases: [Environment, string[], string][] = [
-      [
-        without,
-        ['import', '--organisation', 'acme'],
-        'There are no GitHub credentials. Set GITHUB_TOKEN, or GITHUB_APP_ID and',
-      ],
-      [wrong, ['import', '--organisation', 'acme'], "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
-      [fromFile, ['members', 'sync', '--organisation', 'acme'], 'Renew GITHUB_TOKEN_FILE.'],
-      [wrong, ['organisation', 'add', 'other'], 'Renew GITHUB_TOKEN.'],
-      [gone, ['organisation', 'add', 'other'], 'The connection to GitHub failed: ECONNREFUSED. Check GITHUB_API_URL'],
-      [environment, ['organisation', 'add', 'not-on-github'], 'GitHub shows no organisation not-on-github'],
-      [environment, ['import', '--organisation', 'acme', '--repository', 'x'], 'GitHub shows no repository acme/x'],
+    const importAcme = 'import --organisation acme';
+    const cases: [Environment, line: string, message: string][] = [
+      [without, importAcme, 'There are no GitHub credentials. Set GITHUB_TOKEN, or GITHUB_APP_ID and'],
+      [wrong, importAcme, "GitHub refused the service's credentials. Renew GITHUB_TOKEN."],
+      [fromFile, 'members sync --organisation acme', 'Renew GITHUB_TOKEN_FILE.'],
+      [wrong, 'organisation add other', 'Renew GITHUB_TOKEN.'],
+      [gone, 'organisation add other', 'The connection to GitHub failed: ECONNREFUSED. Check GITHUB_API_URL'],
+      [environment, 'organisation add not-on-github', 'GitHub shows no organisation not-on-github'],
+      [environment, `${importAcme} --repository x`, 'GitHub shows no repository acme/x'],
     ];
-    await each(cases, async ([env, operands, expected]) => {
-      const line = await complaint(env, ...operands);
+    await each(cases, async ([env, given, expected]) => {
+      const line = await complaint(env, given);
       expect(line).toContain(expected);
       expect(line).not.toContain('hush');
     });

@@ -19,7 +19,7 @@ test('commands leave the schema of an earlier release to those that migrate, and
   const type = (...operands: string[]) => runHere({ DATABASE_URL: url }, ...operands);
   for (const line of ['organisation list', 'organisation add acme', 'audit-log', 'explain acme/web#1']) {
     await expectFailure(
-      type(...line.split(' ')),
+      type(line),
       1,
       'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.',
     );
@@ -102,14 +102,14 @@ describe('a database without our schema', () => {
     if (statement !== '') await query(url, statement);
     const before = await tablesIn(url);
     const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
-    for (const operands of [
-      ['organisation', 'list'],
-      ['user', 'add', '--organisation', 'acme', '--name', 'Ada', '--email', 'ada@acme.example'],
-      ['standings', '--organisation', 'acme'],
-      ['explain', 'acme/web#1'],
+    for (const line of [
+      'organisation list',
+      'user add --organisation acme --name Ada --email ada@acme.example',
+      'standings --organisation acme',
+      'explain acme/web#1',
     ]) {
       await expectFailure(
-        runHere({ DATABASE_URL: url }, ...operands),
+        runHere({ DATABASE_URL: url }, line),
         1,
         `pullscore: The database ${name} is not set up for pullscore. Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.`,
       );
@@ -129,9 +129,9 @@ describe('a database without our schema', () => {
     );
     const before = await tablesIn(url);
     const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
-    for (const operands of [['migrate'], ['serve'], ['worker'], ['organisation', 'add', 'acme']]) {
+    for (const line of ['migrate', 'serve', 'worker', 'organisation add acme']) {
       await expectFailure(
-        runHere({ DATABASE_URL: url, PORT: '0' }, ...operands),
+        runHere({ DATABASE_URL: url, PORT: '0' }, line),
         1,
         `pullscore: The database ${name} has tables that are not of pullscore: basket, drizzle.__drizzle_migrations, orders and 2 more. Create an empty database for pullscore, and name that one in DATABASE_URL.`,
       );

@@ -3,30 +3,27 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
-import { newHome, requireBuild, runHere, runJson, startForTest } from './support.ts';
-
-const organisation = ['--organisation', 'acme'];
+import { expectFailure, newHome, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 test.each([
-  ['organisation', 'list'],
-  ['audit-log'],
-  ['explain', 'acme/web#1'],
-  ['standings', ...organisation],
-  ['rules', 'plan', 'rules.example.yaml', ...organisation],
-  ['webhooks', 'status', ...organisation],
-  ['organisation', 'remove', 'acme', '--yes'],
-  ['user', 'add', ...organisation, '--name', 'Ada', '--email', 'ada@acme.example'],
-  ['token', 'create', '--user', 'ada@acme.example'],
-  ['rules', 'apply', 'rules.example.yaml', ...organisation],
-])('%s %s makes no database, and says that there is none', async (...operands) => {
+  'organisation list',
+  'audit-log',
+  'explain acme/web#1',
+  'standings --organisation acme',
+  'rules plan rules.example.yaml --organisation acme',
+  'webhooks status --organisation acme',
+  'organisation remove acme --yes',
+  'user add --organisation acme --name Ada --email ada@acme.example',
+  'token create --user ada@acme.example',
+  'rules apply rules.example.yaml --organisation acme',
+])('%s makes no database, and says that there is none', async line => {
   const folder = newHome('none');
   const home = join(folder, '.pullscore');
-  const { code, stdout, stderr } = await runHere({ PULLSCORE_HOME: home }, ...operands);
-  expect([code, stdout, stderr]).toEqual([
+  await expectFailure(
+    runHere({ PULLSCORE_HOME: home }, line),
     1,
-    '',
-    `pullscore: There is no database in this folder (${home}). Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.\n`,
-  ]);
+    `pullscore: There is no database in this folder (${home}). Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.`,
+  );
   expect(existsSync(home)).toBe(false);
 });
 
@@ -52,17 +49,17 @@ test('a command that adds something makes the database, and then others find it'
 });
 
 test.each([
-  ['SIGINT', 'organisation', 'add', 'acme'],
-  ['SIGTERM', 'organisation', 'add', 'acme'],
+  ['SIGINT', 'organisation add acme'],
+  ['SIGTERM', 'organisation add acme'],
   ['SIGINT', 'doctor'],
-] as const)('%s ends %s, and leaves no database server behind', async (signal, ...operands) => {
+] as const)('%s ends %s, and leaves no database server behind', async (signal, line) => {
   requireBuild();
   const home = newHome('none');
   const github = closing(await startGithub());
   const { begun } = github.hold('hold', () => true);
   await runJson({ PULLSCORE_HOME: home }, 'organisation add first');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: github.apiUrl, GITHUB_TOKEN: github.token };
-  const { child, ended } = startForTest(environment, ...operands);
+  const { child, ended } = startForTest(environment, line);
   await begun;
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
   expect(existsSync(pidFile)).toBe(true);

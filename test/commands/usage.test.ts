@@ -9,12 +9,11 @@ const { run, runJson } = commandsWith(environment);
 beforeAll(() => runJson('organisation add acme'));
 
 describe('a failure with --json', () => {
-  const organisation = ['--organisation', 'emca'];
-  const cases: [string, object, string[], number, object][] = [
+  const cases: [string, object, line: string, number, object][] = [
     [
       'an unknown organisation',
       {},
-      ['webhooks', 'status', ...organisation],
+      'webhooks status --organisation emca',
       1,
       {
         code: 'not_found',
@@ -25,7 +24,7 @@ describe('a failure with --json', () => {
     [
       'a wrong configuration',
       { PORT: 'x' },
-      ['user', 'list'],
+      'user list',
       1,
       {
         code: 'configuration',
@@ -36,7 +35,7 @@ describe('a failure with --json', () => {
     [
       'an unreachable database',
       unreachable,
-      ['user', 'list'],
+      'user list',
       1,
       {
         code: 'database_unavailable',
@@ -47,14 +46,14 @@ describe('a failure with --json', () => {
     [
       'an option that is not valid',
       unreachable,
-      ['import', ...organisation, '--since', 'x'],
+      'import --organisation emca --since x',
       2,
       { code: 'usage', message: '"x" is not a valid day.', action: 'Write it as 2026-01-31.' },
     ],
     [
       'a missing option',
       unreachable,
-      ['rules', 'export'],
+      'rules export',
       2,
       {
         code: 'usage',
@@ -63,8 +62,8 @@ describe('a failure with --json', () => {
       },
     ],
   ];
-  test.each(cases)('%s gives an error document', async (_name, change, operands, code, error) => {
-    const ended = await runHere({ ...environment, ...change }, ...operands, '--json');
+  test.each(cases)('%s gives an error document', async (_name, change, line, code, error) => {
+    const ended = await runHere({ ...environment, ...change }, line, '--json');
     expect(JSON.parse(ended.stdout)).toEqual({ error });
     const { message, action } = error as { message: string; action: string | null };
     expect([ended.code, ended.stderr]).toEqual([code, `pullscore: ${message}${action === null ? '' : ` ${action}`}\n`]);
@@ -86,15 +85,15 @@ describe('options', () => {
 
   test.each([
     [
-      ['rules', 'export', '--organisaton', 'acme'],
+      'rules export --organisaton acme',
       "Unknown option '--organisaton' (Did you mean --organisation?). See: pullscore rules export --help",
     ],
-    [['rules', 'plan', 'x.yaml', '--nope'], "Unknown option '--nope'. See: pullscore rules plan --help"],
-    [['token', 'create'], "Required option '--user <email>' not specified. See: pullscore token create --help"],
-    [['rules', 'plan'], "Missing required argument 'file'. See: pullscore rules plan --help"],
-    [['rules', 'paln'], "Unknown command 'paln' (Did you mean plan?). See: pullscore rules --help"],
-  ])('the complaint about %j names the mistake, and the help that shows the cure', async (operands, complaint) => {
-    await expectFailure(runHere(unreachable, ...operands), 2, `pullscore: ${complaint}`);
+    ['rules plan x.yaml --nope', "Unknown option '--nope'. See: pullscore rules plan --help"],
+    ['token create', "Required option '--user <email>' not specified. See: pullscore token create --help"],
+    ['rules plan', "Missing required argument 'file'. See: pullscore rules plan --help"],
+    ['rules paln', "Unknown command 'paln' (Did you mean plan?). See: pullscore rules --help"],
+  ])('the complaint about %s names the mistake, and the help that shows the cure', async (line, complaint) => {
+    await expectFailure(runHere(unreachable, line), 2, `pullscore: ${complaint}`);
   });
 });
 
