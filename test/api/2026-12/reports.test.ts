@@ -8,7 +8,7 @@ import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreBatch } from '../../support/rescore.ts';
 import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
-import { compareOnly, lockWaits, rule } from '../../sync/support.ts';
+import { lockWaits, rule } from '../../sync/support.ts';
 
 const file = (value: string) => `# kept: ü
 rules:
@@ -96,25 +96,6 @@ test('plans and audits need the scope rules:read', async () => {
 });
 
 describe('why a score is what it is', () => {
-  test('a score is outdated from the renaming of its repository until it is recalculated', async () => {
-    const home = await world.newTenant();
-    const web = home.acme.repository('web');
-    web.addPullRequest();
-    await applyRules(service, home.organisation.id, { rules: [rule('5', 'ends_with(repository, "/web")')] });
-    await importPullRequests(service, home.organisation);
-    const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/pull-requests', home.token);
-    const explain = async () => {
-      const path = `/2026-12/pull-requests/${body.data[0]?.id}/explanation`;
-      return (await client.get<{ data: object }>(path, home.token)).body.data;
-    };
-    expect(await explain()).toMatchObject({ score: 5, outdated: false, score_in_force: 5 });
-    web.rename('site');
-    await compareOnly(world, home);
-    expect(await explain()).toMatchObject({ score: 5, outdated: true, score_in_force: 0 });
-    while ((await rescoreBatch(service, home.organisation.id)) > 0);
-    expect(await explain()).toMatchObject({ score: 0, outdated: false, score_in_force: 0 });
-  });
-
   test('a pull request of nobody is 404, and one of another organisation 403', async () => {
     const other = await world.newTenant();
     for (const below of ['explanation', 'scores']) {
