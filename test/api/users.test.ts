@@ -47,7 +47,7 @@ test('the token of a removed user gets 401, for the account as for the users', a
   }
 });
 
-test('users sort as people sort names, in any alphabet and case, and equal names by id', async () => {
+test('users sort as people sort names, in any alphabet and case, and equal names by id, forwards and backwards', async () => {
   const names = [
     ...['adam', 'Adam', 'Ádam', 'ADA', 'Zoë', 'Zoe', 'zoé', 'Émile', 'Emil', 'émile', 'Øystein', 'Oz', "O'Neil"],
     ...['Oneil', 'de la Cruz', 'Delacruz', 'Ωmega', 'Яна', '王小明', '李', '', ' ', '10', '9', '\u{1F600}', 'ß', 'ss'],
@@ -58,7 +58,11 @@ test('users sort as people sort names, in any alphabet and case, and equal names
   const users = [];
   for (const name of names) users.push(await add(other.organisation.id, name));
   const token = await createToken(service, users[0] ?? other.user);
-  const listed = (await client.pages<UserBody>('/2025-04/users?per_page=4', token)).flatMap(({ data }) => data);
+  const pages = await client.pages<UserBody>('/2025-04/users?per_page=4', token);
+  const [last] = pages.slice(-1);
+  const back = await client.pages<UserBody>(last?.links.prev ?? '', token, 'prev');
+  expect([...back.toReversed(), last].map(page => page?.data)).toEqual(pages.map(({ data }) => data));
+  const listed = pages.flatMap(({ data }) => data);
   const { compare } = new Intl.Collator('und');
   const bytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
   const expected = users.toSorted((a, b) => compare(a.name, b.name) || bytes(a.name, b.name) || bytes(a.id, b.id));
