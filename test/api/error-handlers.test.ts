@@ -54,12 +54,6 @@ async function replyTo(error: unknown) {
 }
 
 describe('a failure that a caller is told', () => {
-  test('an error of a plugin with the status 503 becomes 500, and its message is not quoted', async () => {
-    const failure = Object.assign(new Error('What went on inside.'), { statusCode: 503 });
-    const { status, body } = await replyTo(failure);
-    expect([status, body]).toEqual([500, { message: 'Something went wrong on our side. It has been logged.' }]);
-  });
-
   test.each(Object.entries(errorStatuses) as [ErrorCode, number][])(
     'the error %s has the status %d',
     async (code, status) => {
@@ -136,6 +130,7 @@ describe('an error from a library', () => {
     [499, 400, 'As they say.'],
     [399, 500, 'Something went wrong on our side. It has been logged.'],
     [500, 500, 'Something went wrong on our side. It has been logged.'],
+    [503, 500, 'Something went wrong on our side. It has been logged.'],
   ])('with the status %d becomes %d', async (given, status, message) => {
     const reply = await replyTo(reported(given));
     expect([reply.status, reply.body]).toEqual([status, { message }]);

@@ -60,6 +60,7 @@ test('the help of every command has an example, and lists --json', () => {
 test('wrong usage ends with 2 before anything is opened, and says what is valid', async () => {
   const user = 'user add --organisation acme --name';
   const token = 'token create --user a@b.c';
+  const standings = 'standings --organisation acme';
   const cases: [line: string[], message: string][] = [
     [[], 'Usage: pullscore'],
     [['organisation add', 'two words'], '"two words" can\'t be a login on GitHub'],
@@ -75,6 +76,14 @@ test('wrong usage ends with 2 before anything is opened, and says what is valid'
     [[`${token} --expires 2020-01-01`], '2020-01-01 is in the past'],
     [[`${token} --expires 2027-02-30`], '"2027-02-30" is not a valid expiry'],
     [[`${token} --expires 9000y`], '9000y is too late. Without --expires the token never'],
+    [[`${standings} --since 2026-02-30`], '"2026-02-30" is not a valid day. Write it as 2026-01-31.'],
+    [[`${standings} --until 31.1.2026`], '"31.1.2026" is not a valid day. Write it as 2026-01-31.'],
+    [
+      [`${standings} --since 2026-02-01 --until 2026-01-31`],
+      'The period begins after it ends: since 2026-02-01 until 2026-01-31.',
+    ],
+    [[`${standings} --by closed`], "'closed' is invalid. Allowed choices are created, merged."],
+    [[`${standings} --of teams`], "'teams' is invalid. Allowed choices are members, repositories."],
   ];
   await each(cases, async ([line, expected]) => {
     const ended = await runHere(unreachable, ...line);

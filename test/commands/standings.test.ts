@@ -6,7 +6,7 @@ import type { Reviewer } from '../../src/pull-request.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { commandsWith, createFolder, ruleWith, runHere } from './support.ts';
+import { commandsWith, createFolder, ruleWith } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
@@ -532,22 +532,4 @@ describe('a note of standings', () => {
     );
     expect(await standingsJson(login)).toMatchObject({ ruleset_version: 0, score: 0 });
   });
-});
-
-test('wrong usage of standings ends with 2 before anything is opened, and says what to write', async () => {
-  const cases: [options: string[], message: string][] = [
-    [['--since', '2026-02-30'], '"2026-02-30" is not a valid day. Write it as 2026-01-31.'],
-    [['--until', '31.1.2026'], '"31.1.2026" is not a valid day. Write it as 2026-01-31.'],
-    [
-      ['--since', '2026-02-01', '--until', '2026-01-31'],
-      'The period begins after it ends: since 2026-02-01 until 2026-01-31.',
-    ],
-    [['--csv', '--json'], 'Give either --csv or --json.'],
-    [['--by', 'closed'], "'closed' is invalid. Allowed choices are created, merged."],
-    [['--of', 'teams'], "'teams' is invalid. Allowed choices are members, repositories."],
-  ];
-  for (const [options, message] of cases) {
-    const refused = await runHere({}, 'standings --organisation acme', ...options);
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(message)]);
-  }
 });

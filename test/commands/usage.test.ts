@@ -51,6 +51,13 @@ describe('a failure with --json', () => {
       { code: 'usage', message: '"x" is not a valid day.', action: 'Write it as 2026-01-31.' },
     ],
     [
+      'an option that excludes --json',
+      unreachable,
+      'standings --organisation acme --csv',
+      2,
+      { code: 'usage', message: 'Give either --csv or --json.', action: null },
+    ],
+    [
       'a missing option',
       unreachable,
       'rules export',

@@ -14,10 +14,11 @@ const entry = (expression: string, value = '1', action = 'ADD') =>
 const rule = (...entries: string[]) => `rules:\n- name: R\n  logic:\n${entries.join('')}`;
 
 /** Of one condition, without their places. The second entry keeps the rule alive. */
-const ofCondition = (expression: string) =>
-  warnings(rule(entry(expression), entry('true'))).map(message =>
-    message.replace('4: Rule "R", entry 1, expression: ', ''),
-  );
+const ofCondition = (expression: string, file = rule(entry(expression), entry('true'))) =>
+  warnings(file).map(message => message.replace(/^\d+: Rule "R", entry 1, expression: /, ''));
+/** Of one condition of a rule for reviews. */
+const ofReview = (expression: string) =>
+  ofCondition('', `rules: []\n${rule(entry(expression), entry('true')).replace('rules', 'reviews')}`);
 const ofValue = (value: string, action = 'ADD') =>
   warnings(rule(entry('true', value, action), entry('true'))).map(message =>
     message.replace('4: Rule "R", entry 1, value: ', ''),
@@ -351,12 +352,6 @@ test('a file with a problem has no warnings', () => {
     warnings: [],
   });
 });
-
-/** Of one condition of a rule for reviews. */
-const ofReview = (expression: string) =>
-  warnings(`rules: []\n${rule(entry(expression), entry('true')).replace('rules', 'reviews')}`).map(message =>
-    message.replace('5: Rule "R", entry 1, expression: ', ''),
-  );
 
 test.each([
   ['review_comments < 0', '`review_comments < 0` can never be true, whatever `review_comments` is'],

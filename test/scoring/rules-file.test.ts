@@ -101,10 +101,13 @@ test('names that differ only by case are those of two rules', () => {
   expect([rules.map(({ name }) => name), found]).toEqual([['Size', 'size'], []]);
 });
 
-test('a rules file may have no rules', () => {
-  for (const text of ['rules: []', 'rules: []\ntests: NULL', '\ufeffrules: []\r\n']) {
-    expect(parseRulesFile(text)).toEqual(emptyFile);
-  }
+test.each([
+  'rules: []',
+  'rules: []\ntests: NULL',
+  '\ufeffrules: []\r\n',
+  ...['define:', 'define: {}', 'define: ~', 'define: null'].map(define => `${define}\nrules: []`),
+])('a file may have no rules, tests and definitions: %j', text => {
+  expect(parseRulesFile(text)).toEqual(emptyFile);
 });
 
 test.each([
@@ -410,10 +413,6 @@ reviews:
   expect(formatRulesFile({ ...ruleset, reviews: [], definitions: [] })).toMatch(/^rules:(?![\s\S]*reviews:)/);
 });
 
-test.each(['define:', 'define: {}', 'define: ~', 'define: null'])('a file may have no definitions: %s', define => {
-  expect(parseRulesFile(`${define}\nrules: []`)).toEqual(emptyFile);
-});
-
 test.each<[string, string[]]>([
   ['define: [a]', ['1: `define` must be a map of names to expressions, not a list']],
   ['define: size', ['1: `define` must be a map of names to expressions, not a text']],
@@ -438,10 +437,6 @@ test.each<[string, string[]]>([
   ),
 ])('definitions that are not valid are told in one line: %j', (define, expected) => {
   expect(problems(`${define}\nrules: []`)).toEqual(expected);
-});
-
-test('a definition may have a name of 60 characters', () => {
-  expect(problems(`define:\n  ${'a'.repeat(60)}: 1\nrules: []`)).toEqual([]);
 });
 
 test('a rule does not fail a second time if only the name of a definition is wrong', () => {
@@ -684,10 +679,6 @@ test('a rules file may be 32 levels deep, the map and its text included', () => 
   const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
   expect(nested(30)).not.toContain('nested too deeply');
   expect(nested(31)).toContain('nested too deeply');
-});
-
-test('a rules file may have a million characters', () => {
-  expect(problems(`rules: [] #${'x'.repeat(1_000_000 - 11)}`)).toEqual([]);
 });
 
 test.each([
@@ -957,18 +948,19 @@ test.each([
   expect(within(2_000, () => problems(file)).join('\n')).toMatch(reason);
 });
 
-test('a file may have a long pattern with letters of all alphabets', () => {
-  const pattern = String.raw`^(?i:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\pL\\d-]+\\))?!?: \\pL`;
-  expect(problems(fileOf(10, 2, `matches(title, "${pattern}INDEX")`))).toEqual([]);
-});
+const conventional = String.raw`^(?i:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\pL\\d-]+\\))?!?: \\pL`;
+const ofRule = '^(feat|fix|docs|style|refactor|perf|test|build|ci|chore|revertINDEX)(\\\\([\\\\w\\\\-./ ]+\\\\))?!?: ';
 
-test('a file may have two hundred rules with patterns of their own', () => {
-  const pattern =
-    '^(feat|fix|docs|style|refactor|perf|test|build|ci|chore|revertINDEX)(\\\\([\\\\w\\\\-./ ]+\\\\))?!?: ';
-  expect(problems(fileOf(200, 1, `matches(title, "${pattern}")`))).toEqual([]);
-});
-
-test('a pattern that stands in many entries is compiled once', () => {
+test.each([
+  ['a long pattern with letters of all alphabets', fileOf(10, 2, `matches(title, "${conventional}INDEX")`)],
+  ['two hundred rules with patterns of their own', fileOf(200, 1, `matches(title, "${ofRule}")`)],
   // A hundred and thirty would be too large together.
-  expect(problems(fileOf(130, 1, String.raw`matches(title, "(?m)(^|\\b|\\B|$|\\A|\\z).{127}")`))).toEqual([]);
+  [
+    'a pattern in 130 entries, for which it is compiled once',
+    fileOf(130, 1, String.raw`matches(title, "(?m)(^|\\b|\\B|$|\\A|\\z).{127}")`),
+  ],
+  ['a million characters', `rules: [] #${'x'.repeat(1_000_000 - 11)}`],
+  ['a definition with a name of 60 characters', `define:\n  ${'a'.repeat(60)}: 1\nrules: []`],
+])('a file may have %s', (_, file) => {
+  expect(problems(file)).toEqual([]);
 });
