@@ -10,7 +10,7 @@ import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
-const { service, client } = world;
+const { service, client, executor } = world;
 
 const endpoints = (pullRequest: string, member: string) =>
   [
@@ -74,10 +74,10 @@ describe('requests without a valid token', () => {
   test('unknown, expired and revoked tokens get the same answer', async () => {
     const expired = await createToken(service, world.user, ['read'], new Date(Date.now() - 1));
     const revoked = await createToken(service, world.user);
-    const { rows } = await service.database.executor.execute<{ id: string }>(
+    const { rows } = await executor.execute<{ id: string }>(
       sql`select id from access_tokens where token_hash = ${createHash('sha256').update(revoked).digest('hex')}`,
     );
-    await revokeAccessToken(service.database.executor, rows[0]?.id ?? '');
+    await revokeAccessToken(executor, rows[0]?.id ?? '');
     const replies = [];
     for (const token of [generateAccessToken(), expired, revoked]) {
       const { status, body, headers } = await client.get('/2025-04/account', token);
@@ -102,7 +102,7 @@ describe('requests with a valid token', () => {
   test('a token is valid until it expires', async () => {
     const token = await createToken(service, world.user, ['read'], new Date(Date.now() + 60_000));
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
-    await service.database.executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
+    await executor.execute(sql`update access_tokens set expires_at = now() where expires_at > now()`);
     expect((await client.get('/2025-04/account', token)).status).toBe(401);
   });
 
@@ -111,8 +111,8 @@ describe('requests with a valid token', () => {
     const other = replica.client;
     const token = await createToken(service, world.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
-    const newest = (await listAccessTokens(service.database.executor)).at(-1);
-    expect(await revokeAccessToken(service.database.executor, newest?.id ?? '')).toMatchObject({
+    const newest = (await listAccessTokens(executor)).at(-1);
+    expect(await revokeAccessToken(executor, newest?.id ?? '')).toMatchObject({
       token: { id: newest?.id },
       changed: true,
     });
@@ -163,7 +163,6 @@ describe('requests with a valid token', () => {
   });
 
   test('if the last use of a token cannot be written, that is logged and the request is answered', async () => {
-    const { executor } = service.database;
     await executor.execute(`create function refuse() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
       create trigger refuse before update on access_tokens execute function refuse()`);
     onTestFinished(async () => void (await executor.execute('drop function refuse cascade')));
@@ -205,7 +204,7 @@ describe('a missing scope', () => {
 test('access depends on the organisation, not on the user: colleagues share everything', async () => {
   const { organisation } = world;
   const values = { organisationId: organisation.id, name: 'Bob', email: 'bob@acme.example', photoUrl: '' };
-  const bob = await addUser(service.database.executor, values);
+  const bob = await addUser(executor, values);
   const [uuid = ''] = await insertPullRequests(service, world, [1_700_000_000]);
   if (bob === undefined) throw new Error('Bob already exists');
   const token = await createToken(service, bob);
@@ -239,9 +238,7 @@ test('access tokens are ps_, 32 base62 characters and a checksum that catches an
 });
 
 test('the database does not store the access tokens themselves', async () => {
-  const { rows } = await service.database.executor.execute<{ text: string }>(
-    sql`select access_tokens::text as text from access_tokens`,
-  );
+  const { rows } = await executor.execute<{ text: string }>(sql`select access_tokens::text as text from access_tokens`);
   expect(rows.length).toBeGreaterThan(0);
   expect(rows.some(({ text }) => text.includes('ps_') || text.includes(world.token.slice(3, 35)))).toBe(false);
 });

@@ -14,6 +14,7 @@ import { startWorld } from '../support/world.ts';
 import { lockWaits, rule, waitUntil } from '../sync/support.ts';
 
 const world = await startWorld();
+const { executor } = world;
 const replica = await startReplica(world.service.database.url);
 afterAll(() => replica.close());
 /** The author of `source`. */
@@ -43,7 +44,7 @@ async function read(url = all, tag?: string, token = world.token) {
 const listOf = async () => `${new URL((await world.find(source)).links.member).pathname}/pull-requests`;
 
 const setTitle = (title: string) =>
-  world.service.database.executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
+  executor.update(pullRequests).set({ title }).where(eq(pullRequests.githubId, source.id));
 
 /** Asks a page cache for a page that would be built like this. */
 function askOf(send: SendPage) {
@@ -67,7 +68,6 @@ function askOf(send: SendPage) {
 }
 
 test('an error has no ETag and may not be kept, even if it comes after the page had one', async () => {
-  const { executor } = world.service.database;
   await setTitle('Not in the cache');
   await renewContentVersion(executor, world.organisation.id);
   // Its tag is known then, and it is built again.
@@ -100,7 +100,7 @@ describe('a page of pull requests', () => {
     expect(before.body).toContain('Seen by the second request');
     await setTitle('Nobody said so');
     expect(await read()).toEqual(before);
-    await renewContentVersion(world.service.database.executor, world.organisation.id);
+    await renewContentVersion(executor, world.organisation.id);
     const after = await read(all, before.tag);
     expect(after.status).toBe(200);
     expect(after.body).toContain('Nobody said so');
@@ -173,7 +173,7 @@ describe('a page of pull requests', () => {
 
   test("an organisation does not get another organisation's page, not even with its tag", async () => {
     const other = await createTenant(world.service, { login: `other-${authors}` });
-    await renewContentVersion(world.service.database.executor, other.organisation.id);
+    await renewContentVersion(executor, other.organisation.id);
     const own = await read();
     const theirs = await read(all, own.tag, other.token);
     expect([theirs.status, JSON.parse(theirs.body).data]).toEqual([200, []]);
@@ -250,7 +250,6 @@ describe('a page of pull requests', () => {
   test.each(Object.entries(changes))(
     'that was kept before the commit of %s is not shown after it',
     async (_name, change) => {
-      const { executor } = world.service.database;
       await executor.execute(sql`
         create function hold_commit() returns trigger language plpgsql as $$
           begin perform pg_advisory_xact_lock_shared(1); return null; end $$;

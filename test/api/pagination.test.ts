@@ -6,7 +6,7 @@ import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
-const { service, client, newTenant } = await startWorld();
+const { service, executor, client, newTenant } = await startWorld();
 
 type Page = PageBody<PullRequestBody>;
 const listUrl = '/2025-04/pull-requests';
@@ -35,7 +35,7 @@ test('paging through rows of very different sizes shows each once, in pages belo
     Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
   );
   // Most are short; every fifth has 200 KB, some of it in the breakdown, which compresses well; one has 3 MB.
-  await service.database.executor.execute(sql`
+  await executor.execute(sql`
       update pull_requests set body = repeat('é', case when number % 5 = 0 then 50000 else number * 7 end),
         score_breakdown = json_build_array(json_build_object('name', repeat('n', case
           when number = 30 then 3000000 when number % 5 = 0 then 100000 else number * 70 end),
@@ -99,7 +99,7 @@ test('paging shows each item that exists throughout exactly once, while others c
               const victim = rows[change.remove % Math.max(1, rows.length)];
               if (victim === undefined) return;
               removed.add(formatId('pr', victim.uuid));
-              await service.database.executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
+              await executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
             },
           ),
         );

@@ -12,6 +12,7 @@ import { rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
 const world = await startWorld();
+const { executor } = world;
 let source: PullRequest;
 let id: string;
 beforeAll(async () => {
@@ -29,7 +30,6 @@ afterEach(async () => {
 
 /** GitHub has set no limit, and nobody has used points or waits for a turn. */
 async function beginHour(): Promise<void> {
-  const { executor } = world.service.database;
   await executor.execute(sql`delete from github_limits`);
   await executor.update(organisations).set({ pointsUsed: 0, syncLeasedUntil: sql`now()` });
 }
@@ -232,26 +232,19 @@ describe("GitHub's points", () => {
   });
 });
 
-describe('a pull request that GitHub no longer shows', () => {
-  const gone =
-    'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged. If the pull request still exists on GitHub, give the credentials access to its repository.';
+const gone =
+  'GitHub no longer shows this pull request to the configured credentials; the stored copy is unchanged. If the pull request still exists on GitHub, give the credentials access to its repository.';
 
-  test('a sync of a pull request that GitHub no longer shows gets a 404 that says so, and changes nothing', async () => {
-    const extra = world.web.addPullRequest({ title: 'Extra' });
+test.each(['pull request', 'repository'])(
+  'a sync of a pull request whose %s is gone on GitHub gets a 404 that says so, and changes nothing',
+  async what => {
+    const extra = world.web.addPullRequest();
     await world.import();
     const before = await world.listed();
-    const stale = before.find(({ title }) => title === 'Extra');
-    extra.remove();
-    const reply = await world.client.put(`/2025-04/pull-requests/${stale?.id}/sync`, world.token);
+    const { id } = await world.find(extra);
+    (what === 'repository' ? world.web : extra).remove();
+    const reply = await world.client.put(`/2025-04/pull-requests/${id}/sync`, world.token);
     expect([reply.status, reply.body.message]).toEqual([404, gone]);
     expect(await world.listed()).toEqual(before);
-  });
-
-  test('a sync of a pull request whose repository is gone gets a 404 that says so, and changes nothing', async () => {
-    const before = await stored();
-    world.web.remove();
-    const reply = await sync();
-    expect([reply.status, reply.body.message]).toEqual([404, gone]);
-    expect(await stored()).toEqual(before);
-  });
-});
+  },
+);

@@ -24,13 +24,12 @@ import { startWorld } from '../support/world.ts';
 import { commandsWith, createFolder, type Environment, expectFailure, runHere } from './support.ts';
 
 const world = await startWorld();
-const environment = world.shell;
+const { executor, shell: environment } = world;
 const { run, runJson } = commandsWith(environment);
 const { write, writeRules } = createFolder();
 
 /** What is stored of the organisation, by table, without the audit log. */
 async function tablesOf(organisationId: string): Promise<Record<string, unknown[]>> {
-  const { executor } = world.service.database;
   const tables: Record<string, unknown[]> = {};
   for (const name of Object.keys(await countRows(organisationId))) {
     if (name === 'audit_events') continue;
@@ -42,7 +41,6 @@ async function tablesOf(organisationId: string): Promise<Record<string, unknown[
 
 /** Rows that belong to the organisation, by table. */
 async function countRows(organisationId: string): Promise<Record<string, number>> {
-  const { executor } = world.service.database;
   const { rows: tables } = await executor.execute<{ name: string }>(sql`
     select table_name as name from information_schema.columns
     where column_name = 'organisation_id' and table_schema = 'public' order by 1`);
@@ -85,7 +83,6 @@ describe('organisation remove', () => {
     await waitUntilSettled(world.service.database);
     while ((await follow(clientOf(token), mirror)).length > 0);
     while ((await follow(clientOf(other.token), staying)).length > 0);
-    const { executor } = world.service.database;
     await executor.insert(githubLimits).values({ credential: `App:${organisation.id}` });
     expect(await runJson('organisation remove LEAVING --yes')).toEqual({
       organisation: 'leaving',
@@ -113,7 +110,6 @@ describe('organisation remove', () => {
 
   test('a removal that fails midway locks out users and workers of the organisation, and can be repeated', async () => {
     const { organisation, token } = await newTenant('stuck');
-    const { executor } = world.service.database;
     await executor.execute(
       sql.raw(`
       create function fail() returns trigger language plpgsql as $$ begin raise exception 'injected'; end $$;
@@ -191,7 +187,6 @@ describe('organisation remove', () => {
 describe('member export', () => {
   test('prints all that erasing would delete, and what names the person elsewhere', async () => {
     const { organisation, ada, bert } = await newTenant('exporting');
-    const { executor } = world.service.database;
     await executor.execute(
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
@@ -271,7 +266,6 @@ describe('member export', () => {
 describe('member erase', () => {
   test('deletes the person, until --allow', async () => {
     const { organisation, github, ada } = await newTenant('erasing');
-    const { executor } = world.service.database;
     await executor.execute(
       sql`insert into untracked_pull_requests values (${organisation.id}, 98, 'untracked', ${ada.id}, now())`,
     );
@@ -322,7 +316,6 @@ describe('member erase', () => {
 
   test('marks the deliveries about what it deletes as applied', async () => {
     const { organisation, github, ada } = await newTenant('pending');
-    const { executor } = world.service.database;
     const isOfOrganisation = eq(webhookDeliveries.organisationId, organisation.id);
     for (const author of ['ada', 'bert']) {
       await executor.execute(sql`
@@ -437,7 +430,7 @@ describe('deleted pull requests', () => {
 
   test('import --restore-deleted includes repositories that an interrupted import has finished', async () => {
     const { organisation } = await newDeletions('interrupted');
-    await world.service.database.executor.execute(sql`
+    await executor.execute(sql`
       update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
     const home = ['--organisation', 'interrupted', '--restore-deleted'];
     expect(await runJson('import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
@@ -447,7 +440,6 @@ describe('deleted pull requests', () => {
 
 test('webhooks status counts and lists the failures of one organisation, not those of another', async () => {
   const [failing, calm] = [await newTenant('troubled'), await newTenant('calm')];
-  const { executor } = world.service.database;
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error, due_at)
     select organisation_id, github_id, node_id, 0, 'It failed.', null
@@ -485,7 +477,6 @@ test('in a narrow terminal lists fit, with what other commands take whole', asyn
   const { organisation, user } = await newTenant('narrow-organisation-with-a-long-login');
   const { login } = organisation;
   const named = { name: 'A name that is far longer than the line of a narrow terminal would be' };
-  const { executor } = world.service.database;
   await executor.update(organisations).set(named).where(eq(organisations.login, login));
   await executor.update(users).set(named).where(eq(users.email, user.email));
   const scope = ['--organisation', organisation.login];
@@ -583,7 +574,7 @@ describe('token rotate', () => {
     const days = (count: number) => sql`now() + ${`${count} days`}::interval`;
     const rotatedIfItExpires = async (expiresAt: SQL) => {
       const dates = { createdAt: days(-60), expiresAt, revokedAt: null };
-      await world.service.database.executor.update(accessTokens).set(dates).where(isIt);
+      await executor.update(accessTokens).set(dates).where(isIt);
       return (await rotate(old.id)).expires_at;
     };
     expect(await rotatedIfItExpires(days(30))).toBeCloseTo(later(90 * day), -3);
@@ -611,7 +602,7 @@ describe('token rotate', () => {
     if (kind === 'revoked') await runJson('token revoke', id);
     if (kind === 'expired') {
       const isIt = eq(accessTokens.id, parseId('tok', id) ?? '');
-      await world.service.database.executor
+      await executor
         .update(accessTokens)
         .set({ expiresAt: new Date(0) })
         .where(isIt);
@@ -672,7 +663,7 @@ test('the audit log shows each action with its actor, by organisation and since 
   await runJson('import --repository audited/web --since 2026-01-31', ...home);
   expect((await run('import --repository audited/none', ...home)).code).not.toBe(0);
   await runJson('member erase bert --yes', ...home);
-  await world.service.database.executor.execute(sql`
+  await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error)
     select id, 1, 'PR_1', 0, 'It failed.' from organisations where login = 'audited'`);
   for (const retried of [1, 0]) {
@@ -711,7 +702,7 @@ test('the audit log shows each action with its actor, by organisation and since 
   expect((await run('audit-log --limit 0')).code).toBe(2);
   expect((await run('audit-log --since 2999-01-01')).stdout).toBe('Nothing is recorded since that day.\n');
   // As many syncs as one event may stand for.
-  await world.service.database.executor.execute(sql`
+  await executor.execute(sql`
     update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);
   expect(await runJson('audit-log', ...home)).toMatchObject(
     log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),

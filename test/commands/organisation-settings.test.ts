@@ -5,6 +5,7 @@ import { compare } from '../sync/support.ts';
 import { commandsWith, expectFailure } from './support.ts';
 
 const world = await startWorld();
+const { executor } = world;
 const { run, runJson } = commandsWith(world.shell);
 let home: TenantOnGithub;
 let login: string;
@@ -49,7 +50,7 @@ describe('organisation settings', () => {
 
   test('asks for a comparison, and the audit log says what is ignored from then on; the same again does neither', async () => {
     const due = async () => {
-      const { rows } = await world.service.database.executor.execute(
+      const { rows } = await executor.execute(
         sql`select comparison_requested as due from organisations where id = ${home.organisation.id}`,
       );
       return rows[0]?.due;
@@ -166,7 +167,7 @@ describe('what other commands say of ignored repositories', () => {
     ]);
     // The comparison that the command asked for, and its repetition.
     await compare(world, home);
-    await world.service.database.executor.execute(sql`
+    await executor.execute(sql`
       update organisations set comparison_again_at = now() where id = ${home.organisation.id}`);
     await compare(world, home);
     expect(await findings()).toEqual([

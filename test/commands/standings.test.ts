@@ -8,7 +8,7 @@ import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import { commandsWith, createFolder, ruleWith } from './support.ts';
 
-const { service, newTenant } = await startWorld();
+const { service, executor, newTenant } = await startWorld();
 /** Without credentials, and nothing listens where GitHub should be. */
 const { run, runJson } = commandsWith({ DATABASE_URL: service.database.url, GITHUB_API_URL: 'http://127.0.0.1:1' });
 const { write, writeRules } = createFolder();
@@ -57,7 +57,6 @@ async function newOrganisation(
 ): Promise<Tenant & { login: string }> {
   const tenant = await newTenant();
   const { id: organisationId, login } = tenant.organisation;
-  const { executor } = service.database;
   const memberIds = new Map(Object.keys(people).map(name => [name, newId()]));
   const repositoryIds = new Map(added.map(({ in: name = 'acme/web' }) => [name, newId()]));
   await executor.insert(members).values(
@@ -117,7 +116,7 @@ describe('standings of members', () => {
       { by: 'zoe', lines: 1 },
       { by: 'zoe', lines: 4 },
     ]);
-    await service.database.executor.update(members).set({ leftAt: new Date() }).where(eq(members.login, 'grace'));
+    await executor.update(members).set({ leftAt: new Date() }).where(eq(members.login, 'grace'));
     // Not of this organisation.
     await newOrganisation({ ada: 'Ada Lovelace' }, [{ by: 'ada', lines: 7 }]);
   });
@@ -288,10 +287,7 @@ describe('standings of repositories', () => {
       { by: 'ada', lines: 500, in: 'acme/gone' },
       { by: 'bert', lines: 7, in: 'acme/bin' },
     ]));
-    await service.database.executor
-      .update(repositories)
-      .set({ leftAt: new Date() })
-      .where(eq(repositories.name, 'acme/gone'));
+    await executor.update(repositories).set({ leftAt: new Date() }).where(eq(repositories.name, 'acme/gone'));
   });
 
   test('repositories with equal totals are sorted by name, and one that has left is not listed', async () => {
@@ -410,7 +406,6 @@ describe('points for reviews', () => {
       { by: 'bob', lines: 1, in: 'acme/api' },
     ];
     acme = await newOrganisation(people, added, { rules: '' });
-    const { executor } = service.database;
     const { id } = acme.organisation;
     const all = await executor.select().from(members).where(eq(members.organisationId, id));
     const by = (login: string | null, comments: number): Reviewer => {

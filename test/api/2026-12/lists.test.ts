@@ -8,9 +8,9 @@ import { createRandom } from '../../support/random.ts';
 import { insertMembers, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 
-const { service, client, newTenant } = await startWorld();
+const { service, executor, client, newTenant } = await startWorld();
 // Days are those of UTC, wherever the database is.
-await service.database.executor.execute(
+await executor.execute(
   sql.raw(`alter database "${new URL(service.database.url).pathname.slice(1)}" set timezone = 'Pacific/Kiritimati'`),
 );
 
@@ -44,7 +44,6 @@ const members: string[] = [];
 let rows: (Omit<Body, 'links' | 'author' | 'closed_at'> & { member: string })[] = [];
 
 beforeAll(async () => {
-  const { executor } = service.database;
   const random = createRandom(40);
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item;
   const uuids = await insertPullRequests(
@@ -218,7 +217,7 @@ test.each(single)('a list shows what was asked for, in pages of 15: %s', async (
 test('a pull request has its repository, author, labels, base and times, in a list and by its id', async () => {
   const other = await newTenant();
   const [uuid = ''] = await insertPullRequests(service, other, [1]);
-  await service.database.executor.execute(sql`
+  await executor.execute(sql`
     update pull_requests set state = 'merged', labels = array['größe "L"', '日本', ''], base = 'größe',
       source_updated_at = to_timestamp(5), merged_at = to_timestamp(4), closed_at = to_timestamp(3), ruleset_version = 7
     where id = ${uuid}`);
@@ -313,7 +312,7 @@ test('a hundred repositories are taken', async () => {
 
 test('an unknown or malformed member gets 404, one of another organisation 403, and the error names the parameter', async () => {
   const other = await newTenant();
-  const stranger = await saveMembers(service.database.executor, other.organisation.id, 1, [
+  const stranger = await saveMembers(executor, other.organisation.id, 1, [
     { githubId: 1, login: 'eve', name: 'Eve', photoUrl: '' },
   ]);
   for (const [member, status] of [
@@ -408,9 +407,9 @@ describe('members', () => {
   test('are listed in pages, latest first, without those who have left', async () => {
     const other = await newTenant();
     await insertMembers(service, other, 40);
-    await service.database.executor.execute(sql`update members set left_at = to_timestamp(5)
+    await executor.execute(sql`update members set left_at = to_timestamp(5)
       where organisation_id = ${other.organisation.id} and login in ('member-3', 'member-4')`);
-    const { rows: stored } = await service.database.executor.execute<{ id: string }>(sql`
+    const { rows: stored } = await executor.execute<{ id: string }>(sql`
       select id from members where organisation_id = ${other.organisation.id} and left_at is null
       order by created_at desc, id desc`);
     const all = stored.map(({ id }) => formatId('mem', id));

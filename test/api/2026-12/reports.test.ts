@@ -24,7 +24,7 @@ rules:
 `;
 
 const world = await startWorld();
-const { service, client } = world;
+const { service, client, executor } = world;
 let token: string;
 let reader: string;
 let id: string;
@@ -189,7 +189,7 @@ test('every list has an ETag, which stands for it until something changes', asyn
   while ((await rescoreBatch(service, world.organisation.id)) > 0);
   world.web.addPullRequest({ author: world.acme.member('bert') });
   await world.import();
-  await addUser(service.database.executor, {
+  await addUser(executor, {
     organisationId: world.organisation.id,
     name: 'New',
     email: 'new@acme.example',
@@ -213,7 +213,7 @@ test('the account says what its token allows and when it ends, also one that is 
   expect(await endsAt(token)).toMatchObject({
     data: { organisation: 'acme', scopes: ['read', 'rules:read', 'rules:write'], expires_at: null },
   });
-  await service.database.executor.execute(
+  await executor.execute(
     sql`update access_tokens set expires_at = '2100-01-02Z', revoked_at = '2100-01-01Z' where scopes = array['read']`,
   );
   const firstOf2100 = Date.UTC(2100, 0, 1) / 1000;
@@ -274,14 +274,14 @@ test('the health of an organisation says what waits and what fails, to tokens th
   expect(await health(syncer)).toMatchObject({
     data: { waiting: 0, overdue_seconds: 0, failing: 0, parked: 0, outdated: 0, failures: [] },
   });
-  await requestListed(service.database.executor, tenant.organisation.id, [
+  await requestListed(executor, tenant.organisation.id, [
     { githubId: 1, nodeId: 'PR_1', sourceUpdatedAt: 1_790_000_000 },
     { githubId: 2, nodeId: 'PR_2', sourceUpdatedAt: 1_790_000_000 },
   ]);
-  await service.database.executor.execute(sql`
+  await executor.execute(sql`
     update sync_requests set last_error = 'GitHub answers 502.', attempts = 8, due_at = null
     where organisation_id = ${tenant.organisation.id} and node_id = 'PR_1'`);
-  await service.database.executor.execute(sql`
+  await executor.execute(sql`
     update sync_requests set due_at = now() - interval '1 hour'
     where organisation_id = ${tenant.organisation.id} and node_id = 'PR_2'`);
   const due = await health(syncer);

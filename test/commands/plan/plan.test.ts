@@ -11,7 +11,7 @@ import { insertPullRequests, type Tenant } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { commandsWith, complaintOf, createFolder, expectFailure, ruleWith, runHere, runWith } from '../support.ts';
 
-const { service, newTenant } = await startWorld();
+const { service, executor, newTenant } = await startWorld();
 const { folder, write, writeRules: rulesFile } = createFolder();
 let calls = 0;
 // No credentials, and every call of GitHub is counted.
@@ -35,7 +35,7 @@ async function newOrganisation(count: number): Promise<Tenant & { login: string 
   const { id, login } = tenant.organisation;
   if (count > 0) {
     await insertPullRequests(service, tenant, count);
-    await service.database.executor.execute(sql`
+    await executor.execute(sql`
       with ada as (
         insert into members (organisation_id, id, github_id, login, name, photo_url)
         values (${id}, ${newId()}, 2, 'ada', 'Ada Lovelace', '') returning id
@@ -53,7 +53,7 @@ const plan = (login: string, file: string, ...options: string[]) =>
 const planJson = (login: string, file: string) => runJson<PlanDocument>('rules plan', file, '--organisation', login);
 
 const stored = async ({ organisation }: Tenant) => {
-  const { rows } = await service.database.executor.execute<{ login: string; total: number; changed: number }>(sql`
+  const { rows } = await executor.execute<{ login: string; total: number; changed: number }>(sql`
     select login, sum(score)::int as total, count(*)::int as pull_requests from pull_requests
     join members on members.id = member_id where pull_requests.organisation_id = ${organisation.id}
     group by 1 order by 2 desc`);
@@ -138,7 +138,7 @@ describe('a plan', () => {
   test('saves nothing', async () => {
     const tenant = await newOrganisation(3);
     const contents = async () => {
-      const { rows } = await service.database.executor.execute(sql`
+      const { rows } = await executor.execute(sql`
         select (select md5(string_agg(p::text || xmin, '' order by id)) from pull_requests p) as pull_requests,
           (select count(*) from rulesets) as rulesets, (select count(*) from rules) as rules,
           (select count(*) from score_changes) as score_changes, (select count(*) from rescore_ranges) as ranges`);
@@ -269,7 +269,7 @@ describe('--report', () => {
   test('fails at once if it cannot write the page, or would overwrite the rules', async () => {
     const { login } = await newOrganisation(1);
     const file = rulesFile('kept.yaml', ['One', 'true', '1']);
-    await service.database.executor.execute(sql`update organisations set removed_at = now() where login = ${login}`);
+    await executor.execute(sql`update organisations set removed_at = now() where login = ${login}`);
     const wrong: [string, string][] = [
       [join(folder, 'none', 'plan.html'), 'ENOENT'],
       [join(folder, 'x'.repeat(300)), 'ENAMETOOLONG'],
