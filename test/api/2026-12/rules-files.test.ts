@@ -7,7 +7,7 @@ import { applyRuleset } from '../../../src/database/rules.ts';
 import { createScorer } from '../../../src/scorer/scorer.ts';
 import { createLatch } from '../../support/github/faults.ts';
 import { hostileScorer } from '../../support/scorer.ts';
-import { closing } from '../../support/service.ts';
+import { closing, type Service } from '../../support/service.ts';
 import { createTenant, createToken } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { lockWaits, waitUntil } from '../../sync/support.ts';
@@ -34,11 +34,19 @@ beforeAll(async () => {
   id = data[0]?.id ?? '';
 });
 
-const send = (path: string, { headers = {}, ...options }: RequestInit & { headers?: Record<string, string> } = {}) =>
-  fetch(`${address}/2026-12/${path}`, {
-    ...options,
-    headers: { authorization: `Bearer ${token}`, ...headers },
-  });
+interface Sent extends RequestInit {
+  headers?: Record<string, string>;
+  /** The address of another service. */
+  to?: string;
+}
+const send = (path: string, { headers = {}, to = address, ...options }: Sent = {}) =>
+  fetch(`${to}/2026-12/${path}`, { ...options, headers: { authorization: `Bearer ${token}`, ...headers } });
+
+/** Another service, with this scorer. @returns its address */
+async function startWith(scorer: Service['scorer']): Promise<string> {
+  const app = closing(await buildApp({ ...world.service, scorer }, { maxEventLoopDelayMs: 0 }));
+  return app.listen({ port: 0, host: '127.0.0.1' });
+}
 const yaml = { 'content-type': 'application/yaml' };
 const put = (body: string, headers: Record<string, string>) =>
   send('rules/file', { method: 'PUT', body, headers: { ...yaml, ...headers } });
@@ -110,15 +118,9 @@ test('a client that leaves ends its audit, and the next one has its place', asyn
   const { service } = world;
   // Audits never end here, and there are two places.
   const scorer = closing(hostileScorer(service.database, service.log));
-  const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
-  const there = await app.listen({ port: 0, host: '127.0.0.1' });
+  const to = await startWith(scorer);
   const post = (path: string, by: string, signal: AbortSignal | null = null) =>
-    fetch(`${there}/2026-12/${path}`, {
-      method: 'POST',
-      body: file('1'),
-      headers: { ...yaml, authorization: `Bearer ${by}` },
-      signal,
-    });
+    send(path, { to, method: 'POST', body: file('1'), headers: { ...yaml, authorization: `Bearer ${by}` }, signal });
   const run = vi.spyOn(scorer, 'run');
   onTestFinished(() => run.mockRestore());
   const audits = () => run.mock.calls.filter(([kind]) => kind === 'audit');
@@ -142,10 +144,8 @@ test('a plan may take minutes', async () => {
   const app = closing(await buildApp({ ...service, scorer: { ...service.scorer, run } }));
   // As if it took 500 seconds.
   app.server.timeout /= 1_000;
-  const there = await app.listen({ port: 0, host: '127.0.0.1' });
-  const headers = { ...yaml, authorization: `Bearer ${token}` };
-  const reply = await fetch(`${there}/2026-12/rules/plan`, { method: 'POST', body: file('1'), headers });
-  expect(reply.status).toBe(200);
+  const to = await app.listen({ port: 0, host: '127.0.0.1' });
+  expect((await send('rules/plan', { to, method: 'POST', body: file('1'), headers: yaml })).status).toBe(200);
 });
 
 test.each([
@@ -167,15 +167,10 @@ test.each([
       }),
     );
   }) as typeof service.scorer.run;
-  const app = closing(await buildApp({ ...service, scorer: { ...service.scorer, run } }, { maxEventLoopDelayMs: 0 }));
-  const there = await app.listen({ port: 0, host: '127.0.0.1' });
+  const to = await startWith({ ...service.scorer, run });
   const gone = new AbortController();
-  const asking = fetch(`${there}/2026-12/${path.replace('ID', id)}`, {
-    method,
-    body: method === 'GET' ? null : file('1'),
-    headers: { ...(method !== 'GET' && yaml), authorization: `Bearer ${token}`, 'if-match': '*' },
-    signal: gone.signal,
-  });
+  const sent = method === 'GET' ? {} : { body: file('1'), headers: { ...yaml, 'if-match': '*' } };
+  const asking = send(path.replace('ID', id), { to, method, ...sent, signal: gone.signal });
   await begun.released;
   gone.abort();
   await expect(asking).rejects.toThrow();
@@ -185,8 +180,7 @@ test.each([
 test('processes of the scorer give the same documents as this one', async () => {
   const { service } = world;
   const scorer = closing(createScorer(service.database, service.log, { environment: {} }));
-  const app = closing(await buildApp({ ...service, scorer }, { maxEventLoopDelayMs: 0 }));
-  const there = await app.listen({ port: 0, host: '127.0.0.1' });
+  const to = await startWith(scorer);
   // Infinite, absent and long values.
   const odd = ['1 / (size - size)', 'hours_to_merge', 'length(body)', 'size']
     .map(file)
@@ -197,10 +191,7 @@ test('processes of the scorer give the same documents as this one', async () => 
     ['rules/plan?audit=true', { method: 'POST', body: file('7'), headers: yaml }],
     ['rules/audit', { method: 'POST', body: file('size * 2'), headers: yaml }],
   ] as const) {
-    const reply = await fetch(`${there}/2026-12/${path}`, {
-      ...options,
-      headers: { ...('headers' in options && yaml), authorization: `Bearer ${token}` },
-    });
+    const reply = await send(path, { ...options, to });
     const document = await reply.json();
     expect([path, reply.status, document]).toEqual([path, 200, await (await send(path, options)).json()]);
   }
