@@ -8,16 +8,17 @@ import { maxPullRequests } from '../github/github.ts';
 import { isShared } from './decide-next-try.ts';
 import { type SyncAnswer, syncByNodeIds } from './sync-pull-requests.ts';
 
-const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests };
+/** The wait is longer than GitHub takes for most requests, and leaves time for the next one. */
+const limits = { maxUnderWay: 1, maxBatchSize: maxPullRequests, maxWaitMs: 2_000 };
 
-/**
- * Time limit of a shared request, and of the single request that may follow. With the wait before them, both fit into
- * the ten seconds in which a caller is promised an answer.
- */
-const sharedTimeoutMs = 4_500;
+/** For GitHub's replies, within the ten seconds in which a caller is promised an answer. */
+const timeoutMs = 9_000;
 
-/** Time limit of a request for one pull request alone, with all pages of its files. */
-const aloneTimeoutMs = 9_000;
+interface Call {
+  id: string;
+  /** By `performance.now()`. */
+  deadline: number;
+}
 
 /**
  * @returns a function that fetches one stored pull request again, with a request to GitHub that starts after the call.
@@ -35,12 +36,13 @@ export function createSyncOnRequest(deps: Deps): (organisationId: string, id: st
 function createOrganisationSync(deps: Deps, organisationId: string): (id: string) => Promise<void> {
   /** Calls whose fetch has not started: others for the same pull request join them. */
   const waiting = new Map<string, Promise<void>>();
-  const sync = createBatcher<string, void>(limits, ids => {
+  const sync = createBatcher<Call, void>(limits, calls => {
+    const ids = calls.map(({ id }) => id);
     for (const id of ids) waiting.delete(id);
-    return syncTogether(deps, organisationId, ids);
+    return syncTogether(deps, organisationId, ids, Math.min(...calls.map(({ deadline }) => deadline)));
   });
   return id => {
-    const syncing = waiting.get(id) ?? sync(id);
+    const syncing = waiting.get(id) ?? sync({ id, deadline: performance.now() + timeoutMs });
     waiting.set(id, syncing);
     return syncing;
   };
@@ -50,6 +52,7 @@ async function syncTogether(
   deps: Deps,
   organisationId: string,
   ids: readonly string[],
+  deadline: number,
 ): Promise<(Error | undefined)[]> {
   const { executor } = deps.database;
   const [organisation, found] = await Promise.all([
@@ -57,12 +60,13 @@ async function syncTogether(
     findPullRequestReferences(executor, organisationId, ids),
   ]);
   const tracked = [...found.values()].filter(({ ignoredBecause }) => ignoredBecause === null);
-  const sync = (some: readonly PullRequestReference[], timeoutMs: number) => {
+  const sync = (some: readonly PullRequestReference[], until: number) => {
     const nodeIds = some.map(({ nodeId }) => nodeId);
-    return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline: performance.now() + timeoutMs });
+    return syncByNodeIds(deps, organisation, nodeIds, { urgency: 'put', deadline: until });
   };
-  const timeoutMs = tracked.length === 1 ? aloneTimeoutMs : sharedTimeoutMs;
-  const answers = tracked.length === 0 ? new Map<string, SyncAnswer>() : await sync(tracked, timeoutMs);
+  // Requests for each alone, which may follow a shared one, get the other half of the time.
+  const sharedDeadline = tracked.length === 1 ? deadline : (performance.now() + deadline) / 2;
+  const answers = tracked.length === 0 ? new Map<string, SyncAnswer>() : await sync(tracked, sharedDeadline);
   const failureTo = async (id: string): Promise<Error | undefined> => {
     const reference = found.get(id);
     if (reference === undefined) return notFound('There is no pull request with this id.');
@@ -70,7 +74,7 @@ async function syncTogether(
     const answer = answers.get(reference.nodeId);
     // Fetch each alone, all at once: there is no time to search for the one that makes the others fail.
     const isLast = !isShared(answer);
-    return failureOf(isLast ? answer : (await sync([reference], sharedTimeoutMs)).get(reference.nodeId));
+    return failureOf(isLast ? answer : (await sync([reference], deadline)).get(reference.nodeId));
   };
   return Promise.all(ids.map(failureTo));
 }

@@ -23,7 +23,7 @@ export const webhookRoutes: FastifyPluginAsyncTypebox = async app => {
   const { deps } = app;
   // Deliveries that arrive close together share one statement, because most of a delivery's cost is the commit.
   const takePullRequest = createBatcher<PullRequestDelivery, DeliveryOutcome>(
-    { maxUnderWay: 2, maxBatchSize: 100 },
+    { maxUnderWay: 2, maxBatchSize: 100, maxWaitMs: 250 },
     deliveries => takePullRequestDeliveries(deps.database, deliveries, minRetrySeconds),
   );
   app.removeAllContentTypeParsers();
