@@ -11,15 +11,14 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { entry, rule as ruleOf } from '../scoring/support.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { applyRules, createTenant, insertPullRequests } from '../support/tenants.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compareOnly, stored, storedPullRequests } from '../sync/support.ts';
+import { type Home, startSyncWorld } from '../sync/support.ts';
 import { createFolder, runHere } from './support.ts';
 
 const { write, writeRules } = createFolder();
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, github } = world;
 let homes = 0;
-let home: TenantOnGithub;
+let home: Home;
 let login: string;
 let id: string;
 
@@ -61,7 +60,7 @@ beforeEach(async () => {
   login = `acme-${homes}`;
   const acme = github.organisation(login);
   acme.member('grace', { name: 'Grace' });
-  home = await world.newTenant(acme);
+  home = await world.newHome(acme);
   acme.repository('web').addPullRequest({
     title: 'Answer 404 for unknown members',
     state: 'MERGED',
@@ -79,7 +78,7 @@ beforeEach(async () => {
   await apply([rule('Merged', ['merged', '4'])]);
   await importPullRequests(service, home.organisation);
   await applyAndScore(rules);
-  const [row] = await storedPullRequests(service, home);
+  const [row] = await home.storedPullRequests();
   id = formatId('pr', row?.id ?? '');
 });
 
@@ -162,7 +161,7 @@ test('explain shows the value of each definition and the whole condition of a ru
 `);
   const [entry] = (await explainJson(id)).rules[0].entries;
   expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
-  const [stored] = await storedPullRequests(service, home);
+  const [stored] = await home.storedPullRequests();
   expect(JSON.parse(stored?.scoreBreakdown ?? '')).toEqual([
     { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
   ]);
@@ -290,7 +289,7 @@ describe('a score', () => {
   test('explain says that a score by the former name of its repository is outdated', async () => {
     await applyAndScore([rule('Web', ['ends_with(repository, "/web")', '5'])]);
     home.acme.repository('web').rename('site');
-    await compareOnly(world, home);
+    await home.compareOnly();
     const text = await explain(id);
     expect(text).toContain('\nScore 5 under version 3 of the rules. Version 3, in force, gives 0. ');
     expect(text).not.toContain('The next sync');
@@ -396,14 +395,14 @@ describe('the page of a repository that was transferred away', () => {
     gone.transfer(github.organisation(`elsewhere-${homes}`));
     const present = acme.repository('site').addPullRequest({ author });
     await importPullRequests(service, home.organisation);
-    const rows = await Promise.all([before, present].map(wanted => stored(service, home, wanted)));
+    const rows = await Promise.all([before, present].map(wanted => home.stored(wanted)));
     expect(rows.map(row => row?.url)).toEqual(Array(2).fill(present.url));
     return { url: present.url, ids: rows.map(row => formatId('pr', row?.id ?? '')) };
   }
 
   test('the address of a transferred repository leads to its successor, before and after a comparison', async () => {
     const { url, ids } = await takeName();
-    for (const compare of [() => compareOnly(world, home), () => undefined]) {
+    for (const compare of [() => home.compareOnly(), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
       await compare();
     }
@@ -413,14 +412,14 @@ describe('the page of a repository that was transferred away', () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();
-    await compareOnly(world, home);
+    await home.compareOnly();
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
     home.acme.repository('web').transfer(github.organisation(`elsewhere-${homes}`));
-    await compareOnly(world, home);
+    await home.compareOnly();
     expect(await explain(`https://github.com/${login}/web/pull/1`)).toContain('has left the organisation');
   });
 });

@@ -1,16 +1,15 @@
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compare } from '../sync/support.ts';
+import { type Home, startSyncWorld } from '../sync/support.ts';
 import { commandsWith, expectFailure } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { executor } = world;
 const { run, runJson } = commandsWith(world.shell);
-let home: TenantOnGithub;
+let home: Home;
 let login: string;
 beforeEach(async () => {
-  home = await world.newTenant();
+  home = await world.newHome();
   login = home.acme.login;
 });
 
@@ -80,7 +79,7 @@ describe('organisation settings', () => {
     home.acme.repository('old').archived = true;
     home.acme.repository('Sandbox-1');
     await settings('--ignore', 'sandbox-*', '--ignore-archived');
-    await compare(world, home);
+    await home.compare();
     expect(await runJson('organisation settings', login)).toMatchObject({
       ignored_repositories: [
         { repository: `${login}/old`, reason: 'it is archived' },
@@ -139,7 +138,7 @@ describe('what other commands say of ignored repositories', () => {
   test('explain says why the repository is ignored instead of that it has left, and standings do not count it', async () => {
     await run('import --organisation', login);
     await settings('--ignore', 'sandbox-*');
-    await compare(world, home);
+    await home.compare();
     const page = `${login}/sandbox-1#1`;
     expect(await runJson('explain', page)).toMatchObject({
       repository_left_at: null,
@@ -166,10 +165,10 @@ describe('what other commands say of ignored repositories', () => {
       `ok: Ignored: archived ones, sandbox-*, playground; 0 repositories so far. ${see}`,
     ]);
     // The comparison that the command asked for, and its repetition.
-    await compare(world, home);
+    await home.compare();
     await executor.execute(sql`
       update organisations set comparison_again_at = now() where id = ${home.organisation.id}`);
-    await compare(world, home);
+    await home.compare();
     expect(await findings()).toEqual([
       `ok: Ignored: archived ones, sandbox-*, playground; 3 repositories so far. ${see}`,
       'warning: The glob playground ignores no repository that is not ignored anyway.',

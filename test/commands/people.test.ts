@@ -2,36 +2,35 @@
 import { expect, test } from 'vitest';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { storedPullRequests, sync } from '../sync/support.ts';
+import { type Home, startSyncWorld } from '../sync/support.ts';
 import { commandsWith, complaintOf } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { service } = world;
 const { run, runJson } = commandsWith({ ...world.shell, LOG_LEVEL: 'silent' });
 
-const runIn = ({ organisation }: TenantOnGithub, ...command: string[]) =>
+const runIn = ({ organisation }: Home, ...command: string[]) =>
   run(...command, '--organisation', organisation.login);
-const readList = (home: TenantOnGithub) => runIn(home, 'members sync');
+const readList = (home: Home) => runIn(home, 'members sync');
 
-async function namesOf(home: TenantOnGithub, { id }: PullRequest) {
-  const row = (await storedPullRequests(service, home)).find(({ githubId }) => githubId === id);
+async function namesOf(home: Home, { id }: PullRequest) {
+  const row = (await home.storedPullRequests()).find(({ githubId }) => githubId === id);
   return row && { assignees: row.assignees, mergedBy: row.mergedBy };
 }
 
 /** One who left, and who took their login; each has a pull request. */
 async function withTakenLogin() {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { acme } = home;
   const login = `eve-of-${acme.login}`;
   const first = acme.member(login);
-  await sync(service, home, acme.repository('web').openPullRequest({ author: first }));
+  await home.sync(acme.repository('web').openPullRequest({ author: first }));
   acme.leave(first);
   await readList(home);
   first.login = `gone-of-${acme.login}`;
   const second = acme.member(`new-of-${acme.login}`);
   second.login = login;
-  await sync(service, home, acme.repository('web').openPullRequest({ author: second }));
+  await home.sync(acme.repository('web').openPullRequest({ author: second }));
   return { home, login };
 }
 
@@ -45,32 +44,32 @@ test('what concerns several people is neither erased nor exported at once, but b
       `Several people have, or had, the login ${login}. Name one by id: ID (left) or ID (a member).`,
     );
   }
-  expect(await storedPullRequests(service, home)).toHaveLength(2);
+  expect(await home.storedPullRequests()).toHaveLength(2);
   const { stderr } = await runIn(home, 'member export', login);
   const id = /(mem_\w+) \(left\)/.exec(stderr)?.[1] ?? '';
   const options = ['--organisation', home.organisation.login];
   const exported = await runJson('member export', id, ...options);
   expect(exported).toMatchObject({ login, members: [{ id }] });
   expect(await runJson('member erase', id, '--yes', ...options)).toMatchObject({ pull_requests: 1 });
-  expect(await storedPullRequests(service, home)).toHaveLength(1);
+  expect(await home.storedPullRequests()).toHaveLength(1);
 });
 
 test.each([
   ['a member', false],
   ['somebody who has left', true],
 ])('an erasure and an export of %s know the login that a pull request brought', async (_, hasLeft) => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { acme } = home;
   const [author, ada] = [acme.member(`bert-of-${acme.login}`), acme.member(`ruth-of-${acme.login}`)];
   const web = acme.repository('web');
-  await sync(service, home, web.openPullRequest({ author: ada }));
+  await home.sync(web.openPullRequest({ author: ada }));
   const others = web.openPullRequest({ author, state: 'MERGED', mergedBy: ada, assignees: [ada] });
-  await sync(service, home, others);
+  await home.sync(others);
   if (hasLeft) acme.leave(ada);
   await readList(home);
   const former = ada.login;
   ada.login = `lovelace-of-${acme.login}`;
-  await sync(service, home, others);
+  await home.sync(others);
   const options = ['--organisation', home.organisation.login];
   const exported = await runJson('member export', former, ...options);
   expect(exported).toMatchObject({ merged: [{ url: others.url }], assigned_to: [{ url: others.url }] });
@@ -79,19 +78,19 @@ test.each([
 });
 
 test('an erasure leaves the assignments and merges of who has the former login now', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { acme } = home;
   const [author, kim] = [acme.member(`bert-of-${acme.login}`), acme.member(`kim-of-${acme.login}`)];
   const web = acme.repository('web');
   const own = web.openPullRequest({ author: kim });
-  await sync(service, home, own);
+  await home.sync(own);
   const former = kim.login;
   kim.login = `kim2-of-${acme.login}`;
-  await sync(service, home, own);
+  await home.sync(own);
   const max = acme.member(`max-of-${acme.login}`);
   max.login = former;
   const others = web.openPullRequest({ author, state: 'MERGED', mergedBy: max, assignees: [max] });
-  await sync(service, home, others);
+  await home.sync(others);
   await readList(home);
   await runIn(home, 'member erase', kim.login, '--yes');
   const work = createRequestWorker(service, home.organisation.id);

@@ -7,17 +7,16 @@ import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild } from '../commands/support.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { scorersOf } from '../support/scorer.ts';
-import { startWorld } from '../support/world.ts';
-import { apply, newStored, rule, scoreHistory, storedPullRequests } from '../sync/support.ts';
+import { rule, startSyncWorld } from '../sync/support.ts';
 
 test('re-scoring and a plan finish correctly, and no rules are suspended, whenever their processes are killed', async () => {
   requireBuild();
-  const world = await startWorld();
-  const home = await world.newTenant();
+  const world = await startSyncWorld();
+  const home = await world.newHome();
   const { database, log } = world.service;
   const { id: organisationId } = home.organisation;
-  await newStored(world.service, home, 2_000);
-  await apply(world.service, home, rule('additions'));
+  await home.newStored(2_000);
+  await home.apply(rule('additions'));
   const scorer = createScorer(database, log, { environment: {} });
   onTestFinished(() => scorer.close());
   const deps = { ...world.service, scorer };
@@ -49,9 +48,9 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
     if (scored === 0) await delay(20);
   }
 
-  const scores = (await storedPullRequests(world.service, home)).map(({ score }) => score);
+  const scores = (await home.storedPullRequests()).map(({ score }) => score);
   expect(scores).toEqual(Array.from({ length: 2_000 }, () => 3));
-  const changes = await scoreHistory(world.service, home);
+  const changes = await home.scoreHistory();
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
   expect(await plan).toMatchObject({ result: { pull_requests: { total: 2_000, raised: 2_000 } } });
   // It would throw if they were suspended.

@@ -9,10 +9,10 @@ import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { factsWith, reviewWith } from '../scoring/support.ts';
 import { applyRules } from '../support/tenants.ts';
-import { appOptions, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { newStored, rule, sync } from '../sync/support.ts';
+import { appOptions } from '../support/world.ts';
+import { type Home, rule, startSyncWorld } from '../sync/support.ts';
 
-const world = await startWorld(...appOptions());
+const world = await startSyncWorld(...appOptions());
 const { service } = world;
 
 /** Six groups of eight comparisons: as many parts as an expression may have. */
@@ -27,7 +27,7 @@ const longRules = (entries: number) =>
   }));
 
 async function applyLong(
-  { organisation }: TenantOnGithub,
+  { organisation }: Home,
   given: { rules?: number; reviews?: number },
   define = longDefinition,
 ): Promise<void> {
@@ -44,15 +44,15 @@ function processesOfRules(): Scorer {
   return scorer;
 }
 
-const suspendedVersionOf = async ({ organisation }: TenantOnGithub) =>
+const suspendedVersionOf = async ({ organisation }: Home) =>
   (await getOrganisation(service.database.executor, organisation.id)).suspendedVersion;
 
 test('check runs of ten pull requests by a thousand long entries are published', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { id } = home.organisation;
   await applyLong(home, { rules: 1_000 });
   const web = home.acme.repository('web');
-  await sync(service, home, ...Array.from({ length: 10 }, () => web.openPullRequest()));
+  await home.sync(...Array.from({ length: 10 }, () => web.openPullRequest()));
   await service.database.transaction(executor => setChecksEnabled(executor, id, true));
   await publishCheckRuns({ ...service, scorer: processesOfRules() }, { organisationId: id });
   expect(await suspendedVersionOf(home)).toBeNull();
@@ -60,7 +60,7 @@ test('check runs of ten pull requests by a thousand long entries are published',
 });
 
 test('a pull request with fifty reviews is explained by a hundred long entries, with some of its reviews', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   await applyLong(home, { reviews: 100 });
   const reviews = Array.from({ length: 50 }, (_, index) => reviewWith({ member: `mem_${index}` }));
   const facts = factsWith({ size: 3, given_reviews: reviews });
@@ -72,7 +72,7 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
 });
 
 test('a pull request with many files is explained by a thousand entries that read them again and again', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const lengths = Array.from({ length: 20 }, () => 'length(files) > 3000').join(' || ');
   await applyLong(home, { rules: 1_000 }, { d: lengths });
   const facts = factsWith({ files: Array.from({ length: 3_000 }, (_, index) => `${index}/`.padEnd(87, 'x')) });
@@ -93,7 +93,7 @@ test('a check of many large tests gives what is wrong with the file, and no more
 });
 
 test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const balanced = (parts: string[]): string => {
     const half = parts.length >> 1;
     return half === 0 ? parts.join() : `(${balanced(parts.slice(0, half))} || ${balanced(parts.slice(half))})`;
@@ -111,7 +111,7 @@ test('a pull request is explained in time by rules that are nested as deeply as 
 });
 
 test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;
   const pairs = [
     ['floor', 'abs'],
@@ -137,7 +137,7 @@ test('five hundred reviews are scored in time by rules that calculate as much as
 });
 
 test('pull requests with hundreds of reviews are scored in several jobs', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   await applyRules(service, home.organisation.id, { reviews: [rule('1')] });
   const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
   const pullRequests = Array.from({ length: 5 }, () => home.acme.repository('web').openPullRequest());
@@ -150,16 +150,16 @@ test('pull requests with hundreds of reviews are scored in several jobs', async 
       return service.scorer.run(kind, input, options);
     },
   };
-  await sync({ ...service, scorer }, home, ...pullRequests);
+  await home.on({ ...service, scorer }).sync(...pullRequests);
   expect(jobs).toEqual([4, 1]);
 });
 
 const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
 
 test('hundreds of pull requests as large as GitHub has them are planned', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { id: organisationId } = home.organisation;
-  await newStored(service, home, 450);
+  await home.newStored(450);
   const { executor } = service.database;
   const isFirst = sql`id = (select min(id::text)::uuid from pull_requests where organisation_id = ${organisationId})`;
   // As long as a description and all paths together. Compressed once.

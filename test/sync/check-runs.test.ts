@@ -1,13 +1,11 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
-import { getOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
 import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
-import { syncMembers } from '../../src/sync/sync-members.ts';
 import { runJson } from '../commands/support.ts';
 import { earlier } from '../support/citus.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
@@ -15,21 +13,19 @@ import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
-import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, compare, remove, rule, secondsTo, stored, sync, waitUntil } from './support.ts';
+import { appOptions, setPoints } from '../support/world.ts';
+import { type Home, rule, startSyncWorld, waitUntil } from './support.ts';
 
-const world = await startWorld(...appOptions());
-const { service, executor } = world;
+const world = await startSyncWorld(...appOptions());
+const { service, executor, test } = world;
 
-const enable = ({ organisation }: TenantOnGithub, enabled = true) =>
+const enable = ({ organisation }: Home, enabled = true) =>
   service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
 
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
-async function newShowingTenant(): Promise<TenantOnGithub> {
-  const home = await world.newTenant();
-  await apply(
-    service,
-    home,
+async function newShowingTenant(): Promise<Home> {
+  const home = await world.newHome();
+  await home.apply(
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
@@ -40,12 +36,12 @@ async function newShowingTenant(): Promise<TenantOnGithub> {
   return home;
 }
 
-const ofTenant = ({ organisation }: TenantOnGithub) => eq(organisations.id, organisation.id);
+const ofTenant = ({ organisation }: Home) => eq(organisations.id, organisation.id);
 
-const turn = ({ organisation }: TenantOnGithub) => publishCheckRuns(service, { organisationId: organisation.id });
+const turn = ({ organisation }: Home) => publishCheckRuns(service, { organisationId: organisation.id });
 
 /** Publishes what is due now. */
-async function publish(home: TenantOnGithub): Promise<void> {
+async function publish(home: Home): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
     await executor
@@ -57,20 +53,20 @@ async function publish(home: TenantOnGithub): Promise<void> {
 }
 
 /** The minute in which a pull request gets no other check run is over. */
-const afterAMinute = ({ organisation }: TenantOnGithub) =>
+const afterAMinute = ({ organisation }: Home) =>
   executor
     .update(checkRuns)
     .set({ publishedAt: sql`now() - interval '1 minute'` })
     .where(eq(checkRuns.organisationId, organisation.id));
 
 /** Fetches and publishes it. */
-async function show(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
-  await sync(service, home, pullRequest);
+async function show(home: Home, pullRequest: PullRequest): Promise<void> {
+  await home.sync(pullRequest);
   await publish(home);
 }
 
 /** Publishes it while `change` happens. @returns as `turn` does */
-async function publishWhile(home: TenantOnGithub, change: () => Promise<unknown>): Promise<boolean> {
+async function publishWhile(home: Home, change: () => Promise<unknown>): Promise<boolean> {
   const { begun, release } = world.github.hold('hold', 'CheckRuns');
   const publishing = turn(home);
   await begun;
@@ -82,13 +78,12 @@ async function publishWhile(home: TenantOnGithub, change: () => Promise<unknown>
 /** A pull request of such a home, which is fetched. */
 async function newFetched() {
   const home = await newShowingTenant();
-  const pullRequest = home.acme.repository('web').openPullRequest();
-  await sync(service, home, pullRequest);
+  const pullRequest = await home.openStored();
   return { home, pullRequest };
 }
 
 /** A pull request of such a home, which GitHub shows. */
-async function newShown(home?: TenantOnGithub) {
+async function newShown(home?: Home) {
   const tenant = home ?? (await newShowingTenant());
   const pullRequest = tenant.acme.repository('web').openPullRequest();
   await show(tenant, pullRequest);
@@ -100,7 +95,7 @@ const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = no
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
-const counts = ({ organisation }: TenantOnGithub) => countCheckRuns(executor, organisation.id);
+const counts = ({ organisation }: Home) => countCheckRuns(executor, organisation.id);
 
 const requestsOf = () => world.github.count('CheckRuns');
 
@@ -147,24 +142,23 @@ describe('a check run', () => {
     const home = await newShowingTenant();
     setPoints(world.github, 2 ** 31);
     await newShown(home);
-    expect(home.acme.repository('web').checkRuns).toHaveLength(1);
+    expect(home.web.checkRuns).toHaveLength(1);
   });
 
   test('is shown within seconds while another one waits for its minute', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await show(home, pullRequest);
-    const next = home.acme.repository('web').openPullRequest();
-    await sync(service, home, next);
+    const next = await home.openStored();
     const checksDueAt = earlier('checks_due_at', sql`interval '5 seconds'`);
-    await updateOrganisation(executor, home.organisation.id, { checksDueAt });
+    await home.update({ checksDueAt });
     expect(await turn(home)).toBe(true);
     expect(shownOn(next)?.title).toBe('Score 2');
   });
 
   test('follows a change that leaves the score as it is', async () => {
     const home = await newShowingTenant();
-    await apply(service, home, rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
+    await home.apply(rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
     await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
@@ -179,8 +173,8 @@ describe('a check run', () => {
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
     await applyRules(service, home.organisation.id, { reviews });
     const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
-    await syncMembers(service, home.organisation);
-    const pullRequest = home.acme.repository('web').openPullRequest();
+    await home.syncMembers();
+    const pullRequest = home.web.openPullRequest();
     for (const person of people) pullRequest.review(person, person.login === 'lin' ? 'COMMENTED' : 'APPROVED');
     pullRequest.review(world.github.account(`nobody-${home.acme.login}`), 'APPROVED');
     await show(home, pullRequest);
@@ -192,7 +186,7 @@ describe('a check run', () => {
   test('follows new rules once the score is recalculated', async () => {
     const { home, pullRequest } = await newShown();
     await afterAMinute(home);
-    await apply(service, home, rule('7', 'true', 'Seven'));
+    await home.apply(rule('7', 'true', 'Seven'));
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await rescoreAll(service);
@@ -245,7 +239,7 @@ describe('a check run', () => {
     await afterAMinute(home);
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
     await show(home, pullRequest);
-    expect((await stored(service, home, pullRequest))?.score).toBe(15);
+    expect((await home.stored(pullRequest))?.score).toBe(15);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
@@ -278,7 +272,7 @@ describe('a check run', () => {
   test('makes no links, mentions or markup of what rules are called', async () => {
     const home = await newShowingTenant();
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
-    await apply(service, home, rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
+    await home.apply(rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
     await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     const summary = shownOn(pullRequest)?.summary ?? '';
@@ -289,7 +283,7 @@ describe('a check run', () => {
   test('stays within what GitHub takes, however many entries there are', async () => {
     const home = await newShowingTenant();
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
-    await apply(service, home, rule('5', 'true', 'Five'), ...rules);
+    await home.apply(rule('5', 'true', 'Five'), ...rules);
     await rescoreAll(service);
     const { pullRequest } = await newShown(home);
     expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
@@ -319,7 +313,7 @@ describe('scores', () => {
     const { home } = await newFetched();
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const leasedUntil = async () => (await getOrganisation(executor, home.organisation.id)).checksDueAt?.getTime() ?? 0;
+    const leasedUntil = async () => (await home.row()).checksDueAt?.getTime() ?? 0;
     const publishing = publishWhile(home, async () => {
       const first = await leasedUntil();
       vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
@@ -334,18 +328,18 @@ describe('scores', () => {
     const { home, pullRequest } = await newFetched();
     await publishWhile(home, () => enable(home, false));
     pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await afterAMinute(home);
     expect(await turn(home)).toBe(false);
   });
 
   test('take a request for twenty, and leave the reserve of points', async () => {
     const home = await newShowingTenant();
-    const web = home.acme.repository('web');
+    const web = home.web;
     const all = Array.from({ length: 50 }, () => web.openPullRequest());
-    await sync(service, home, ...all);
+    await home.sync(...all);
     setPoints(world.github, 5_000, 503);
-    await sync(service, home, all[0] as PullRequest);
+    await home.sync(all[0] as PullRequest);
     const before = requestsOf();
     await publish(home);
     // Of the three points above the tenth that is kept, the fetch took one.
@@ -359,23 +353,23 @@ describe('scores', () => {
 
   test('are shown by the loops of a running service', async () => {
     const home = await newShowingTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest();
+    const pullRequest = home.web.openPullRequest();
     const loops = startLoops(service, { pollMs: 20 });
     onTestFinished(() => loops.stop());
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
   });
 
   test('a last check run that is published while the pull request is reopened and merged is not the last', async () => {
     const { home, pullRequest } = await newShown();
     pullRequest.close();
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await afterAMinute(home);
     await publishWhile(home, async () => {
       for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
         world.github.clock.advance(5);
         change();
-        await sync(service, home, pullRequest);
+        await home.sync(pullRequest);
       }
     });
     await afterAMinute(home);
@@ -396,9 +390,9 @@ describe('scores', () => {
 describe('a failure to show a score', () => {
   const failingOne = async () => {
     const home = await newShowingTenant();
-    const web = home.acme.repository('web');
+    const web = home.web;
     const [good, bad] = [web.openPullRequest(), web.openPullRequest()];
-    await sync(service, home, good, bad);
+    await home.sync(good, bad);
     return { home, good, bad };
   };
 
@@ -432,7 +426,7 @@ describe('a failure to show a score', () => {
     await publish(home);
     await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
     bad.push();
-    await sync(service, home, bad);
+    await home.sync(bad);
     await publish(home);
     expect(shownOn(bad)?.title).toBe('Score 2');
   });
@@ -481,7 +475,7 @@ describe('a failure to show a score', () => {
     expect(await turn(home)).toBe(true);
     expect(await turn(home)).toBe(false);
     expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
-    expect(await secondsTo(service, home, 'checks_due_at')).toBeGreaterThan(100);
+    expect(await home.secondsTo('checks_due_at')).toBeGreaterThan(100);
   });
 
   test('because of a lost reply leaves the same score on the commit', async () => {
@@ -496,23 +490,23 @@ describe('a failure to show a score', () => {
 });
 
 test.each([
-  ['by a comparison', (home: TenantOnGithub) => compare(world, home)],
+  ['by a comparison', (home: Home) => home.compare()],
   // It was deleted here.
-  ['by a fetch of which nothing is kept', (home: TenantOnGithub, gone: PullRequest) => sync(service, home, gone)],
+  ['by a fetch of which nothing is kept', (home: Home, gone: PullRequest) => home.sync(gone)],
 ])(
   'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
   async (_, track) => {
     const { home } = await newShown();
     const sandbox = home.acme.repository('sandbox-1');
     const [pullRequest, gone] = [sandbox.openPullRequest(), sandbox.openPullRequest()];
-    await sync(service, home, pullRequest, gone);
-    await remove(service, home, (await stored(service, home, gone))?.id);
+    await home.sync(pullRequest, gone);
+    await home.remove((await home.stored(gone))?.id);
     await publish(home);
     const settings = (option: string) =>
       runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', home.acme.login, option, 'sandbox-*');
     await settings('--ignore');
-    await compare(world, home);
-    await apply(service, home, rule('5'));
+    await home.compare();
+    await home.apply(rule('5'));
     await rescoreAll(service);
     await afterAMinute(home);
     await publish(home);

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { claimComparison, requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import { organisations } from '../../src/database/schema.ts';
@@ -8,15 +8,14 @@ import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compare, makeDue, memberLogins, secondsTo, storedPullRequests } from './support.ts';
+import { type Home, makeDue, startSyncWorld } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const made = names.map(name => home.acme.repository(name));
   for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
   world.github.clock.advance(120);
@@ -34,11 +33,11 @@ const pagesOf = (made: readonly Repository[]) =>
       ).length,
   );
 
-const now = ({ organisation }: TenantOnGithub) => getOrganisation(executor, organisation.id);
-const change = ({ organisation: { id } }: TenantOnGithub, values: object) =>
+const now = ({ organisation }: Home) => getOrganisation(executor, organisation.id);
+const change = ({ organisation: { id } }: Home, values: object) =>
   executor.update(organisations).set(values).where(eq(organisations.id, id));
 
-const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(service, home)).length;
+const storedCount = async (home: Home) => (await home.storedPullRequests()).length;
 
 describe('a comparison that is interrupted', () => {
   test('ends after the page under way if the service stops, and the next one finds the rest', async () => {
@@ -56,8 +55,8 @@ describe('a comparison that is interrupted', () => {
     );
     expect(await compareOrganisation(service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
-    await compare(world, home);
+    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
+    await home.compare();
     expect(await storedCount(home)).toBe(4);
     // The first was complete.
     expect(pagesOf(made)).toEqual([1, 1]);
@@ -69,9 +68,9 @@ describe('a comparison that is interrupted', () => {
     world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
     await compareOrganisation(service);
     expect(pagesOf(made)).toEqual([1, 1, 0]);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(55);
+    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(55);
     await executor.execute('delete from github_limits');
-    await compare(world, home);
+    await home.compare();
     expect(pagesOf(made)).toEqual([1, 2, 1]);
     expect(await storedCount(home)).toBe(6);
   });
@@ -92,7 +91,7 @@ test('an organisation is compared while GitHub keeps another one waiting', async
 });
 
 test('the organisation that has been due for longest is compared first', async () => {
-  const [one, other] = [await world.newTenant(), await world.newTenant()];
+  const [one, other] = [await world.newHome(), await world.newHome()];
   await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
   await change(one, { comparisonDueAt: sql`now() - interval '1 second'` });
   await change(other, { comparisonDueAt: sql`now() - interval '1 minute'` });
@@ -108,14 +107,14 @@ test('organisations are compared at different times, never later than RECONCILE_
     [0.999, 900],
   ] as const) {
     random.mockReturnValue(value);
-    await compare(world, home);
-    const found = (await secondsTo(service, home, 'comparison_due_at')) ?? 0;
+    await home.compare();
+    const found = (await home.secondsTo('comparison_due_at')) ?? 0;
     expect([found > seconds - 60, found <= seconds]).toEqual([true, true]);
   }
 });
 
 describe('a comparison that a webhook requests', () => {
-  const request = (home: TenantOnGithub, options?: { members: boolean }) =>
+  const request = (home: Home, options?: { members: boolean }) =>
     requestComparison(executor, home.organisation.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {
@@ -123,12 +122,12 @@ describe('a comparison that a webhook requests', () => {
     await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(50);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(60);
+    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(50);
+    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(60);
     // A minute later.
     await change(home, { comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(800);
+    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(800);
     expect((await now(home)).comparisonAgainAt).toBeNull();
   });
 
@@ -141,22 +140,22 @@ describe('a comparison that a webhook requests', () => {
     await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
     release();
     await comparing;
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(0);
+    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
     await compareOrganisation(service);
-    expect(await secondsTo(service, home, 'comparison_due_at')).toBeGreaterThan(800);
+    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(800);
   });
 
   test('waits for the members until they may be listed again', async () => {
     const { home } = await withRepositories([], 0);
-    await compare(world, home);
+    await home.compare();
     await saveMembersListed(executor, home.organisation.id, 3_000);
     await request(home, { members: true });
     for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
-      const seconds = (await secondsTo(service, home, column)) ?? 0;
+      const seconds = (await home.secondsTo(column)) ?? 0;
       expect(seconds).toBeGreaterThan(column === 'comparison_due_at' ? 800 : 2_900);
     }
     world.github.requests.length = 0;
-    await compare(world, home);
+    await home.compare();
     expect(world.github.count('Members')).toBe(0);
   });
 });
@@ -164,7 +163,7 @@ describe('a comparison that a webhook requests', () => {
 test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {
   const { home } = await withRepositories([], 0);
   world.github.fault(secondaryLimit('7'), { when: 'Members' });
-  await compare(world, home);
-  expect(await secondsTo(service, home, 'comparison_due_at')).toBeLessThanOrEqual(7);
-  expect(await memberLogins(service, home)).toEqual([]);
+  await home.compare();
+  expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(7);
+  expect(await home.memberLogins()).toEqual([]);
 });

@@ -1,92 +1,69 @@
 import { eq, sql } from 'drizzle-orm';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import type { Lease } from '../../src/database/lease.ts';
-import {
-  countOrganisations,
-  getOrganisation,
-  setWebhooksEnabled,
-  updateOrganisation,
-} from '../../src/database/organisations.ts';
+import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { naming, queryTimeout, refusedNode } from '../support/github/faults.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  adaOf,
-  compare,
-  compareOnly,
-  lockWaits,
-  makeDue,
-  memberLogins,
-  remove,
-  secondsTo,
-  storedPullRequests,
-  sync,
-  waitingSyncs,
-} from './support.ts';
+import { type Home, lockWaits, makeDue, startSyncWorld } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
 async function imported(pullRequests: number) {
-  const home = await world.newTenant();
-  const repository = home.acme.repository('web');
+  const home = await world.newHome();
+  const repository = home.web;
   const opened = Array.from({ length: pullRequests }, (_, index) =>
     repository.openPullRequest({ title: `Change ${index}` }),
   );
-  await importPullRequests(service, home.organisation);
+  await home.import();
   // The first comparison reads what changed since the organisation was added.
   world.github.clock.advance(120);
-  await compare(world, home);
+  await home.compare();
   return { home, repository, opened };
 }
 
-const dueInSeconds = (home: TenantOnGithub) => secondsTo(service, home, 'comparison_due_at');
+const dueInSeconds = (home: Home) => home.secondsTo('comparison_due_at');
 
-const titles = async (home: TenantOnGithub) =>
-  (await storedPullRequests(service, home)).map(({ title }) => title).sort();
+const titles = async (home: Home) => (await home.storedPullRequests()).map(({ title }) => title).sort();
 
 describe('the result of a comparison', () => {
-  const row = async ({ organisation }: TenantOnGithub) => {
+  const row = async ({ organisation }: Home) => {
     const found = await getOrganisation(executor, organisation.id);
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
-  test('says when it succeeded, and when and why it last failed', async () => {
+  test('says when it succeeded, and when and why it last failed', async ({ home }) => {
     expect(await row(home)).toEqual({ comparedAt: null, failedAt: null, failure: null });
     const reason = 'GitHub failed with status 500. Try again later.';
     world.github.fault({ kind: 'reply', status: 500 });
-    await compare(world, home);
+    await home.compare();
     const first = await row(home);
     expect(first).toEqual({ comparedAt: null, failedAt: expect.any(Date), failure: reason });
-    await compare(world, home);
+    await home.compare();
     const second = await row(home);
     expect(second).toEqual({ ...first, comparedAt: expect.any(Date) });
     expect(second.comparedAt?.getTime()).toBeGreaterThan(second.failedAt?.getTime() ?? Number.NaN);
   });
 
   test('names the members if only these fail, counts as both finished and failed, and is repeated as usual', async () => {
-    home.acme.repository('web').openPullRequest();
+    const home = await world.newHome();
+    home.web.openPullRequest();
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'Members' });
-    await compare(world, home);
+    await home.compare();
     const { comparedAt, failedAt, failure } = await row(home);
     expect(failure).toMatch(/^The members were not compared: GitHub failed with status 500\./);
     expect(failedAt).toEqual(comparedAt);
-    expect(await storedPullRequests(service, home)).toHaveLength(1);
+    expect(await home.storedPullRequests()).toHaveLength(1);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
-    await compare(world, home);
-    expect(await memberLogins(service, home)).toEqual([adaOf(home).login]);
+    await home.compare();
+    expect(await home.memberLogins()).toEqual([home.ada.login]);
   });
 
-  test('has a reason of bounded length, without what PostgreSQL refuses', async () => {
+  test('has a reason of bounded length, without what PostgreSQL refuses', async ({ home }) => {
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
     await saveComparisonResult(executor, home.organisation.id, { isFinished: false, failure });
     expect((await row(home)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
@@ -94,7 +71,7 @@ describe('the result of a comparison', () => {
 });
 
 describe('RECONCILE_INTERVAL=0', () => {
-  test('a comparison that a webhook requests is tried again if it fails', async () => {
+  test('a comparison that a webhook requests is tried again if it fails', async ({ home }) => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     expect(await compareOrganisation(replica)).toBe(false);
@@ -108,7 +85,7 @@ describe('RECONCILE_INTERVAL=0', () => {
     expect(await compareOrganisation(replica)).toBe(true);
   });
 
-  test('enabling webhooks compares at once', async () => {
+  test('enabling webhooks compares at once', async ({ home }) => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     await setWebhooksEnabled(replica.database.executor, home.organisation.id, true);
@@ -118,14 +95,14 @@ describe('RECONCILE_INTERVAL=0', () => {
 });
 
 describe('a comparison with GitHub', () => {
-  test('takes two requests, of any kind, if nothing has changed', async () => {
+  test('takes two requests, of any kind, if nothing has changed', async ({ home }) => {
     const bert = home.acme.member(`bert-${home.acme.login}`);
-    await compareOnly(world, home);
+    await home.compareOnly();
     // A member who left long ago costs nothing.
     home.acme.leave(bert);
-    await compareOnly(world, home);
+    await home.compareOnly();
     world.github.requests.length = 0;
-    await compareOnly(world, home);
+    await home.compareOnly();
     expect(world.github.requests.map(({ operation }) => operation)).toEqual(['Repositories', 'Members']);
   });
 
@@ -134,9 +111,9 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     const stranger = repository.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
     for (const pullRequest of opened) pullRequest.edit({ title: 'Edited' });
-    await sync(service, home, ...opened, stranger);
+    await home.sync(...opened, stranger);
     world.github.requests.length = 0;
-    expect(await compare(world, home)).toBe(2);
+    expect(await home.compare()).toBe(2);
     expect(world.github.count('PullRequests')).toBe(0);
   });
 
@@ -145,8 +122,8 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     opened[0]?.edit({ title: 'Missed' });
     world.github.clock.advance(120);
-    expect(await compare(world, home)).toBe(3);
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(3);
+    expect(await home.compare()).toBe(1);
     expect(await titles(home)).toContain('Missed');
   });
 
@@ -158,10 +135,10 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(1);
     opened[1]?.edit({ title: 'Shown at once' });
     world.github.clock.advance(30);
-    await compare(world, home);
+    await home.compare();
     expect(await titles(home)).toEqual(['Change 0', 'Shown at once']);
     opened[0]?.catchUp();
-    await compare(world, home);
+    await home.compare();
     expect(await titles(home)).toEqual(['Shown at once', 'Shown late']);
   });
 
@@ -171,9 +148,9 @@ describe('a comparison with GitHub', () => {
   ])("brings in all since the organisation was added if GitHub's clock is an hour %s", async (_, ahead) => {
     const before = world.github.clock.now();
     world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
-    const home = await world.newTenant();
-    home.acme.repository('web').openPullRequest({ title: 'Missed' });
-    await compare(world, home);
+    const home = await world.newHome();
+    home.web.openPullRequest({ title: 'Missed' });
+    await home.compare();
     world.github.clock.set(before);
     expect(await titles(home)).toEqual(['Missed']);
   });
@@ -181,36 +158,36 @@ describe('a comparison with GitHub', () => {
   test('does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
     const { database } = service;
-    const [deleted] = await storedPullRequests(service, home);
-    await remove(service, home, deleted?.id);
+    const [deleted] = await home.storedPullRequests();
+    await home.remove(deleted?.id);
     await database.executor
       .update(repositories)
       .set({ comparedAt: null })
       .where(eq(repositories.organisationId, home.organisation.id));
-    await compare(world, home);
-    expect(await storedPullRequests(service, home)).toHaveLength(2);
+    await home.compare();
+    expect(await home.storedPullRequests()).toHaveLength(2);
     world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Anew' });
-    await compare(world, home);
+    await home.compare();
     expect(await titles(home)).toEqual(['Anew', 'Anew', 'Anew']);
   });
 
   test('leaves a pull request on which GitHub always fails to the loop', async () => {
     const { home, opened } = await imported(5);
     const other = home.acme.repository('zoo').openPullRequest();
-    await compare(world, home);
-    await compare(world, home);
+    await home.compare();
+    await home.compare();
     world.github.clock.advance(60);
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     const [, , , bad] = opened;
     if (bad === undefined) throw new Error('none');
     world.github.fault(queryTimeout(), { times: Infinity, when: naming(bad) });
-    await compare(world, home);
+    await home.compare();
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(5);
-    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: bad.id }]);
+    expect(await home.waitingSyncs()).toMatchObject([{ githubId: bad.id }]);
     world.github.clock.advance(120);
-    await compare(world, home);
-    expect(await compare(world, home)).toBe(1);
+    await home.compare();
+    expect(await home.compare()).toBe(1);
   });
 
   test('reads a repository although GitHub fails on the pull request that changed last', async () => {
@@ -222,7 +199,7 @@ describe('a comparison with GitHub', () => {
     bad?.edit({ title: 'Missed, too' });
     world.github.clock.advance(120);
     world.github.fault({ kind: 'broken', nodeIds: [bad?.nodeId ?? ''] }, { times: Infinity, when: 'Repositories' });
-    await compare(world, home);
+    await home.compare();
     expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
   });
 
@@ -233,16 +210,16 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(120);
     const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
     world.github.fault({ kind: 'broken', nodeIds }, { when: 'PullRequestList' });
-    await compare(world, home);
+    await home.compare();
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(2);
-    await compare(world, home);
+    await home.compare();
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(3);
   });
 
   test('continues after a repository that fails, and the next one catches up on it', async () => {
     const { home, repository, opened } = await imported(1);
     const other = home.acme.repository('zoo').openPullRequest();
-    await compare(world, home);
+    await home.compare();
     world.github.clock.advance(60);
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     world.github.clock.advance(120);
@@ -250,12 +227,12 @@ describe('a comparison with GitHub', () => {
       times: Infinity,
       when: ({ variables }) => variables.repository === repository.nodeId,
     });
-    await compare(world, home);
-    expect((await storedPullRequests(service, home)).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
+    await home.compare();
+    expect((await home.storedPullRequests()).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
     heal();
     // The repositories, the one that failed, and its pull request.
-    expect(await compare(world, home)).toBe(3);
+    expect(await home.compare()).toBe(3);
     expect(await titles(home)).toEqual(['Missed', 'Missed']);
   });
 
@@ -267,21 +244,21 @@ describe('a comparison with GitHub', () => {
       { kind: 'reply', status: 503 },
       { times: Infinity, when: ({ operation }) => operation !== 'Repositories' },
     );
-    await compare(world, home);
+    await home.compare();
     expect(await dueInSeconds(home)).toBeLessThan(61);
     world.github.clearFaults();
-    await compare(world, home);
+    await home.compare();
     expect(await titles(home)).toEqual(['Missed']);
   });
 
   test('is tried again after the interval, not soon, if GitHub refuses the credentials', async () => {
     const { home } = await imported(1);
     world.github.fault({ kind: 'reply', status: 401 }, { times: Infinity });
-    await compare(world, home);
+    await home.compare();
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
   });
 
-  test('skips a repository that alone is too much for GitHub', async () => {
+  test('skips a repository that alone is too much for GitHub', async ({ home }) => {
     const opened = ['one', 'two', 'three'].map(name => home.acme.repository(name).openPullRequest());
     const identity = { githubId: home.acme.id, nodeId: home.acme.nodeId, login: home.acme.login };
     const [first] = (await service.github.pageRepositories(identity, { after: null, pageSize: 1 })).items;
@@ -290,9 +267,9 @@ describe('a comparison with GitHub', () => {
       when: ({ operation, variables: { first: size, after, facts } }) =>
         operation === 'Repositories' && facts === true && (after === null ? Number(size) > 1 : after === first?.cursor),
     });
-    await compare(world, home);
+    await home.compare();
     const [one, , three] = opened;
-    const stored = await storedPullRequests(service, home);
+    const stored = await home.storedPullRequests();
     expect(stored.map(({ githubId }) => githubId)).toEqual([one?.id, three?.id]);
   });
 
@@ -314,16 +291,16 @@ describe('a comparison with GitHub', () => {
         },
         { times: 10, when: operation },
       );
-      await compareOnly(world, home);
+      await home.compareOnly();
       expect(world.github.count(operation) - before).toBe(3);
-      const { comparisonFailure } = await getOrganisation(executor, home.organisation.id);
+      const { comparisonFailure } = await home.row();
       expect(comparisonFailure).toContain('never end');
     },
   );
 
-  test('waits while webhooks are disabled, and starts once they are enabled', async () => {
+  test('waits while webhooks are disabled, and starts once they are enabled', async ({ home }) => {
     await makeDue(service, home);
-    await updateOrganisation(executor, home.organisation.id, { webhooksEnabled: false });
+    await home.update({ webhooksEnabled: false });
     expect(await compareOrganisation(service)).toBe(false);
     await setWebhooksEnabled(executor, home.organisation.id, true);
     expect(await compareOrganisation(service)).toBe(true);
@@ -333,7 +310,7 @@ describe('a comparison with GitHub', () => {
     const { home, opened } = await imported(1);
     world.github.clock.advance(60);
     const reply = world.github.hold('late', 'Repositories');
-    const underway = compare(world, home);
+    const underway = home.compare();
     await reply.begun;
     opened[0]?.edit({ title: 'Missed' });
     await setWebhooksEnabled(executor, home.organisation.id, true);
@@ -341,15 +318,15 @@ describe('a comparison with GitHub', () => {
     await underway;
     expect(await titles(home)).not.toContain('Missed');
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: opened[0]?.id }]);
+    expect(await home.waitingSyncs()).toMatchObject([{ githubId: opened[0]?.id }]);
   });
 
-  test('renews its lease while GitHub is slow, so that no other replica starts one', async () => {
-    const leasedUntil = async () => (await getOrganisation(executor, home.organisation.id)).comparisonDueAt.getTime();
+  test('renews its lease while GitHub is slow, so that no other replica starts one', async ({ home }) => {
+    const leasedUntil = async () => (await home.row()).comparisonDueAt.getTime();
     const reply = world.github.hold('hold');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const underway = compare(world, home);
+    const underway = home.compare();
     await reply.begun;
     const first = await leasedUntil();
     vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
@@ -360,7 +337,7 @@ describe('a comparison with GitHub', () => {
     expect(await underway).toBe(1);
   });
 
-  test('goes to one of three claims at the same time, for less than ten seconds', async () => {
+  test('goes to one of three claims at the same time, for less than ten seconds', async ({ home }) => {
     await makeDue(service, home);
     let claims: Promise<Lease | undefined>[] = [];
     await service.database.transaction(async lock => {
@@ -376,17 +353,16 @@ describe('a comparison with GitHub', () => {
 });
 
 describe('the sweep at the end of a comparison', () => {
-  const dueForSweep = (home: TenantOnGithub, hours: number) =>
+  const dueForSweep = (home: Home, hours: number) =>
     executor
       .update(organisations)
       .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
       .where(eq(organisations.id, home.organisation.id));
 
-  test('is repeated by the next one if a failure interrupted it', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
+  test('is repeated by the next one if a failure interrupted it', async ({ home }) => {
+    const pullRequest = await home.openStored();
     world.github.clock.advance(3_600);
-    await compareOnly(world, home);
+    await home.compareOnly();
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${pullRequest.id}`);
     await executor.execute(sql`
@@ -396,17 +372,16 @@ describe('the sweep at the end of a comparison', () => {
     );
     await dueForSweep(home, 1);
     try {
-      await expect(compareOnly(world, home)).rejects.toThrow();
+      await expect(home.compareOnly()).rejects.toThrow();
     } finally {
       await executor.execute(sql`drop function fail cascade`);
     }
-    await compareOnly(world, home);
-    expect(await waitingSyncs(service, home)).toMatchObject([{ githubId: pullRequest.id }]);
+    await home.compareOnly();
+    expect(await home.waitingSyncs()).toMatchObject([{ githubId: pullRequest.id }]);
   });
 
-  test('waits until its pace allows one pull request', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
+  test('waits until its pace allows one pull request', async ({ home }) => {
+    await home.openStored();
     for (const [hours, perHour, count] of [
       [0.25, 3, 0],
       [0.25, 5, 1],
@@ -421,9 +396,9 @@ describe('the sweep at the end of a comparison', () => {
     }
   });
 
-  test('requests no more than its pace allows, which organisations of one token share', async () => {
-    await sync(service, home, home.acme.repository('web').openPullRequest());
-    const [source] = await storedPullRequests(service, home);
+  test('requests no more than its pace allows, which organisations of one token share', async ({ home }) => {
+    await home.sync(home.web.openPullRequest());
+    const [source] = await home.storedPullRequests();
     await executor.execute(sql`
       insert into pull_requests select copies.* from generate_series(1, 1500) as number,
         lateral jsonb_populate_record(
@@ -433,13 +408,13 @@ describe('the sweep at the end of a comparison', () => {
     await executor.execute(sql`
       update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${home.organisation.id}`);
     await dueForSweep(home, 0.25);
-    const asked = async () => (await waitingSyncs(service, home)).length;
-    await compareOnly(world, home);
+    const asked = async () => (await home.waitingSyncs()).length;
+    await home.compareOnly();
     const share = 4_000 / 4 / (await countOrganisations(executor));
     expect(await asked()).toBeGreaterThan(share * 0.9);
     expect(await asked()).toBeLessThan(share * 1.1 + 1);
     const before = await asked();
-    await compareOnly(world, home);
+    await home.compareOnly();
     expect(await asked()).toBe(before);
 
     // An App has points of its own in each organisation.

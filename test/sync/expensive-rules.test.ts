@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
 import { requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
@@ -7,11 +7,10 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../support/rescore.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, duringSave, newStored, rule, scoreHistory, stored, storedPullRequests, sync } from './support.ts';
+import { type Home, rule, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 
 /** A rule whose entries read the whole description and match nothing, and one that counts. */
 const expensiveRules = (entries: number): RuleDefinition[] => [
@@ -28,40 +27,38 @@ const expensiveRules = (entries: number): RuleDefinition[] => [
 const bits = Array.from({ length: 400 }, (_, index) => ((index * 2_654_435_761) >>> 16) & 1);
 const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
 
-type Change = (executor: Executor, home: TenantOnGithub) => Promise<unknown>;
+type Change = (executor: Executor, home: Home) => Promise<unknown>;
 
-const replaceRules = (executor: Executor, { organisation }: TenantOnGithub, ...rules: RuleDefinition[]) =>
+const replaceRules = (executor: Executor, { organisation }: Home, ...rules: RuleDefinition[]) =>
   applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '' });
 
-const rangesOf = ({ organisation }: TenantOnGithub) =>
+const rangesOf = ({ organisation }: Home) =>
   executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
 
-test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async () => {
-  const home = await world.newTenant();
-  await newStored(service, home, 300);
+test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async ({ home }) => {
+  await home.newStored(300);
   const { id } = home.organisation;
   await executor.update(pullRequests).set({ body }).where(eq(pullRequests.organisationId, id));
-  await apply(service, home, ...expensiveRules(990));
+  await home.apply(...expensiveRules(990));
   const scored = await rescoreBatch(service, id);
   expect(scored).toBeGreaterThan(0);
   expect(scored).toBeLessThan(300);
-  const ids = (await storedPullRequests(service, home)).map(each => each.id).sort();
+  const ids = (await home.storedPullRequests()).map(each => each.id).sort();
   expect(await rangesOf(home)).toMatchObject([
     { fromId: ids[scored], untilId: null, isBatch: true, leasedUntil: null },
   ]);
-  const changes = await scoreHistory(service, home);
+  const changes = await home.scoreHistory();
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(scored);
 });
 
-test('a rescoring batch with much to save ends early', async () => {
-  const home = await world.newTenant();
-  await newStored(service, home, 900);
+test('a rescoring batch with much to save ends early', async ({ home }) => {
+  await home.newStored(900);
   const name = 'n'.repeat(200);
   const logic = Array.from({ length: 50 }, () => ({
     expression: 'true',
     effect: { action: 'ADD' as const, value: '1' },
   }));
-  await apply(service, home, { ...rule('1', 'true', name), logic });
+  await home.apply({ ...rule('1', 'true', name), logic });
   expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(900);
 });
 
@@ -81,50 +78,46 @@ test.each([
 ] satisfies [string, Change, string][])(
   'scores are discarded if %s while they are calculated',
   async (_, change, expected) => {
-    const home = await world.newTenant();
-    await newStored(service, home, 3);
-    await apply(service, home, rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
+    const home = await world.newHome();
+    await home.newStored(3);
+    await home.apply(rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
     const { database } = service;
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
     const rescore = () => rescoreBatch(service, home.organisation.id);
-    const scored = await duringSave(service, home, rescore, async executor => {
+    const scored = await home.duringSave(rescore, async executor => {
       expect(await rangesOf(home)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
       await change(executor, home);
     });
     expect(scored).toBe(3);
     expect(await rangesOf(home)).toEqual([]);
-    const history = await scoreHistory(service, home);
+    const history = await home.scoreHistory();
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
   },
 );
 
-test('stored rules that are over a limit together count for nothing, with one complaint', async () => {
-  const home = await world.newTenant();
-  await newStored(service, home, 3);
+test('stored rules that are over a limit together count for nothing, with one complaint', async ({ home }) => {
+  await home.newStored(3);
   const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };
   const rules = Array.from({ length: 21 }, (_, index) => ({
     ...rule('1', 'true', `R${index}`),
     logic: Array.from({ length: 50 }, () => entry),
   }));
-  await apply(service, home, ...rules);
+  await home.apply(...rules);
   const { complaints } = service;
   complaints.length = 0;
   const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, home.organisation.id)));
   expect(scored.reduce((sum, each) => sum + each)).toBe(3);
-  expect(new Set((await storedPullRequests(service, home)).map(({ score }) => score))).toEqual(new Set([0]));
+  expect(new Set((await home.storedPullRequests()).map(({ score }) => score))).toEqual(new Set([0]));
   expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
 });
 
-test('fetched pull requests are scored before their transaction', async () => {
-  const home = await world.newTenant();
-  const pullRequest = home.acme.repository('web').openPullRequest();
-  await apply(service, home, rule('5'));
+test('fetched pull requests are scored before their transaction', async ({ home }) => {
+  const pullRequest = home.web.openPullRequest();
+  await home.apply(rule('5'));
   const score = vi.spyOn(service.scorer, 'run');
   onTestFinished(() => score.mockRestore());
-  const saved = await duringSave(
-    service,
-    home,
-    () => sync(service, home, pullRequest),
+  const saved = await home.duringSave(
+    () => home.sync(pullRequest),
     async () => {
       expect(await score.mock.results[0]?.value).toHaveLength(1);
     },
@@ -133,32 +126,28 @@ test('fetched pull requests are scored before their transaction', async () => {
   expect(score).toHaveBeenCalledTimes(1);
 });
 
-test('fetched pull requests are scored again if a person in them is erased meanwhile', async () => {
-  const home = await world.newTenant();
+test('fetched pull requests are scored again if a person in them is erased meanwhile', async ({ home }) => {
   const bert = home.acme.member(`bert-of-${home.acme.login}`);
-  await apply(service, home, rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
-  const pullRequest = home.acme.repository('web').openPullRequest({ assignees: [bert] });
-  const start = () => sync(service, home, pullRequest);
-  const saved = await duringSave(service, home, start, executor =>
-    addErased(executor, home.organisation.id, [bert.id]),
-  );
+  await home.apply(rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
+  const pullRequest = home.web.openPullRequest({ assignees: [bert] });
+  const start = () => home.sync(pullRequest);
+  const saved = await home.duringSave(start, executor => addErased(executor, home.organisation.id, [bert.id]));
   expect(saved).toEqual(['saved']);
-  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [], score: 1 });
+  expect(await home.stored(pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });
 
-test('fetched pull requests are scored again if the rules change meanwhile', async () => {
-  const home = await world.newTenant();
-  const web = home.acme.repository('web');
-  await sync(service, home, web.openPullRequest());
-  await apply(service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+test('fetched pull requests are scored again if the rules change meanwhile', async ({ home }) => {
+  const web = home.web;
+  await home.sync(web.openPullRequest());
+  await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });
   const { complaints } = service;
   complaints.length = 0;
-  const start = () => sync(service, home, pullRequest);
-  const saved = await duringSave(service, home, start, async executor => {
+  const start = () => home.sync(pullRequest);
+  const saved = await home.duringSave(start, async executor => {
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
     await replaceRules(executor, home, rule('additions * 2'));
   });
   expect(saved).toEqual(['saved']);
-  expect(await stored(service, home, pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
+  expect(await home.stored(pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
 });

@@ -8,14 +8,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { saveProgress, saveRepositories } from '../../src/database/repositories.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { startLoops } from '../../src/sync/start-loops.ts';
-import { startWorld } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { compare, storedPullRequests, waitingSyncs } from './support.ts';
+import { startSyncWorld } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 
 test('three hundred webhooks for 100 pull requests cost at most 4 requests while the loop is busy', async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const repositories = ['web', 'api'].map(name => home.acme.repository(name));
   const opened = repositories.flatMap(repository => Array.from({ length: 50 }, () => repository.addPullRequest()));
   const { executor } = world.service.database;
@@ -37,9 +36,9 @@ test('three hundred webhooks for 100 pull requests cost at most 4 requests while
   await Promise.all(Array.from({ length: 20 }, deliverOthers));
   expect(world.github.count()).toBe(before);
   await lease(sql`now()`);
-  await expect.poll(async () => (await waitingSyncs(world.service, home)).length).toBe(0);
+  await expect.poll(async () => (await home.waitingSyncs()).length).toBe(0);
   expect(world.github.count() - before).toBeLessThanOrEqual(4);
-  const stored = await storedPullRequests(world.service, home);
+  const stored = await home.storedPullRequests();
   expect(stored.map(({ additions }) => additions)).toEqual(opened.map(({ additions }) => additions));
   const { rows } = await world.service.database.executor.execute(
     sql`select count(*)::int as count, min(state) as first, max(state) as last from webhook_deliveries
@@ -51,7 +50,7 @@ test('three hundred webhooks for 100 pull requests cost at most 4 requests while
 const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 300);
 
 test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 listed, and two per repository`, async () => {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const day = 86_400;
   const begin = world.github.clock.now() - 3 * day;
   const names = Array.from({ length: Math.ceil(outage / 500) }, (_, index) => `repository-${index}`);
@@ -70,10 +69,10 @@ test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 l
     await world.service.database.transaction(executor => saveRepositories(executor, home.organisation.id, 0, values));
     await saveProgress(world.service.database.executor, home.organisation.id, id, { comparedAt: begin });
   }
-  const first = await compare(world, home);
-  expect(await storedPullRequests(world.service, home)).toHaveLength(outage);
+  const first = await home.compare();
+  expect(await home.storedPullRequests()).toHaveLength(outage);
   // The last second of each repository is listed again; then there is nothing to do.
-  const second = await compare(world, home);
+  const second = await home.compare();
   expect(first + second).toBeLessThanOrEqual(outage / 50 + outage / 100 + 2 * names.length + 2);
-  expect(await compare(world, home)).toBe(1);
+  expect(await home.compare()).toBe(1);
 }, 120_000);

@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
@@ -10,30 +10,22 @@ import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { runJson } from '../commands/support.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import {
-  compare,
-  compareOnly,
   deliver,
-  fetchedSync,
+  type Home,
   lockWaits,
-  makeSweepDue,
   openTransaction,
-  repositoryRows,
-  stored,
-  storedPullRequests,
-  sync,
-  waitingSyncs,
+  startSyncWorld,
   waitUntil,
   withTwoRepositories,
 } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
 /** Changes the setting with the command. The organisation of `home` stays as a turn that began before has it. */
-const settings = ({ organisation }: TenantOnGithub, ...options: string[]) =>
+const settings = ({ organisation }: Home, ...options: string[]) =>
   runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', organisation.login, ...options);
 
 async function twoRepositories() {
@@ -44,19 +36,19 @@ async function twoRepositories() {
 async function withIgnoredSandbox() {
   const parts = await twoRepositories();
   await settings(parts.home, '--ignore', 'sandbox-*');
-  await compare(world, parts.home);
+  await parts.home.compare();
   return parts;
 }
 
 /** Why each is not tracked, by name without the owner: null if it has left. */
-async function untracked(home: TenantOnGithub): Promise<Record<string, string | null>> {
-  const rows = await repositoryRows(service, home);
+async function untracked(home: Home): Promise<Record<string, string | null>> {
+  const rows = await home.storedRepositories();
   const left = rows.filter(({ leftAt }) => leftAt !== null);
   return Object.fromEntries(left.map(({ name, ignoredBecause }) => [name.split('/')[1], ignoredBecause]));
 }
 
 /** Names of the repositories that standings count. */
-async function countedRepositories({ organisation }: TenantOnGithub): Promise<string[]> {
+async function countedRepositories({ organisation }: Home): Promise<string[]> {
   const period = { by: 'created', from: undefined, until: undefined } as const;
   const totals = await listTotals(executor, organisation.id, 'repositories', period, {
     withIdle: false,
@@ -64,8 +56,7 @@ async function countedRepositories({ organisation }: TenantOnGithub): Promise<st
   return totals.map(({ name }) => name.split('/')[1] ?? '');
 }
 
-const idOf = async (home: TenantOnGithub, pullRequest: PullRequest) =>
-  formatId('pr', (await stored(service, home, pullRequest))?.id ?? '');
+const idOf = async (home: Home, pullRequest: PullRequest) => formatId('pr', (await home.stored(pullRequest))?.id ?? '');
 
 const trackedMessage = 'Ignored: this organisation does not track this repository.';
 
@@ -124,9 +115,9 @@ describe('a repository that is ignored', () => {
     await settings(home, '--ignore', 'sandbox-*');
     inSandbox.edit({ title: 'Changed' });
     sandbox.openPullRequest();
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(1);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(1);
   });
 
   test('it does not count and shows no check runs, but its pull requests stay in lists', async () => {
@@ -140,9 +131,9 @@ describe('a repository that is ignored', () => {
 
   test('the sweep leaves it out, and passes over its pull requests once a day', async () => {
     const { home, inWeb } = await withIgnoredSandbox();
-    await makeSweepDue(service, home);
-    await compareOnly(world, home);
-    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
+    await home.makeSweepDue();
+    await home.compareOnly();
+    expect((await home.waitingSyncs()).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
     const isOld = sql`organisation_id = ${home.organisation.id} and fetched_at < now() - interval '1 day'`;
     expect(await executor.$count(pullRequests, isOld)).toBe(0);
     await world.workOff();
@@ -158,32 +149,31 @@ describe('a repository that is ignored', () => {
     for (const event of events) {
       expect(await post(service, event)).toMatchObject({ status: 200, message: trackedMessage });
     }
-    expect(await waitingSyncs(service, home)).toEqual([]);
+    expect(await home.waitingSyncs()).toEqual([]);
     const { rows } = await executor.execute(
       sql`select from webhook_deliveries where organisation_id = ${home.organisation.id}`,
     );
     expect(rows).toEqual([]);
   });
 
-  test('a renamed label fetches none of its pull requests', async () => {
-    const home = await world.newTenant();
+  test('a renamed label fetches none of its pull requests', async ({ home }) => {
     const sandbox = home.acme.repository('sandbox-1');
     sandbox.openPullRequest({ labels: ['bug'] });
-    await importPullRequests(service, home.organisation);
+    await home.import();
     await settings(home, '--ignore', 'sandbox-*');
-    await compare(world, home);
+    await home.compare();
     await post(service, sandbox.renameLabel('bug', 'defect'));
-    expect(await waitingSyncs(service, home)).toEqual([]);
+    expect(await home.waitingSyncs()).toEqual([]);
   });
 
   test('one that is not known yet is fetched once, for its first webhook, and nothing of it is kept', async () => {
-    const home = await world.newTenant();
+    const home = await world.newHome();
     await settings(home, '--ignore', 'sandbox-*');
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest();
     await deliver(service, early.opened);
     await world.workOff();
-    expect(await storedPullRequests(service, home)).toEqual([]);
+    expect(await home.storedPullRequests()).toEqual([]);
     expect(await post(service, early.edit({ title: 'Changed' }))).toMatchObject({ message: trackedMessage });
   });
 
@@ -221,15 +211,14 @@ describe('a repository that is ignored', () => {
     ).rejects.toThrow(/^The organisation ignores acme-\d+\/sandbox-1: its name matches sandbox-\*\.$/);
   });
 
-  test('is marked by a comparison that was under way before the setting', async () => {
-    const home = await world.newTenant();
+  test('is marked by a comparison that was under way before the setting', async ({ home }) => {
     for (let index = 0; index < 100; index += 1) home.acme.repository(`empty-${index}`);
-    await sync(service, home, home.acme.repository('sandbox-1').openPullRequest());
+    await home.sync(home.acme.repository('sandbox-1').openPullRequest());
     const secondPage = world.github.hold(
       'late',
       ({ operation, variables }) => operation === 'Repositories' && variables.after != null,
     );
-    const underWay = compareOnly(world, home);
+    const underWay = home.compareOnly();
     await secondPage.begun;
     await settings(home, '--ignore', 'sandbox-*');
     secondPage.release();
@@ -240,14 +229,14 @@ describe('a repository that is ignored', () => {
   test('one that GitHub then deletes has left, and is ignored no more', async () => {
     const { home, sandbox } = await withIgnoredSandbox();
     sandbox.remove();
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({ 'sandbox-1': null });
   });
 
   test('one that is renamed costs later comparisons nothing', async () => {
     const { home, sandbox } = await withIgnoredSandbox();
     sandbox.rename('sandbox-2');
-    expect([await compare(world, home), await compare(world, home)]).toEqual([1, 1]);
+    expect([await home.compare(), await home.compare()]).toEqual([1, 1]);
   });
 });
 
@@ -255,15 +244,15 @@ describe('archived repositories', () => {
   test('are ignored from their webhook on, and tracked again once they are no longer archived', async () => {
     const { home, sandbox, inSandbox } = await twoRepositories();
     await settings(home, '--ignore-archived');
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({});
     await deliver(service, sandbox.archive());
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is archived' });
     await deliver(service, sandbox.unarchive());
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({});
-    expect(await sync(service, home, inSandbox)).toEqual(['saved']);
+    expect(await home.sync(inSandbox)).toEqual(['saved']);
   });
 });
 
@@ -273,7 +262,7 @@ describe('forks', () => {
     sandbox.fork = true;
     await settings(home, '--ignore-forks');
     home.organisation.ignoresForks = true;
-    expect(await sync(service, home, inWeb, inSandbox)).toEqual(['saved', 'ignored']);
+    expect(await home.sync(inWeb, inSandbox)).toEqual(['saved', 'ignored']);
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'it is a fork' });
   });
 });
@@ -285,56 +274,51 @@ describe('a repository that is tracked again', () => {
     const opened = sandbox.openPullRequest();
     sandbox.rename('playground');
     await settings(home, '--ignore', 'playground', '--unignore', 'sandbox-*');
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches playground' });
     await settings(home, '--unignore', 'playground');
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     expect(await untracked(home)).toEqual({});
     expect(await settings(home)).toMatchObject({ ignored_repositories: [] });
     expect((await countedRepositories(home)).toSorted()).toEqual(['playground', 'web']);
-    expect(await stored(service, home, inSandbox)).toMatchObject({
+    expect(await home.stored(inSandbox)).toMatchObject({
       title: 'Changed',
       url: expect.stringContaining('/playground/pull/'),
     });
-    expect(await stored(service, home, opened)).toBeDefined();
+    expect(await home.stored(opened)).toBeDefined();
   });
 
-  test('brings the pull requests that were fetched and not kept, however old they are', async () => {
-    const home = await world.newTenant();
+  test('brings the pull requests that were fetched and not kept, however old they are', async ({ home }) => {
     await settings(home, '--ignore', 'sandbox-*');
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest({ createdAt: 1_500_000_000, updatedAt: 1_500_000_000 });
     home.organisation.ignoredGlobs = ['sandbox-*'];
-    expect(await sync(service, home, early)).toEqual(['ignored']);
+    expect(await home.sync(early)).toEqual(['ignored']);
     await settings(home, '--unignore', 'sandbox-*');
     // Nothing in the repository is new.
     await executor.execute(sql`
       update organisations set created_at = now() + interval '10 days' where id = ${home.organisation.id}`);
     world.github.clock.advance(120);
-    await compare(world, home);
-    expect(await stored(service, home, early)).toBeDefined();
+    await home.compare();
+    expect(await home.stored(early)).toBeDefined();
   });
 
   test('nothing is lost if the setting is taken back while GitHub answers', async () => {
     const { home, inSandbox } = await withIgnoredSandbox();
     inSandbox.edit({ title: 'Changed' });
-    const early = await fetchedSync(
-      service,
-      { ...home, organisation: { ...home.organisation, ignoredGlobs: ['sandbox-*'] } },
-      inSandbox,
-    );
+    const early = await home.as({ ignoredGlobs: ['sandbox-*'] }).fetchedSync(inSandbox);
     await settings(home, '--unignore', 'sandbox-*');
     expect(await early.save()).toBe('saved');
-    expect(await stored(service, home, inSandbox)).toMatchObject({ title: 'Changed' });
+    expect(await home.stored(inSandbox)).toMatchObject({ title: 'Changed' });
   });
 
   test('a fetch from before the setting does not track it again', async () => {
     const { home, inSandbox } = await twoRepositories();
     inSandbox.edit({ title: 'Changed' });
-    const early = await fetchedSync(service, home, inSandbox);
+    const early = await home.fetchedSync(inSandbox);
     await settings(home, '--ignore', 'sandbox-*');
-    await compareOnly(world, home);
+    await home.compareOnly();
     await early.save();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches sandbox-*' });
     await world.workOff();
@@ -343,15 +327,14 @@ describe('a repository that is tracked again', () => {
   test('no pull request is lost that was fetched while it was archived, and saved afterwards', async () => {
     const { home, sandbox } = await twoRepositories();
     await settings(home, '--ignore-archived');
-    await compareOnly(world, home);
+    await home.compareOnly();
     const opened = sandbox.openPullRequest();
     await deliver(service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
-    const organisation = { ...home.organisation, ignoresArchived: true };
-    const early = await fetchedSync(service, { ...home, organisation }, opened);
+    const early = await home.as({ ignoresArchived: true }).fetchedSync(opened);
     await deliver(service, sandbox.unarchive());
-    await compareOnly(world, home);
+    await home.compareOnly();
     expect(await early.save()).toBe('saved');
     expect(await untracked(home)).toEqual({});
   });
@@ -363,20 +346,19 @@ describe('a repository that is tracked again', () => {
     await deliver(service, opened.opened);
     world.github.clock.advance(120);
     sandbox.archive();
-    await compareOnly(world, home);
-    const organisation = { ...home.organisation, ignoresArchived: true };
-    const early = await fetchedSync(service, { ...home, organisation }, opened);
+    await home.compareOnly();
+    const early = await home.as({ ignoresArchived: true }).fetchedSync(opened);
     sandbox.unarchive();
     const lock = await openTransaction(world, 'lock table untracked_pull_requests in share mode');
     const saving = early.save();
     await waitUntil(async () => (await lockWaits(service)) === 1);
-    const comparing = compareOnly(world, home);
+    const comparing = home.compareOnly();
     await Promise.race([comparing, waitUntil(async () => (await lockWaits(service)) === 2)]);
     await lock.query('rollback');
     await Promise.all([saving, comparing]);
     await world.workOff();
     expect(await untracked(home)).toEqual({});
-    expect(await stored(service, home, opened)).toBeDefined();
+    expect(await home.stored(opened)).toBeDefined();
   });
 
   test('brings them all if they are more than one statement takes', async () => {
@@ -386,31 +368,29 @@ describe('a repository that is tracked again', () => {
       insert into untracked_pull_requests (organisation_id, github_id, node_id, source_updated_at, awaits_repository)
       select ${id}::uuid, 900000000000 + place, 'PR_' || place, now(), true from generate_series(1, 10005) as place`);
     await settings(home, '--unignore', 'sandbox-*');
-    await compareOnly(world, home);
-    expect(await waitingSyncs(service, home)).toHaveLength(10_005);
+    await home.compareOnly();
+    expect(await home.waitingSyncs()).toHaveLength(10_005);
   });
 });
 
 describe('what is remembered of the pull requests of an ignored repository', () => {
-  const remembered = ({ organisation }: TenantOnGithub) =>
+  const remembered = ({ organisation }: Home) =>
     executor.$count(untrackedPullRequests, eq(untrackedPullRequests.organisationId, organisation.id));
 
-  async function fetchIgnored(home: TenantOnGithub, pullRequest: PullRequest): Promise<void> {
-    const organisation = { ...home.organisation, ignoredGlobs: ['sandbox-*'] };
-    expect(await sync(service, { ...home, organisation }, pullRequest)).toEqual(['ignored']);
+  async function fetchIgnored(home: Home, pullRequest: PullRequest): Promise<void> {
+    expect(await home.as({ ignoredGlobs: ['sandbox-*'] }).sync(pullRequest)).toEqual(['ignored']);
   }
 
-  async function erase({ organisation }: TenantOnGithub, login: string): Promise<void> {
+  async function erase({ organisation }: Home, login: string): Promise<void> {
     const { database } = service;
     await eraseMembers(database, organisation.id, await findMembersByLogin(database.executor, organisation.id, login));
   }
 
-  test('goes with the erasure of their author, and does not come back', async () => {
-    const home = await world.newTenant();
+  test('goes with the erasure of their author, and does not come back', async ({ home }) => {
     const eve = home.acme.member(`eve-of-${home.acme.login}`);
-    const [web, sandbox] = [home.acme.repository('web'), home.acme.repository('sandbox-1')];
+    const [web, sandbox] = [home.web, home.acme.repository('sandbox-1')];
     const [inWeb, inSandbox] = [web.openPullRequest({ author: eve }), sandbox.openPullRequest({ author: eve })];
-    await sync(service, home, inWeb);
+    await home.sync(inWeb);
     await settings(home, '--ignore', 'sandbox-*');
     await fetchIgnored(home, inSandbox);
     expect(await remembered(home)).toBe(1);
@@ -420,15 +400,14 @@ describe('what is remembered of the pull requests of an ignored repository', () 
     expect(await remembered(home)).toBe(0);
   });
 
-  test('is not asked for if its author becomes a member', async () => {
-    const home = await world.newTenant();
+  test('is not asked for if its author becomes a member', async ({ home }) => {
     const author = home.acme.member(`late-of-${home.acme.login}`);
     const [inWeb, inSandbox] = ['web', 'sandbox-1'].map(name => home.acme.repository(name).openPullRequest({ author }));
     if (inWeb === undefined || inSandbox === undefined) throw new Error('two pull requests');
     await settings(home, '--ignore', 'sandbox-*');
     await fetchIgnored(home, inSandbox);
-    await sync(service, home, inWeb);
+    await home.sync(inWeb);
     expect(await remembered(home)).toBe(1);
-    expect(await waitingSyncs(service, home)).toEqual([]);
+    expect(await home.waitingSyncs()).toEqual([]);
   });
 });

@@ -1,14 +1,13 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
-import { type ImportOptions, type ImportProgress, importPullRequests } from '../../src/sync/import.ts';
+import type { ImportOptions, ImportProgress } from '../../src/sync/import.ts';
 import { listPage } from '../../src/sync/list-page.ts';
 import { estimateEffort, type ImportPreview, previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
-import { syncMembers } from '../../src/sync/sync-members.ts';
 import { earlier } from '../support/citus.ts';
 import {
   type GithubStandInRequest,
@@ -19,21 +18,13 @@ import {
   secondaryLimit,
 } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, remove, repositoryRows, rule, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import { type Home, rule, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
-
-const run = (home: TenantOnGithub, options: ImportOptions = {}) =>
-  importPullRequests(service, home.organisation, options);
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 
 /** Opens pull requests a second apart, oldest first. */
-function fill(home: TenantOnGithub, name: string, count: number): void {
+function fill(home: Home, name: string, count: number): void {
   const repository = home.acme.repository(name);
   const now = world.github.clock.now();
   for (let index = 0; index < count; index += 1) {
@@ -41,15 +32,15 @@ function fill(home: TenantOnGithub, name: string, count: number): void {
   }
 }
 
-const storedCount = async (home: TenantOnGithub) => (await storedPullRequests(service, home)).length;
+const storedCount = async (home: Home) => (await home.storedPullRequests()).length;
 
 const lists = () => world.github.count('PullRequestList');
 
 /** Stops an import while it lists page number `count`, as Ctrl-C does. */
-async function interruptIn(home: TenantOnGithub, count: number, options: ImportOptions = {}): Promise<void> {
+async function interruptIn(home: Home, count: number, options: ImportOptions = {}): Promise<void> {
   const interruption = new AbortController();
   const before = lists();
-  const interrupted = run(home, {
+  const interrupted = home.import({
     ...options,
     signal: interruption.signal,
     onProgress: () => {
@@ -60,7 +51,7 @@ async function interruptIn(home: TenantOnGithub, count: number, options: ImportO
 }
 
 describe('an import', () => {
-  test('brings in a pull request once that a page lists twice', async () => {
+  test('brings in a pull request once that a page lists twice', async ({ home }) => {
     fill(home, 'web', 2);
     type Page = { node: { pullRequests: { nodes: unknown[] } } };
     const listTwice = (reply: { data?: unknown }) => {
@@ -69,18 +60,19 @@ describe('an import', () => {
       return reply;
     };
     world.github.fault({ kind: 'alter', change: listTwice }, { when: 'PullRequestList' });
-    expect(await run(home)).toMatchObject({ repositories: 1, seen: 2, saved: 2, failed: 0 });
+    expect(await home.import()).toMatchObject({ repositories: 1, seen: 2, saved: 2, failed: 0 });
     expect(await storedCount(home)).toBe(2);
   });
 
   test('brings in every pull request, a hundred per list request and fifty per fetch, and reports its progress', async () => {
-    await apply(service, home, rule('additions'));
+    const home = await world.newHome();
+    await home.apply(rule('additions'));
     fill(home, 'web', 120);
     fill(home, 'api', 29);
     fill(home, 'empty', 0);
     home.acme.repository('api').addPullRequest({ author: world.github.account('a stranger to all') });
     const reported: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => reported.push(progress) })).toEqual({
+    expect(await home.import({ onProgress: progress => reported.push(progress) })).toEqual({
       repositories: 2,
       failedRepositories: [],
       ignored: [],
@@ -92,7 +84,7 @@ describe('an import', () => {
       requests: 6,
     });
     expect(world.github.count()).toBe(7);
-    const rows = await storedPullRequests(service, home);
+    const rows = await home.storedPullRequests();
     expect(rows.map(({ score }) => score).toSorted((a, b) => a - b)).toEqual(
       [...Array(120).keys(), ...Array(29).keys()].toSorted((a, b) => a - b),
     );
@@ -108,49 +100,49 @@ describe('an import', () => {
     ]);
   });
 
-  test('that runs again brings in what has changed since', async () => {
+  test('that runs again brings in what has changed since', async ({ home }) => {
     fill(home, 'web', 3);
-    await run(home);
-    const before = await storedPullRequests(service, home);
+    await home.import();
+    const before = await home.storedPullRequests();
     const stranger = world.github.account(`late-${home.acme.login}`);
-    home.acme.repository('web').addPullRequest({ author: stranger });
-    expect(await run(home)).toMatchObject({ seen: 4, saved: 3, untracked: 1 });
+    home.web.addPullRequest({ author: stranger });
+    expect(await home.import()).toMatchObject({ seen: 4, saved: 3, untracked: 1 });
     home.acme.join(stranger);
-    await syncMembers(service, home.organisation);
-    expect(await run(home)).toMatchObject({ seen: 4, saved: 4, untracked: 0 });
-    const after = await storedPullRequests(service, home);
+    await home.syncMembers();
+    expect(await home.import()).toMatchObject({ seen: 4, saved: 4, untracked: 0 });
+    const after = await home.storedPullRequests();
     expect(after.map(({ id }) => id).slice(0, 3)).toEqual(before.map(({ id }) => id));
   });
 
-  test('counts a pull request as saved if a newer fetch was saved meanwhile', async () => {
+  test('counts a pull request as saved if a newer fetch was saved meanwhile', async ({ home }) => {
     fill(home, 'web', 2);
-    const [changed] = home.acme.repository('web').pullRequests;
+    const [changed] = home.web.pullRequests;
     if (changed === undefined) throw new Error('none');
     const page = world.github.hold('late', 'PullRequests');
-    const importing = run(home);
+    const importing = home.import();
     await page.begun;
     changed.edit({ title: 'Newer' });
-    await sync(service, home, changed);
+    await home.sync(changed);
     page.release();
     expect(await importing).toMatchObject({ seen: 2, saved: 2, untracked: 0, failed: 0 });
-    expect(await storedPullRequests(service, home)).toContainEqual(expect.objectContaining({ title: 'Newer' }));
+    expect(await home.storedPullRequests()).toContainEqual(expect.objectContaining({ title: 'Newer' }));
   });
 
-  test('does not bring back what was deleted here', async () => {
+  test('does not bring back what was deleted here', async ({ home }) => {
     fill(home, 'web', 3);
-    await run(home);
-    const [first] = await storedPullRequests(service, home);
-    await remove(service, home, first?.id);
-    expect(await run(home)).toMatchObject({ seen: 3, saved: 2, deleted: 1, untracked: 0 });
+    await home.import();
+    const [first] = await home.storedPullRequests();
+    await home.remove(first?.id);
+    expect(await home.import()).toMatchObject({ seen: 3, saved: 2, deleted: 1, untracked: 0 });
     expect(await storedCount(home)).toBe(2);
   });
 
-  test('counts a pull request on which GitHub always fails, which the loop then tries again', async () => {
+  test('counts a pull request on which GitHub always fails, which the loop then tries again', async ({ home }) => {
     fill(home, 'web', 5);
-    const bad = home.acme.repository('web').sortedBy('createdAt')[1] as PullRequest;
+    const bad = home.web.sortedBy('createdAt')[1] as PullRequest;
     world.github.fault(queryTimeout(), { times: Infinity, when: naming(bad) });
-    expect(await run(home)).toMatchObject({ repositories: 1, seen: 5, saved: 4, untracked: 0, failed: 1 });
-    expect(await waitingSyncs(service, home)).toMatchObject([
+    expect(await home.import()).toMatchObject({ repositories: 1, seen: 5, saved: 4, untracked: 0, failed: 1 });
+    expect(await home.waitingSyncs()).toMatchObject([
       { githubId: bad.id, attempts: 1, lastError: expect.stringMatching(/^GitHub/) },
     ]);
     world.github.clearFaults();
@@ -159,30 +151,30 @@ describe('an import', () => {
     expect(await storedCount(home)).toBe(5);
   });
 
-  test('counts what GitHub does not list as failed, and the next one brings it in', async () => {
+  test('counts what GitHub does not list as failed, and the next one brings it in', async ({ home }) => {
     fill(home, 'web', 4);
-    const [broken] = home.acme.repository('web').pullRequests;
+    const [broken] = home.web.pullRequests;
     world.github.fault({ kind: 'broken', nodeIds: [broken?.nodeId ?? ''] }, { when: 'PullRequestList' });
-    expect(await run(home)).toMatchObject({ seen: 4, saved: 3, failed: 1 });
-    expect(await run(home)).toMatchObject({ seen: 4, saved: 4, failed: 0 });
+    expect(await home.import()).toMatchObject({ seen: 4, saved: 3, failed: 1 });
+    expect(await home.import()).toMatchObject({ seen: 4, saved: 4, failed: 0 });
   });
 
-  test('counts what the service fetches meanwhile', async () => {
+  test('counts what the service fetches meanwhile', async ({ home }) => {
     fill(home, 'web', 3);
     // Another process has the turn.
     await executor.execute(sql`
       update organisations set sync_leased_until = 'infinity' where id = ${home.organisation.id}`);
-    const importing = run(home);
-    await expect.poll(async () => (await waitingSyncs(service, home)).length).toBe(3);
+    const importing = home.import();
+    await expect.poll(async () => (await home.waitingSyncs()).length).toBe(3);
     await executor.execute(sql`update organisations set sync_leased_until = now() where id = ${home.organisation.id}`);
     await createRequestWorker(await world.replica())();
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
 
-  test('keeps at most two pages of listed pull requests waiting', async () => {
+  test('keeps at most two pages of listed pull requests waiting', async ({ home }) => {
     fill(home, 'web', 300);
     let most = 0;
-    await run(home, {
+    await home.import({
       onProgress: async () => {
         most = Math.max(most, world.github.count('PullRequestList') * 100 - world.github.count('PullRequests') * 50);
       },
@@ -190,17 +182,17 @@ describe('an import', () => {
     expect(most).toBeLessThanOrEqual(200);
   });
 
-  test('since a day reads what changed then or later, and no further', async () => {
-    const web = home.acme.repository('web');
+  test('since a day reads what changed then or later, and no further', async ({ home }) => {
+    const web = home.web;
     const day = 1_700_000_000;
     for (let index = 0; index < 120; index += 1) {
       web.addPullRequest({ createdAt: day - 10_000_000, updatedAt: day - 20 + index });
     }
     fill(home, 'old', 0);
     home.acme.repository('old').addPullRequest({ createdAt: day - 5_000, updatedAt: day - 1 });
-    const result = await run(home, { since: day });
+    const result = await home.import({ since: day });
     expect(result).toMatchObject({ repositories: 1, seen: 100, saved: 100, requests: 4 });
-    expect((await storedPullRequests(service, home)).every(row => row.sourceUpdatedAt >= day)).toBe(true);
+    expect((await home.storedPullRequests()).every(row => row.sourceUpdatedAt >= day)).toBe(true);
   });
 });
 
@@ -211,6 +203,7 @@ describe('a preview', () => {
   });
 
   test('costs one request, imports nothing, and its estimate is close to what the import then takes', async () => {
+    const home = await world.newHome();
     fill(home, 'web', 120);
     fill(home, 'api', 30);
     fill(home, 'empty', 0);
@@ -229,13 +222,13 @@ describe('a preview', () => {
     expect(rows).toEqual([]);
 
     const before = world.github.limit?.remaining ?? 0;
-    const result = await run(home);
+    const result = await home.import();
     // Both repositories share fetches. There is one more request for the list of repositories.
     expect(result.requests).toBe(5 + 2 - 1);
     expect(before - (world.github.limit?.remaining ?? 0)).toBeLessThanOrEqual(11 + 4 - 3 + 1);
   });
 
-  test('costs a request for a hundred repositories, or one for each that is named', async () => {
+  test('costs a request for a hundred repositories, or one for each that is named', async ({ home }) => {
     for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
     expect((await previewImport(service, home.organisation)).repositories).toHaveLength(101);
     expect(world.github.count()).toBe(2);
@@ -246,16 +239,16 @@ describe('a preview', () => {
     await expect(wrong).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('since a day leaves out repositories in which nothing changed', async () => {
+  test('since a day leaves out repositories in which nothing changed', async ({ home }) => {
     fill(home, 'old', 3);
     const now = world.github.clock.now();
-    for (const updatedAt of [now - 100, now]) home.acme.repository('web').addPullRequest({ updatedAt });
+    for (const updatedAt of [now - 100, now]) home.web.addPullRequest({ updatedAt });
     const preview = await previewImport(service, home.organisation, { since: now });
     expect(summary(preview)).toEqual({ repositories: [['web', 2]], finished: 0 });
-    expect(await run(home, { since: now })).toMatchObject({ seen: 1, requests: 2 });
+    expect(await home.import({ since: now })).toMatchObject({ seen: 1, requests: 2 });
   });
 
-  test('of an interrupted import leaves out finished repositories', async () => {
+  test('of an interrupted import leaves out finished repositories', async ({ home }) => {
     fill(home, 'one', 5);
     fill(home, 'two', 101);
     fill(home, 'three', 5);
@@ -268,7 +261,7 @@ describe('a preview', () => {
   });
 });
 
-test('an import can start in more repositories than a statement can have parameters', async () => {
+test('an import can start in more repositories than a statement can have parameters', async ({ home }) => {
   const { database } = service;
   const values = Array.from({ length: 11_000 }, (_, index) => ({
     githubId: index + 1,
@@ -283,81 +276,81 @@ test('an import can start in more repositories than a statement can have paramet
 });
 
 describe('an interrupted import', () => {
-  test('leaves to the service what it has listed, and continues after that page', async () => {
+  test('leaves to the service what it has listed, and continues after that page', async ({ home }) => {
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     expect(await storedCount(home)).toBe(0);
     await world.workOff();
     expect(await storedCount(home)).toBe(100);
-    expect(await run(home)).toMatchObject({ seen: 1 });
+    expect(await home.import()).toMatchObject({ seen: 1 });
     expect(lists()).toBe(2);
     expect(await storedCount(home)).toBe(101);
-    expect(await run(home)).toMatchObject({ seen: 101 });
+    expect(await home.import()).toMatchObject({ seen: 101 });
   });
 
-  test('starts a repository again, once, if GitHub no longer knows the cursor', async () => {
+  test('starts a repository again, once, if GitHub no longer knows the cursor', async ({ home }) => {
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     await executor
       .update(repositories)
       .set({ importCursor: 'of a former server' })
       .where(eq(repositories.organisationId, home.organisation.id));
-    expect(await run(home)).toMatchObject({ seen: 101, saved: 101 });
+    expect(await home.import()).toMatchObject({ seen: 101, saved: 101 });
     expect(lists()).toBe(1 + 1 + 2);
     expect(await storedCount(home)).toBe(101);
   });
 
-  test('gives up a repository if GitHub does not know a cursor that it has just returned', async () => {
+  test('gives up a repository if GitHub does not know a cursor that it has just returned', async ({ home }) => {
     fill(home, 'web', 101);
     world.github.fault(refusedNode('INVALID_CURSOR_ARGUMENTS', '`x` does not appear to be a valid cursor.'), {
       times: Infinity,
       when: ({ variables }) => typeof variables.after === 'string',
     });
-    expect(await run(home)).toMatchObject({
+    expect(await home.import()).toMatchObject({
       repositories: 0,
       failedRepositories: [{ repository: `${home.acme.login}/web`, reason: expect.stringContaining('valid cursor') }],
     });
     expect(lists()).toBe(2);
   });
 
-  test('does not list a finished repository again', async () => {
+  test('does not list a finished repository again', async ({ home }) => {
     for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 5);
     await interruptIn(home, 2);
     const reported: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({ seen: 10 });
+    expect(await home.import({ onProgress: progress => reported.push(progress) })).toMatchObject({ seen: 10 });
     expect(await storedCount(home)).toBe(20);
     // Finished repositories count for the progress, not for the speed.
     expect(reported.at(0)).toMatchObject({ repository: `${home.acme.login}/three`, seen: 10, total: 20, looked: 0 });
     expect(reported.at(-1)).toMatchObject({ seen: 20, total: 20, looked: 10 });
     // It is complete now, so the next import lists everything again.
-    expect(await run(home)).toMatchObject({ seen: 20 });
+    expect(await home.import()).toMatchObject({ seen: 20 });
   });
 
-  test('of one repository leaves the others to an import of all', async () => {
+  test('of one repository leaves the others to an import of all', async ({ home }) => {
     fill(home, 'web', 101);
     fill(home, 'api', 10);
-    await run(home);
+    await home.import();
     await interruptIn(home, 1, { repositories: ['web'] });
-    expect(await run(home)).toMatchObject({ repositories: 2, seen: 1 + 10 });
+    expect(await home.import()).toMatchObject({ repositories: 2, seen: 1 + 10 });
   });
 
-  test('keeps its place while imports since a day, which start again, come and go', async () => {
+  test('keeps its place while imports since a day, which start again, come and go', async ({ home }) => {
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     await interruptIn(home, 1, { since: 1 });
-    expect(await run(home, { since: 1 })).toMatchObject({ seen: 101 });
-    expect(await run(home)).toMatchObject({ seen: 1 });
+    expect(await home.import({ since: 1 })).toMatchObject({ seen: 101 });
+    expect(await home.import()).toMatchObject({ seen: 1 });
   });
 
-  test('also reads a repository that was created since', async () => {
+  test('also reads a repository that was created since', async ({ home }) => {
     fill(home, 'web', 101);
     await interruptIn(home, 1);
     fill(home, 'new', 5);
-    expect(await run(home)).toMatchObject({ seen: 1 + 5 });
+    expect(await home.import()).toMatchObject({ seen: 1 + 5 });
     expect(await storedCount(home)).toBe(106);
   });
 
-  test('keeps what it has if GitHub keeps failing, and the next one continues there', async () => {
+  test('keeps what it has if GitHub keeps failing, and the next one continues there', async ({ home }) => {
     fill(home, 'web', 101);
     let isRefused = false;
     world.github.fault(
@@ -370,17 +363,17 @@ describe('an interrupted import', () => {
         },
       },
     );
-    await expect(run(home)).rejects.toMatchObject({ code: 'github_credentials' });
-    expect(await waitingSyncs(service, home)).toHaveLength(100);
+    await expect(home.import()).rejects.toMatchObject({ code: 'github_credentials' });
+    expect(await home.waitingSyncs()).toHaveLength(100);
     world.github.clearFaults();
-    expect(await run(home)).toMatchObject({ seen: 1 });
+    expect(await home.import()).toMatchObject({ seen: 1 });
     expect(await storedCount(home)).toBe(101);
   });
 
-  test.each([
+  test.for([
     ['another repository', { repositories: ['api'] }],
     ['all, which could not read the rest,', {}],
-  ])('is over after a week, even if an import of %s came meanwhile', async (_, options) => {
+  ] as const)('is over after a week, even if an import of %s came meanwhile', async ([, options], { home }) => {
     fill(home, 'web', 101);
     fill(home, 'api', 5);
     await interruptIn(home, 1, { repositories: ['web'] });
@@ -391,17 +384,17 @@ describe('an interrupted import', () => {
     await passDays(4);
     world.github.fault(
       { kind: 'reply', status: 200, body: { data: { node: null } } },
-      { when: ({ variables }) => variables.repository === home.acme.repository('web').nodeId },
+      { when: ({ variables }) => variables.repository === home.web.nodeId },
     );
-    await run(home, options);
+    await home.import(options);
     world.github.clearFaults();
     await passDays(4);
-    expect(await run(home)).toMatchObject({ repositories: 2, seen: 101 + 5 });
+    expect(await home.import()).toMatchObject({ repositories: 2, seen: 101 + 5 });
   });
 });
 
 describe('a repository that GitHub does not serve', () => {
-  test('blocks no others, and is continued later', async () => {
+  test('blocks no others, and is continued later', async ({ home }) => {
     for (const name of ['one', 'three']) fill(home, name, 5);
     fill(home, 'two', 101);
     const two = home.acme.repository('two');
@@ -411,13 +404,13 @@ describe('a repository that GitHub does not serve', () => {
     });
     const reason = expect.stringMatching(/does not let GITHUB_TOKEN read .* "SAML\."$/);
     const failedRepositories = [{ repository: two.fullName, reason }];
-    expect(await run(home)).toMatchObject({ repositories: 2, failedRepositories, seen: 110, saved: 110 });
+    expect(await home.import()).toMatchObject({ repositories: 2, failedRepositories, seen: 110, saved: 110 });
     world.github.clearFaults();
-    expect(await run(home)).toMatchObject({ repositories: 3, failedRepositories: [], seen: 11, saved: 11 });
+    expect(await home.import()).toMatchObject({ repositories: 3, failedRepositories: [], seen: 11, saved: 11 });
     expect(await storedCount(home)).toBe(111);
   });
 
-  test('is noticed even if the next request fails', async () => {
+  test('is noticed even if the next request fails', async ({ home }) => {
     for (const name of ['one', 'two']) fill(home, name, 5);
     const two = home.acme.repository('two');
     world.github.fault(refusedNode('NOT_FOUND', 'No.'), {
@@ -428,20 +421,20 @@ describe('a repository that GitHub does not serve', () => {
     skipWaits();
     const reason = expect.stringMatching(/^GitHub does not show this repository to the configured credentials/);
     const failedRepositories = [{ repository: two.fullName, reason }];
-    expect(await run(home)).toMatchObject({ repositories: 1, failedRepositories });
+    expect(await home.import()).toMatchObject({ repositories: 1, failedRepositories });
   });
 
-  test('does not hold up the others of its page', async () => {
+  test('does not hold up the others of its page', async ({ home }) => {
     for (const name of ['one', 'two']) fill(home, name, 3);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
     const repository = `a repository of ${home.acme.login}`;
     const failedRepositories = [{ repository, reason: expect.stringContaining('SAML.') }];
-    expect(await run(home)).toMatchObject({ repositories: 1, saved: 3, failedRepositories });
+    expect(await home.import()).toMatchObject({ repositories: 1, saved: 3, failedRepositories });
     expect(service.complaints).toContainEqual(expect.objectContaining({ msg: 'a repository is skipped' }));
   });
 
-  test('is reported, whichever page of the list lacks it', async () => {
+  test('is reported, whichever page of the list lacks it', async ({ home }) => {
     for (const name of ['one', 'two', 'three']) fill(home, name, 1);
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     const asks = (some: (size: number) => boolean) => ({
@@ -463,57 +456,57 @@ describe('a repository that GitHub does not serve', () => {
         when: ({ variables }) => variables.after !== null,
       },
     );
-    const { repositories: read, failedRepositories } = await run(home);
+    const { repositories: read, failedRepositories } = await home.import();
     expect([read, failedRepositories.length]).toEqual([1, 2]);
   });
 });
 
 describe('an import of some repositories', () => {
-  test('takes names with or without the owner, in any letter case, each once', async () => {
+  test('takes names with or without the owner, in any letter case, each once', async ({ home }) => {
     fill(home, 'web', 3);
     fill(home, 'api', 4);
     fill(home, 'docs', 5);
     const names = ['web', `${home.acme.login}/API`, 'Web'];
-    expect(await run(home, { repositories: names })).toMatchObject({ repositories: 2, seen: 7 });
+    expect(await home.import({ repositories: names })).toMatchObject({ repositories: 2, seen: 7 });
     expect(await storedCount(home)).toBe(7);
   });
 
-  test('is refused before it lists anything if GitHub does not show one of them', async () => {
+  test('is refused before it lists anything if GitHub does not show one of them', async ({ home }) => {
     fill(home, 'web', 3);
-    await expect(run(home, { repositories: ['web', 'wbe'] })).rejects.toThrow(
+    await expect(home.import({ repositories: ['web', 'wbe'] })).rejects.toThrow(
       `GitHub shows no repository ${home.acme.login}/wbe to the configured credentials.`,
     );
     expect(lists()).toBe(0);
   });
 
-  test.each(['someone/else', 'a/b/c', '', '/', 'web/'])('is refused for the name "%s"', async name => {
-    await expect(run(world, { repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
+  test.for(['someone/else', 'a/b/c', '', '/', 'web/'])('is refused for the name "%s"', async (name, { home }) => {
+    await expect(home.import({ repositories: [name] })).rejects.toMatchObject({ code: 'bad_request' });
     expect(world.github.count()).toBe(0);
   });
 
-  test('is refused if one of them has moved to another owner', async () => {
-    const other = await world.newTenant();
+  test('is refused if one of them has moved to another owner', async ({ home }) => {
+    const other = await world.newHome();
     fill(home, 'web', 3);
-    home.acme.repository('web').transfer(other.acme);
-    await expect(run(home, { repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
+    home.web.transfer(other.acme);
+    await expect(home.import({ repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
-  test('finds a renamed one by its former name', async () => {
+  test('finds a renamed one by its former name', async ({ home }) => {
     fill(home, 'web', 3);
-    home.acme.repository('web').rename('site');
-    expect(await run(home, { repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
-    expect(await repositoryRows(service, home)).toMatchObject([{ name: `${home.acme.login}/site` }]);
+    home.web.rename('site');
+    expect(await home.import({ repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
+    expect(await home.storedRepositories()).toMatchObject([{ name: `${home.acme.login}/site` }]);
   });
 
-  test('does not bring back the former name of one that was renamed during the lookup', async () => {
+  test('does not bring back the former name of one that was renamed during the lookup', async ({ home }) => {
     fill(home, 'web', 1);
     fill(home, 'api', 1);
-    const web = home.acme.repository('web');
+    const web = home.web;
     const [pullRequest] = web.pullRequests;
     if (pullRequest === undefined) throw new Error('none');
     const answer = world.github.hold('late');
     const interruption = new AbortController();
-    const importing = run(home, {
+    const importing = home.import({
       repositories: ['web', 'api'],
       signal: interruption.signal,
       // Pages would show the new name, too.
@@ -521,13 +514,10 @@ describe('an import of some repositories', () => {
     });
     await answer.begun;
     web.rename('site');
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     answer.release();
     await expect(importing).rejects.toThrow('aborted');
-    expect(await repositoryRows(service, home)).toMatchObject([
-      { name: `${home.acme.login}/api` },
-      { name: web.fullName },
-    ]);
+    expect(await home.storedRepositories()).toMatchObject([{ name: `${home.acme.login}/api` }, { name: web.fullName }]);
   });
 });
 
@@ -542,7 +532,7 @@ function skipWaits() {
   return wait;
 }
 
-test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async () => {
+test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async ({ home }) => {
   fill(home, 'web', 1);
   fill(home, 'api', 1);
   // As https://github.com/facebook/sapling/issues/906 shows it.
@@ -555,7 +545,7 @@ test('an import ends at once if an old GitHub Enterprise Server lacks a field, a
     { kind: 'reply', status: 200, body: { errors: [error] } },
     { when: 'PullRequestList', times: Infinity },
   );
-  await expect(run(home)).rejects.toMatchObject({
+  await expect(home.import()).rejects.toMatchObject({
     message: expect.stringContaining("Field 'fullDatabaseId' doesn't exist"),
     action: expect.stringContaining('GitHub Enterprise Server 3.13'),
   });
@@ -565,32 +555,32 @@ test('an import ends at once if an old GitHub Enterprise Server lacks a field, a
 describe('trouble at GitHub during an import', () => {
   const operations = ['Repositories', 'PullRequestList', 'PullRequests'];
 
-  test('rate limits are waited out', async () => {
+  test('rate limits are waited out', async ({ home }) => {
     fill(home, 'web', 3);
     for (const operation of operations) world.github.fault(secondaryLimit('1'), { when: operation });
     const reported: ImportProgress[] = [];
-    expect(await run(home, { onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
+    expect(await home.import({ onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
     expect(reported.filter(({ waitingSeconds }) => waitingSeconds === 1)).toHaveLength(3);
     expect(operations.map(operation => world.github.count(operation))).toEqual([2, 2, 2]);
   });
 
-  test('failed requests are repeated', async () => {
+  test('failed requests are repeated', async ({ home }) => {
     fill(home, 'web', 3);
     for (const operation of operations) world.github.fault(htmlError(500), { when: operation });
     skipWaits();
-    expect(await run(home)).toMatchObject({ saved: 3 });
+    expect(await home.import()).toMatchObject({ saved: 3 });
   });
 
-  test('a request is tried five times in all, with growing waits', async () => {
+  test('a request is tried five times in all, with growing waits', async ({ home }) => {
     fill(home, 'web', 3);
     world.github.fault(htmlError(500), { times: 5 });
     const wait = skipWaits();
-    await expect(run(home)).rejects.toMatchObject({ code: 'github_failed' });
+    await expect(home.import()).rejects.toMatchObject({ code: 'github_failed' });
     expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([2_000, 4_000, 8_000, 16_000]);
     expect(world.github.count()).toBe(5);
   });
 
-  test('pages of repositories shrink until everything came', async () => {
+  test('pages of repositories shrink until everything came', async ({ home }) => {
     for (let index = 0; index < 60; index += 1) fill(home, `repository-${index}`, 1);
     world.github.fault(queryTimeout(), { times: 2, when: 'Repositories' });
     expect((await previewImport(service, home.organisation)).repositories).toHaveLength(60);
@@ -601,9 +591,9 @@ describe('trouble at GitHub during an import', () => {
 describe('a page', () => {
   /** Reads the first page of a list, and says how many entries were asked for each time. */
   const pages = async () => {
-    const home = await world.newTenant();
+    const home = await world.newHome();
     fill(home, 'web', 60);
-    const { nodeId, fullName: name } = home.acme.repository('web');
+    const { nodeId, fullName: name } = home.web;
     const range = { since: undefined, after: null };
     return {
       read: () => listPage(service, home.organisation, { nodeId, name }, range),

@@ -9,10 +9,9 @@ import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.
 import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { deliver as deliverTo, dueRequests, refetch, remove, stored, sync, waitingSyncs } from './support.ts';
+import { deliver as deliverTo, type Home, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { service, executor } = world;
 afterEach(async () => {
   await executor.delete(syncRequests);
@@ -20,12 +19,12 @@ afterEach(async () => {
   service.complaints.length = 0;
 });
 
-let home: TenantOnGithub;
+let home: Home;
 let web: Repository;
 let work: () => Promise<boolean>;
 beforeEach(async () => {
-  home = await world.newTenant();
-  web = home.acme.repository('web');
+  home = await world.newHome();
+  web = home.web;
   work = createRequestWorker(service);
   world.github.clock.advance(60);
 });
@@ -58,7 +57,7 @@ const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEv
   payload: { ...payload, action },
 });
 
-const waiting = () => waitingSyncs(service, home);
+const waiting = () => home.waitingSyncs();
 const states = async () =>
   (await executor.select({ state: webhookDeliveries.state }).from(webhookDeliveries)).map(({ state }) => state);
 
@@ -86,12 +85,12 @@ describe('the floor that a webhook sets', () => {
     web.lag();
     const opened = web.openPullRequest({ title: 'New' });
     await deliverAndSync(opened.opened);
-    expect(await stored(service, home, opened)).toBeUndefined();
+    expect(await home.stored(opened)).toBeUndefined();
     expect(await states()).toEqual(['pending']);
     await pass(2);
     web.catchUp();
     await pass(2);
-    expect(await stored(service, home, opened)).toMatchObject({ title: 'New' });
+    expect(await home.stored(opened)).toMatchObject({ title: 'New' });
     expect(await states()).toEqual(['applied']);
     expect(await waiting()).toEqual([]);
     expect(service.complaints).toEqual([]);
@@ -99,15 +98,15 @@ describe('the floor that a webhook sets', () => {
 
   test('a change that GitHub does not show yet is stored once GitHub shows it', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    await sync(service, home, source);
+    await home.sync(source);
     world.github.clock.advance(1);
     source.lag();
     await deliverAndSync(source.edit({ title: 'After' }));
-    expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
+    expect(await home.stored(source)).toMatchObject({ title: 'Before' });
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(1);
-    expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
+    expect(await home.stored(source)).toMatchObject({ title: 'After' });
     expect(await states()).toEqual(['applied']);
   });
 
@@ -116,7 +115,7 @@ describe('the floor that a webhook sets', () => {
     source.lag();
     world.github.clock.advance(1);
     await deliverAndSync(source.edit({ title: 'After' }));
-    expect(await stored(service, home, source)).toMatchObject({ title: 'Before' });
+    expect(await home.stored(source)).toMatchObject({ title: 'Before' });
   });
 
   test('the highest floor of several webhooks counts, in whatever order they come', async () => {
@@ -129,7 +128,7 @@ describe('the floor that a webhook sets', () => {
     expect(await waiting()).toMatchObject([{ minSourceUpdatedAt: source.updatedAt }]);
     source.catchUp();
     await pass(1);
-    expect(await stored(service, home, source)).toMatchObject({ title: 'Second' });
+    expect(await home.stored(source)).toMatchObject({ title: 'Second' });
     expect(await states()).toEqual(['applied', 'applied']);
   });
 
@@ -138,10 +137,10 @@ describe('the floor that a webhook sets', () => {
     source.lag();
     world.github.clock.advance(1);
     await deliver(source.edit({ title: 'After' }));
-    await sync(service, home, source);
+    await home.sync(source);
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
-    await sync(service, home, source);
+    await home.sync(source);
     expect(await waiting()).toEqual([]);
     expect(await states()).toEqual(['applied']);
   });
@@ -150,7 +149,7 @@ describe('the floor that a webhook sets', () => {
     const source = web.openPullRequest();
     await deliver(source.opened);
     await executor.update(syncRequests).set({ ticket: (await drawTicket(executor)) + 1000 });
-    await sync(service, home, source);
+    await home.sync(source);
     expect(await waiting()).toHaveLength(1);
   });
 });
@@ -252,7 +251,7 @@ describe('the wait while GitHub lags', () => {
     ['inline comment', (source: PullRequest) => withAction(reviewCommentEvent(source, '', source.author), 'deleted')],
   ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
     const source = web.openPullRequest({ comments: 1 });
-    await sync(service, home, source);
+    await home.sync(source);
     const { updatedAt } = source;
     world.github.clock.advance(5);
     source.lag();
@@ -263,7 +262,7 @@ describe('the wait while GitHub lags', () => {
     source.catchUp();
     await pass(2);
     expect(await waiting()).toEqual([]);
-    expect(await stored(service, home, source)).toMatchObject({ comments: source.comments });
+    expect(await home.stored(source)).toMatchObject({ comments: source.comments });
   });
 
   test('a failure of GitHub neither ends nor restarts the wait for it to catch up', async () => {
@@ -282,30 +281,30 @@ describe('the wait while GitHub lags', () => {
 
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    await sync(service, home, source);
-    await remove(service, home, (await stored(service, home, source))?.id);
+    await home.sync(source);
+    await home.remove((await home.stored(source))?.id);
     source.lag();
     world.github.clock.advance(1);
     await deliverAndSync(source.edit({ title: 'After' }));
-    expect(await stored(service, home, source)).toBeUndefined();
+    expect(await home.stored(source)).toBeUndefined();
     source.catchUp();
     await pass(1);
-    expect(await stored(service, home, source)).toMatchObject({ title: 'After' });
+    expect(await home.stored(source)).toMatchObject({ title: 'After' });
   });
 });
 
 test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {
   const source = web.openPullRequest();
-  await sync(service, home, source);
+  await home.sync(source);
   source.remove();
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-  expect(await refetch(service, home, 10)).toBe(1);
+  expect(await home.refetch(10)).toBe(1);
   await untilIdle();
   expect(await waiting()).toEqual([]);
-  expect(await stored(service, home, source)).toBeDefined();
+  expect(await home.stored(source)).toBeDefined();
   expect(service.complaints).toEqual([]);
   // It is not first in the next sweep.
-  expect(await refetch(service, home, 10)).toBe(0);
+  expect(await home.refetch(10)).toBe(0);
 });
 
 describe('a change without another `updated_at`', () => {
@@ -317,7 +316,7 @@ describe('a change without another `updated_at`', () => {
   ])('GitHub gets time to catch up with %s even if a fetch was waiting already', async (_, change, expected) => {
     const source = web.openPullRequest({ labels: [bug], title: 'Before' });
     source.comment(home.acme.member('bob'));
-    await sync(service, home, source);
+    await home.sync(source);
     world.github.clock.advance(5);
     source.lag();
     const edit = source.edit({ title: 'After' });
@@ -332,26 +331,26 @@ describe('a change without another `updated_at`', () => {
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(15);
-    expect(await stored(service, home, source)).toMatchObject({ title: 'After', ...expected });
+    expect(await home.stored(source)).toMatchObject({ title: 'After', ...expected });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes late does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
-    await sync(service, home, source);
+    await home.sync(source);
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
     source.lag();
     await deliverAndSync(web.renameLabel(bug, 'defect'), edit);
     source.catchUp();
     await pass(15);
-    expect(await stored(service, home, source)).toMatchObject({ title: 'After', labels: ['defect'] });
+    expect(await home.stored(source)).toMatchObject({ title: 'After', labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes at the same moment does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest();
-    await sync(service, home, source);
+    await home.sync(source);
     const deleted = withAction(reviewCommentEvent(source, 'A remark.', null), 'deleted');
     // Two statements are under way at once: the next one takes both.
     const others = [web.openPullRequest().opened, web.openPullRequest().opened];
@@ -362,13 +361,13 @@ describe('a change without another `updated_at`', () => {
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = web.openPullRequest({ labels: [bug] });
-    await sync(service, home, source);
+    await home.sync(source);
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
-    await sync(service, home, source);
+    await home.sync(source);
     source.catchUp();
     await pass(15);
-    expect(await stored(service, home, source)).toMatchObject({ labels: ['defect'] });
+    expect(await home.stored(source)).toMatchObject({ labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 });
@@ -382,7 +381,7 @@ test('what is due comes before what waits for GitHub to catch up, in the backgro
     { githubId: listed.id, nodeId: listed.nodeId, sourceUpdatedAt: listed.updatedAt },
   ]);
   for (const limit of [1, 2]) {
-    const due = await dueRequests(service, home, limit);
+    const due = await home.dueRequests(limit);
     expect(due.map(({ githubId }) => githubId)).toEqual([listed.id, behind.id].slice(0, limit));
   }
 });
@@ -402,7 +401,7 @@ test('a delivery whose node id is of another pull request ends as gone, after on
 });
 
 test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
-  ['a sweep', () => refetch(service, home, 10)],
+  ['a sweep', () => home.refetch(10)],
   [
     'an import',
     ({ id, nodeId, updatedAt }) =>
@@ -410,28 +409,28 @@ test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
   ],
 ])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
   const [source, other] = [web.openPullRequest(), web.openPullRequest()];
-  await sync(service, home, source);
+  await home.sync(source);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
   const { event, payload } = source.edit({ title: 'Real' });
   const claimed = { ...(payload as { pull_request: object }).pull_request, node_id: other.nodeId };
   await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
   await request(source);
   await untilIdle();
-  expect(await stored(service, home, source)).toMatchObject({ title: 'Real' });
-  expect(await stored(service, home, other)).toBeUndefined();
+  expect(await home.stored(source)).toMatchObject({ title: 'Real' });
+  expect(await home.stored(other)).toBeUndefined();
   expect(await waiting()).toEqual([]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {
   const [oldest, older, fresh] = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
-  await sync(service, home, oldest, older, fresh);
+  await home.sync(oldest, older, fresh);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
     when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
-  expect(await refetch(service, home, 1)).toBe(1);
+  expect(await home.refetch(1)).toBe(1);
   expect(await waiting()).toMatchObject([{ githubId: oldest.id, isBackground: true }]);
-  expect(await refetch(service, home, 5)).toBe(1);
+  expect(await home.refetch(5)).toBe(1);
   expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
   oldest.linkIssues(2);
   await untilIdle();
-  expect(await stored(service, home, oldest)).toMatchObject({ linkedIssues: 2 });
+  expect(await home.stored(oldest)).toMatchObject({ linkedIssues: 2 });
 });

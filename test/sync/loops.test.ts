@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished } from 'vitest';
 import { beginRemoval } from '../../src/database/erasure.ts';
 import { getOrganisation } from '../../src/database/organisations.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
@@ -11,27 +11,11 @@ import { createLatch } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { closing, type Service } from '../support/service.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import {
-  apply,
-  deliver,
-  makeDue,
-  memberLogins,
-  rule,
-  stored,
-  storedPullRequests,
-  sync,
-  waitingSyncs,
-  waitUntil,
-} from './support.ts';
+import { deliver, type Home, makeDue, rule, startSyncWorld, waitUntil } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 
 const running: Loops[] = [];
 function start(replica: Service = service): Loops {
@@ -44,11 +28,11 @@ async function stopLoops(): Promise<void> {
 }
 afterEach(stopLoops);
 
-const now = ({ organisation }: TenantOnGithub) => getOrganisation(executor, organisation.id);
+const now = ({ organisation }: Home) => getOrganisation(executor, organisation.id);
 
-const countRequests = async (home: TenantOnGithub) => (await waitingSyncs(service, home)).length;
+const countRequests = async (home: Home) => (await home.waitingSyncs()).length;
 
-async function request({ organisation }: TenantOnGithub, { id, nodeId }: PullRequest): Promise<void> {
+async function request({ organisation }: Home, { id, nodeId }: PullRequest): Promise<void> {
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket)
     values (${organisation.id}, ${id}, ${nodeId}, nextval('tickets'))`);
@@ -69,18 +53,18 @@ describe('an idle service', () => {
     await waitUntil(async () => (await listeners()).length === 1);
   };
 
-  test('applies a delivery at once', async () => {
-    const web = home.acme.repository('web');
+  test('applies a delivery at once', async ({ home }) => {
+    const web = home.web;
     const other = await world.replica();
     await startDeaf(service);
     for (let turn = 0; turn < 2; turn += 1) {
       const pullRequest = web.addPullRequest();
       await deliver(other, pullRequest.open());
-      await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined);
+      await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
     }
   });
 
-  test('compares an organisation at once if a webhook says that it was renamed', async () => {
+  test('compares an organisation at once if a webhook says that it was renamed', async ({ home }) => {
     await makeDue(service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 2; turn += 1) {
@@ -90,15 +74,15 @@ describe('an idle service', () => {
     }
   });
 
-  test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async () => {
-    const other = await world.newTenant();
+  test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async ({ home }) => {
+    const other = await world.newHome();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(service);
     await startDeaf(replica);
-    expect(await memberLogins(replica, home)).toEqual([]);
+    expect(await home.on(replica).memberLogins()).toEqual([]);
     const elsewhere = world.github.organisation('elsewhere');
     await deliver(replica, home.acme.join(elsewhere.member('grace')));
-    await waitUntil(async () => (await memberLogins(replica, home)).includes('grace'));
+    await waitUntil(async () => (await home.on(replica).memberLogins()).includes('grace'));
     // A minute later it is repeated, and that is all.
     await waitUntil(async () => (await now(home)).comparedAt !== null);
     expect(await now(home)).toMatchObject({ comparisonRequested: true });
@@ -113,30 +97,29 @@ describe('an idle service', () => {
     expect(await now(other)).toMatchObject({ comparedAt: null });
   });
 
-  test('scores pull requests again at once after new rules', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
+  test('scores pull requests again at once after new rules', async ({ home }) => {
+    const pullRequest = await home.openStored();
     await startDeaf(service);
     for (let score = 1; score <= 2; score += 1) {
-      await apply(service, home, rule(`${score}`));
-      await waitUntil(async () => (await stored(service, home, pullRequest))?.score === score);
+      await home.apply(rule(`${score}`));
+      await waitUntil(async () => (await home.stored(pullRequest))?.score === score);
     }
   });
 
-  test('finds work even if no notification reaches it', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
+  test('finds work even if no notification reaches it', async ({ home }) => {
+    const pullRequest = home.web.openPullRequest();
     start();
     await waitUntil(async () => (await listeners()).length === 1);
     await request(home, pullRequest);
-    await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined);
+    await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
   });
 });
 
 test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
-  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
-  const small = await world.newTenant();
+  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newHome()));
+  const small = await world.newHome();
   for (const home of homes) {
-    const web = home.acme.repository('web');
+    const web = home.web;
     for (let count = 0; count < 51; count += 1) await request(home, web.addPullRequest());
   }
   const latches = [1, 2, 3, 4].map(() => createLatch());
@@ -148,7 +131,7 @@ test('a small organisation is served at once while GitHub keeps four large ones 
   await waitUntil(async () => world.github.count() === 4);
   const pullRequest = small.acme.repository('web').openPullRequest();
   await request(small, pullRequest);
-  await waitUntil(async () => (await stored(service, small, pullRequest)) !== undefined);
+  await waitUntil(async () => (await small.stored(pullRequest)) !== undefined);
   expect(world.github.count()).toBe(5);
   for (const latch of latches) latch.release();
   for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
@@ -156,8 +139,8 @@ test('a small organisation is served at once while GitHub keeps four large ones 
 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
-  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
-  for (const home of homes) await request(home, home.acme.repository('web').addPullRequest());
+  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newHome()));
+  for (const home of homes) await request(home, home.web.addPullRequest());
   await makeDue(service, ...homes.slice(0, 16));
   const { released, release } = createLatch();
   onTestFinished(release);
@@ -180,10 +163,10 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
 });
 
-test('no loop fails if an organisation is removed while it is being served', async () => {
+test('no loop fails if an organisation is removed while it is being served', async ({ home }) => {
   const { database, scorer } = service;
-  await sync(service, home, home.acme.repository('web').openPullRequest());
-  await apply(service, home, rule('5'));
+  await home.sync(home.web.openPullRequest());
+  await home.apply(rule('5'));
   const lines: string[] = [];
   const begun = createLatch();
   const remove = async () => {
@@ -206,8 +189,8 @@ test('no loop fails if an organisation is removed while it is being served', asy
 });
 
 describe('stopping', () => {
-  test('lets the fetch under way end and saves it, and leaves nothing open', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
+  test('lets the fetch under way end and saves it, and leaves nothing open', async ({ home }) => {
+    const pullRequest = home.web.openPullRequest();
     const loops = start();
     await waitUntil(async () => (await listeners()).length === 1);
     world.github.requests.length = 0;
@@ -215,7 +198,7 @@ describe('stopping', () => {
     await deliver(service, pullRequest.edit({ title: 'under way' }));
     await waitUntil(async () => world.github.count() === 1);
     await loops.stop();
-    expect((await stored(service, home, pullRequest))?.title).toBe('under way');
+    expect((await home.stored(pullRequest))?.title).toBe('under way');
     expect(await countRequests(home)).toBe(0);
     await waitUntil(async () => (await listeners()).length === 0);
   });
@@ -258,15 +241,15 @@ describe('a database that goes away and comes back', () => {
     await work(replica, proxy);
   }
 
-  test('has loops that work and listen again within two seconds', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
+  test('has loops that work and listen again within two seconds', async ({ home }) => {
+    const pullRequest = home.web.openPullRequest();
     await through(async (replica, proxy) => {
       proxy.refuse();
       proxy.cut();
       await waitUntil(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
       await deliver(service, pullRequest.edit({ title: 'meanwhile' }));
       proxy.accept();
-      await waitUntil(async () => (await stored(service, home, pullRequest)) !== undefined, 2_500);
+      await waitUntil(async () => (await home.stored(pullRequest)) !== undefined, 2_500);
       await waitUntil(async () => (await listeners()).length === 1);
     });
   });
@@ -312,8 +295,8 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('loses no delivery if PostgreSQL ends all connections', async () => {
-    const web = home.acme.repository('web');
+  test('loses no delivery if PostgreSQL ends all connections', async ({ home }) => {
+    const web = home.web;
     start();
     let acknowledged = 0;
     for (let turn = 0; turn < 2; turn += 1) {
@@ -330,6 +313,6 @@ describe('a database that goes away and comes back', () => {
     }
     await waitUntil(async () => (await countRequests(home)) === 0, 15_000);
     expect(acknowledged).toBeGreaterThan(10);
-    expect(await storedPullRequests(service, home)).toHaveLength(acknowledged);
+    expect(await home.storedPullRequests()).toHaveLength(acknowledged);
   });
 });

@@ -1,170 +1,145 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMembers } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked } from '../../src/database/untracked-pull-requests.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { queryTimeout, replacing } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { openClient } from '../support/service.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  adaOf,
-  apply,
-  compare,
-  deliver,
-  fetchedSync,
-  figureOf,
-  memberLogins,
-  memberRows,
-  newStored,
-  rule,
-  stored,
-  storedPullRequests,
-  sync,
-  waitingSyncs,
-} from './support.ts';
+import { deliver, figureOf, type Home, rule, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 
-const readList = ({ organisation }: TenantOnGithub) => syncMembers(service, organisation);
-
-const storedMembers = (home: TenantOnGithub) => memberRows(service, home);
-const logins = (home: TenantOnGithub) => memberLogins(service, home);
-
-function addMembers({ acme }: TenantOnGithub, count: number, name = 'm'): Account[] {
+function addMembers({ acme }: Home, count: number, name = 'm'): Account[] {
   return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
 }
 
 describe('members', () => {
-  test('are those whom GitHub lists: others have left, and keep their ids if they come back', async () => {
+  test('are those whom GitHub lists: others have left, and keep their ids if they come back', async ({ home }) => {
     const bert = home.acme.member(`bert-${home.acme.login}`);
-    expect(await readList(home)).toEqual({ members: 2, left: 0 });
-    const before = await storedMembers(home);
+    expect(await home.syncMembers()).toEqual({ members: 2, left: 0 });
+    const before = await home.storedMembers();
     home.acme.leave(bert);
-    expect(await readList(home)).toEqual({ members: 1, left: 1 });
-    expect(await logins(home)).not.toContain(bert.login);
-    expect(await readList(home)).toEqual({ members: 1, left: 0 });
+    expect(await home.syncMembers()).toEqual({ members: 1, left: 1 });
+    expect(await home.memberLogins()).not.toContain(bert.login);
+    expect(await home.syncMembers()).toEqual({ members: 1, left: 0 });
     home.acme.join(bert);
-    expect(await readList(home)).toEqual({ members: 2, left: 0 });
+    expect(await home.syncMembers()).toEqual({ members: 2, left: 0 });
     const withoutTicket = (rows: typeof before) => rows.map(row => ({ ...row, fetchTicket: 0 }));
-    expect(withoutTicket(await storedMembers(home))).toEqual(withoutTicket(before));
+    expect(withoutTicket(await home.storedMembers())).toEqual(withoutTicket(before));
   });
 
-  test('stay as they are if a page of the list fails', async () => {
+  test('stay as they are if a page of the list fails', async ({ home }) => {
     const first = addMembers(home, 101);
-    await readList(home);
+    await home.syncMembers();
     world.github.fault(
       { kind: 'reply', status: 500 },
       { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
     );
     for (const account of first.slice(0, 50)) home.acme.leave(account);
     addMembers(home, 50, 'n');
-    await expect(readList(home)).rejects.toMatchObject({ code: 'github_failed' });
-    const rows = await storedMembers(home);
+    await expect(home.syncMembers()).rejects.toMatchObject({ code: 'github_failed' });
+    const rows = await home.storedMembers();
     expect(rows).toHaveLength(102);
     expect(rows.filter(({ leftAt }) => leftAt !== null)).toEqual([]);
   });
 
-  test('keep a newer name that a fetch has shown since the list was read', async () => {
+  test('keep a newer name that a fetch has shown since the list was read', async ({ home }) => {
     addMembers(home, 100);
-    const ada = adaOf(home);
+    const ada = home.ada;
     const first = world.github.hold('late');
-    const reading = readList(home);
+    const reading = home.syncMembers();
     await first.begun;
     ada.name = 'Ada King';
-    await sync(service, home, home.acme.repository('web').openPullRequest({ author: ada }));
+    await home.sync(home.web.openPullRequest({ author: ada }));
     first.release();
     await reading;
-    expect((await storedMembers(home)).map(({ name }) => name)).toContain('Ada King');
+    expect((await home.storedMembers()).map(({ name }) => name)).toContain('Ada King');
   });
 
-  test('leave if they are not on the list, even if a later fetch shows a new name', async () => {
+  test('leave if they are not on the list, even if a later fetch shows a new name', async ({ home }) => {
     const bert = home.acme.member(`bert-${home.acme.login}`);
-    await readList(home);
+    await home.syncMembers();
     home.acme.leave(bert);
     const list = world.github.hold('late', 'Members');
-    const reading = readList(home);
+    const reading = home.syncMembers();
     await list.begun;
     bert.name = 'Bert Now';
-    await sync(service, home, home.acme.repository('web').openPullRequest({ author: bert }));
+    await home.sync(home.web.openPullRequest({ author: bert }));
     list.release();
     expect(await reading).toMatchObject({ left: 1 });
-    expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
-    expect(await logins(home)).not.toContain(bert.login);
+    expect((await home.storedMembers()).map(({ name }) => name)).toContain('Bert Now');
+    expect(await home.memberLogins()).not.toContain(bert.login);
   });
 
-  test('do not leave if any page of the list has only public members', async () => {
+  test('do not leave if any page of the list has only public members', async ({ home }) => {
     const [first] = addMembers(home, 101);
-    await readList(home);
+    await home.syncMembers();
     if (first !== undefined) home.acme.leave(first);
     world.github.fault(replacing('"viewerIsAMember":true', '"viewerIsAMember":false'), { when: 'Members' });
-    expect(await readList(home)).toEqual({ members: 101, left: null });
+    expect(await home.syncMembers()).toEqual({ members: 101, left: null });
   });
 
   test('do not leave if the token may read public members only; an operator is told so even if none is missing', async () => {
+    const home = await world.newHome();
     const hidden = { members: 0, left: null };
     world.github.grants.readsMembers = false;
-    expect(await syncMembers(service, home.organisation, async () => undefined)).toEqual(hidden);
+    expect(await home.syncMembers(async () => undefined)).toEqual(hidden);
     world.github.grants.readsMembers = true;
-    await readList(home);
-    const before = await logins(home);
+    await home.syncMembers();
+    const before = await home.memberLogins();
     world.github.grants.readsMembers = false;
-    expect(await readList(home)).toEqual(hidden);
-    expect(await logins(home)).toEqual(before);
+    expect(await home.syncMembers()).toEqual(hidden);
+    expect(await home.memberLogins()).toEqual(before);
   });
 
-  test('take a request for a hundred, however many there are', async () => {
+  test('take a request for a hundred, however many there are', async ({ home }) => {
     const first = addMembers(home, 299);
     const before = world.github.count('Members');
-    expect(await readList(home)).toEqual({ members: 300, left: 0 });
+    expect(await home.syncMembers()).toEqual({ members: 300, left: 0 });
     expect(world.github.count('Members') - before).toBe(3);
     for (const account of first.slice(0, 130)) home.acme.leave(account);
-    expect(await readList(home)).toEqual({ members: 170, left: 130 });
-    expect(await logins(home)).toHaveLength(170);
+    expect(await home.syncMembers()).toEqual({ members: 170, left: 130 });
+    expect(await home.memberLogins()).toHaveLength(170);
   });
 
-  test('come in smaller pages if GitHub times out on larger ones', async () => {
+  test('come in smaller pages if GitHub times out on larger ones', async ({ home }) => {
     addMembers(home, 60);
     const isLarge = ({ operation, variables }: { operation: string | undefined; variables: Record<string, unknown> }) =>
       operation === 'Members' && Number(variables.first) > 30;
     world.github.fault(queryTimeout(), { times: Infinity, when: isLarge });
     const before = world.github.requests.length;
-    expect(await readList(home)).toEqual({ members: 61, left: 0 });
+    expect(await home.syncMembers()).toEqual({ members: 61, left: 0 });
     const large = world.github.requests.slice(before).filter(isLarge);
     expect(large.map(({ variables }) => variables.first)).toEqual([100, 50]);
   });
 
-  test('are added, and do not leave, if GitHub lists only public ones', async () => {
-    await readList(home);
-    const known = adaOf(home);
+  test('are added, and do not leave, if GitHub lists only public ones', async ({ home }) => {
+    await home.syncMembers();
+    const known = home.ada;
     const hidden = home.acme.member(`hidden-${home.acme.login}`);
     const shown = home.acme.member(`shown-${home.acme.login}`);
     home.acme.publicMembers.add(shown.id);
     world.github.grants.viewerIsMember = false;
-    expect(await readList(home)).toEqual({ members: 1, left: null });
-    expect(await logins(home)).toEqual([known.login, shown.login]);
+    expect(await home.syncMembers()).toEqual({ members: 1, left: null });
+    expect(await home.memberLogins()).toEqual([known.login, shown.login]);
     world.github.grants.viewerIsMember = true;
-    expect(await readList(home)).toEqual({ members: 3, left: 0 });
-    expect(await logins(home)).toContain(hidden.login);
+    expect(await home.syncMembers()).toEqual({ members: 3, left: 0 });
+    expect(await home.memberLogins()).toContain(hidden.login);
   });
 });
 
-test('those who have left are counted once, even if the transaction that saves it is run again', async () => {
+test('those who have left are counted once, even if the transaction that saves it is run again', async ({ home }) => {
   const bert = home.acme.member(`bert-${home.acme.login}`);
-  await readList(home);
+  await home.syncMembers();
   home.acme.leave(bert);
   let isOvertaken = true;
-  const { left } = await syncMembers(service, home.organisation, async () => {
+  const { left } = await home.syncMembers(async () => {
     if (!isOvertaken) return;
     isOvertaken = false;
     throw new TransactionOvertaken();
@@ -173,28 +148,29 @@ test('those who have left are counted once, even if the transaction that saves i
 });
 
 test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
+  const home = await world.newHome();
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
-  await readList(home);
-  const pullRequest = home.acme.repository('web').openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
+  await home.syncMembers();
+  const pullRequest = home.web.openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
   bert.name = 'Bert Before';
-  const early = await fetchedSync(service, home, pullRequest);
+  const early = await home.fetchedSync(pullRequest);
   bert.name = 'Bert Now';
-  await sync(service, home, pullRequest);
+  await home.sync(pullRequest);
   await early.save();
-  expect((await storedMembers(home)).map(({ name }) => name)).toContain('Bert Now');
+  expect((await home.storedMembers()).map(({ name }) => name)).toContain('Bert Now');
 });
 
-test('an erasure covers the login that a fetch shows while the operator is asked', async () => {
+test('an erasure covers the login that a fetch shows while the operator is asked', async ({ home }) => {
   const bert = home.acme.member(`bert-${home.acme.login}`);
-  await readList(home);
-  const asked = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
+  await home.syncMembers();
+  const asked = (await home.storedMembers()).filter(({ githubId }) => githubId === bert.id);
   bert.login = `bertram-${home.acme.login}`;
-  const pullRequest = home.acme.repository('web').openPullRequest();
+  const pullRequest = home.web.openPullRequest();
   pullRequest.assign(bert);
-  await sync(service, home, pullRequest);
-  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+  await home.sync(pullRequest);
+  expect(await home.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
   await eraseMembers(service.database, home.organisation.id, asked);
-  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [] });
+  expect(await home.stored(pullRequest)).toMatchObject({ assignees: [] });
 });
 
 /** The service, and what each of its transactions adds to a figure of PostgreSQL about the tables. */
@@ -213,53 +189,53 @@ function countingService(figure: SQL) {
   return { counting: { ...service, database: { ...database, transaction } }, counts };
 }
 
-test('an erasure reads a few thousand pull requests in a transaction, however many there are', async () => {
+test('an erasure reads a few thousand pull requests in a transaction, however many there are', async ({ home }) => {
   const bert = home.acme.member(`bert-${home.acme.login}`);
-  await readList(home);
-  await newStored(service, home, 5_000);
+  await home.syncMembers();
+  await home.newStored(5_000);
   const { counting, counts } = countingService(
     sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`,
   );
-  const people = (await storedMembers(home)).filter(({ githubId }) => githubId === bert.id);
+  const people = (await home.storedMembers()).filter(({ githubId }) => githubId === bert.id);
   await eraseMembers(counting.database, home.organisation.id, people);
   expect(Math.max(...counts)).toBeLessThan(3_000);
 });
 
-test('an erasure asks GitHub again about a login that somebody else had before', async () => {
+test('an erasure asks GitHub again about a login that somebody else had before', async ({ home }) => {
   const [bert, carl] = [home.acme.member(`bert-${home.acme.login}`), home.acme.member(`carl-${home.acme.login}`)];
   const reused = bert.login;
-  const pullRequest = home.acme.repository('web').openPullRequest();
+  const pullRequest = home.web.openPullRequest();
   pullRequest.assign(bert);
-  await readList(home);
-  await sync(service, home, pullRequest);
+  await home.syncMembers();
+  await home.sync(pullRequest);
   bert.login = `bertram-${home.acme.login}`;
   carl.login = reused;
-  await readList(home);
-  const people = (await storedMembers(home)).filter(({ githubId }) => githubId === carl.id);
+  await home.syncMembers();
+  const people = (await home.storedMembers()).filter(({ githubId }) => githubId === carl.id);
   await eraseMembers(service.database, home.organisation.id, people);
   await world.workOff();
-  expect(await stored(service, home, pullRequest)).toMatchObject({ assignees: [bert.login] });
+  expect(await home.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
 });
 
-test.each(['came and left', 'left and came back'])(
+test.for(['came and left', 'left and came back'])(
   'somebody who %s has the right state, even if the webhooks come in reverse order',
-  async story => {
+  async (story, { home }) => {
     const bert = world.github.account(`bert-${home.acme.login}`);
     if (story === 'left and came back') home.acme.join(bert);
-    await readList(home);
-    const before = await logins(home);
+    await home.syncMembers();
+    const before = await home.memberLogins();
     const changes = [home.acme.join, home.acme.leave];
     if (story === 'left and came back') changes.reverse();
     const events = changes.map(change => change.call(home.acme, bert));
     await deliver(service, ...events.toReversed());
-    expect(await logins(home)).toEqual(before);
-    await readList(home);
-    expect((await logins(home)).includes(bert.login)).toBe(story === 'left and came back');
+    expect(await home.memberLogins()).toEqual(before);
+    await home.syncMembers();
+    expect((await home.memberLogins()).includes(bert.login)).toBe(story === 'left and came back');
   },
 );
 
 /** GitHub ids of pull requests that were fetched but not kept. */
-async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
+async function untracked({ organisation }: Home): Promise<number[]> {
   const rows = await executor
     .select()
     .from(untrackedPullRequests)
@@ -268,8 +244,7 @@ async function untracked({ organisation }: TenantOnGithub): Promise<number[]> {
   return rows.map(({ githubId }) => githubId);
 }
 
-const storedIds = async (home: TenantOnGithub) =>
-  (await storedPullRequests(service, home)).map(({ githubId }) => githubId);
+const storedIds = async (home: Home) => (await home.storedPullRequests()).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
 /** Of an author, for {@link rememberUntracked}. */
@@ -282,91 +257,91 @@ const manyOf = (author: Account, count: number) =>
   }));
 
 /** Somebody who is not a member, with pull requests that were fetched but not kept. */
-async function startStranger(home: TenantOnGithub, count = 3) {
+async function startStranger(home: Home, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
-  const web = home.acme.repository('web');
+  const web = home.web;
   const opened = Array.from({ length: count }, () => web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
-  await sync(service, home, ...opened);
+  await home.sync(...opened);
   return { author, web, opened };
 }
 
 describe('the earlier pull requests of somebody who joins', () => {
-  test('are fetched and scored without an import', async () => {
+  test('are fetched and scored without an import', async ({ home }) => {
     const author = world.github.account(`stranger-${home.acme.login}`);
-    await apply(service, home, rule('7'));
+    await home.apply(rule('7'));
     const names = ['web', 'api', 'docs'];
     const history = names.map(name => home.acme.repository(name).addPullRequest({ author, state: 'MERGED' }));
-    await importPullRequests(service, home.organisation);
+    await home.import();
     const news = names.map(name => home.acme.repository(name).openPullRequest({ author }));
-    await compare(world, home);
+    await home.compare();
     expect(await storedIds(home)).toEqual([]);
 
     home.acme.join(author);
-    await readList(home);
+    await home.syncMembers();
     expect(await untracked(home)).toEqual([]);
     const before = world.github.count();
     await world.workOff();
     expect(world.github.count() - before).toBe(1);
     expect(await storedIds(home)).toEqual(idsOf([...history, ...news]));
-    expect((await storedPullRequests(service, home)).map(({ score }) => score)).toEqual(Array(6).fill(7));
+    expect((await home.storedPullRequests()).map(({ score }) => score)).toEqual(Array(6).fill(7));
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('are fetched if another one shows that their author has joined', async () => {
+  test('are fetched if another one shows that their author has joined', async ({ home }) => {
     const { author, web, opened } = await startStranger(home);
     const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
-    expect(await sync(service, home, marked)).toEqual(['saved']);
-    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
+    expect(await home.sync(marked)).toEqual(['saved']);
+    expect((await home.waitingSyncs()).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([...opened, marked]));
   });
 
-  test('are fetched if another one shows that their author is a member again', async () => {
+  test('are fetched if another one shows that their author is a member again', async ({ home }) => {
     const author = home.acme.member(`bert-${home.acme.login}`);
-    await readList(home);
+    await home.syncMembers();
     home.acme.leave(author);
-    await readList(home);
-    const web = home.acme.repository('web');
+    await home.syncMembers();
+    const web = home.web;
     const earlier = web.openPullRequest({ author });
-    expect(await sync(service, home, earlier)).toEqual(['untracked']);
+    expect(await home.sync(earlier)).toEqual(['untracked']);
     home.acme.join(author);
     const later = web.openPullRequest({ author });
-    await sync(service, home, later);
+    await home.sync(later);
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
-  test('are looked for again if GitHub does not show them at once', async () => {
+  test('are looked for again if GitHub does not show them at once', async ({ home }) => {
     const { author, opened } = await startStranger(home, 1);
     home.acme.join(author);
-    await readList(home);
+    await home.syncMembers();
     const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
     world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
     await world.workOff();
-    expect(await waitingSyncs(service, home)).toHaveLength(1);
+    expect(await home.waitingSyncs()).toHaveLength(1);
     await executor.execute(sql`update sync_requests set due_at = now()`);
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('wait for the next return if their author leaves again at once', async () => {
+  test('wait for the next return if their author leaves again at once', async ({ home }) => {
     const { author, opened } = await startStranger(home);
     home.acme.join(author);
-    await readList(home);
+    await home.syncMembers();
     home.acme.leave(author);
-    await readList(home);
+    await home.syncMembers();
     await world.workOff();
     expect(await storedIds(home)).toEqual([]);
-    await readList(home);
+    await home.syncMembers();
     expect(await untracked(home)).toEqual(idsOf(opened));
 
     home.acme.join(author);
-    await readList(home);
+    await home.syncMembers();
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
 
-  test('are requested at once, but in the background', async () => {
+  test('are requested at once, but in the background', async ({ home }) => {
     const { author, opened } = await startStranger(home);
     const listener = await openClient(service.database.url);
     const heard: (string | undefined)[] = [];
@@ -374,55 +349,56 @@ describe('the earlier pull requests of somebody who joins', () => {
     await listener.query('listen pullscore');
     home.acme.join(author);
     const before = new Date();
-    await readList(home);
+    await home.syncMembers();
     await expect.poll(() => heard).toContain('sync');
-    const waiting = await waitingSyncs(service, home);
+    const waiting = await home.waitingSyncs();
     expect(waiting.map(({ nodeId }) => nodeId)).toEqual(opened.map(({ nodeId }) => nodeId));
     expect(waiting.map(({ isBackground, attempts }) => [isBackground, attempts])).toEqual(Array(3).fill([true, 0]));
     for (const { dueAt } of waiting) expect(dueAt?.getTime()).toBeLessThan(before.getTime() + 60_000);
     expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   });
 
-  test('keep their sync requests, which no fetch under way settles', async () => {
+  test('keep their sync requests, which no fetch under way settles', async ({ home }) => {
     const { author, web, opened } = await startStranger(home);
     const [one] = opened;
     if (one === undefined) throw new Error('none');
     await deliver(service, one.edit({ title: 'changed' }));
-    const [before] = await waitingSyncs(service, home);
+    const [before] = await home.waitingSyncs();
     const { database } = service;
     const underWay = await drawTicket(database.executor);
-    await sync(service, home, web.openPullRequest({ author, authorAssociation: 'OWNER' }));
+    await home.sync(web.openPullRequest({ author, authorAssociation: 'OWNER' }));
     const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
     await settleSyncRequests(database, home.organisation.id, underWay, [answer]);
-    const waiting = await waitingSyncs(service, home);
+    const waiting = await home.waitingSyncs();
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
     await world.workOff();
   });
 
-  test('are requested only if they are their own, and only in that organisation', async () => {
-    const other = await world.newTenant();
+  test('are requested only if they are their own, and only in that organisation', async ({ home }) => {
+    const other = await world.newHome();
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
     const elsewhere = other.acme.repository('web').openPullRequest({ author });
-    await sync(service, home, someone);
-    await sync(service, other, elsewhere);
+    await home.sync(someone);
+    await other.sync(elsewhere);
     home.acme.join(author);
-    await Promise.all([home, other].map(readList));
+    await Promise.all([home, other].map(each => each.syncMembers()));
     expect(await untracked(home)).toEqual([someone.id]);
     expect(await untracked(other)).toEqual([elsewhere.id]);
-    expect(await waitingSyncs(service, home)).toHaveLength(3);
-    expect(await waitingSyncs(service, other)).toEqual([]);
+    expect(await home.waitingSyncs()).toHaveLength(3);
+    expect(await other.waitingSyncs()).toEqual([]);
     await world.workOff();
   });
 
   test('are remembered in both organisations if they move, and fetched in the one that their author joins', async () => {
-    const other = await world.newTenant();
+    const home = await world.newHome();
+    const other = await world.newHome();
     const { author, web, opened } = await startStranger(home);
     web.transfer(other.acme);
-    await sync(service, other, ...opened);
+    await other.sync(...opened);
     other.acme.join(author);
-    await readList(other);
+    await other.syncMembers();
     expect(await untracked(other)).toEqual([]);
     await world.workOff();
     expect(await storedIds(other)).toEqual(idsOf(opened));
@@ -431,7 +407,7 @@ describe('the earlier pull requests of somebody who joins', () => {
 });
 
 test('more than ten thousand earlier pull requests of a thousand members are all requested with one list, in short transactions', async () => {
-  const [other, home] = [await world.newTenant(), await world.newTenant()];
+  const [other, home] = [await world.newHome(), await world.newHome()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
   await rememberUntracked(executor, other.organisation.id, [
@@ -449,23 +425,23 @@ test('more than ten thousand earlier pull requests of a thousand members are all
   );
   await syncMembers(counting, home.organisation);
   expect(Math.max(...counts)).toBe(10_000);
-  expect(await logins(home)).toHaveLength(1_002);
+  expect(await home.memberLogins()).toHaveLength(1_002);
   expect(await untracked(home)).toEqual([]);
-  const waiting = await waitingSyncs(service, home);
+  const waiting = await home.waitingSyncs();
   expect(waiting.map(({ nodeId }) => nodeId)).toEqual(many.map(({ nodeId }) => nodeId));
   expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
   await executor.execute(`delete from sync_requests where organisation_id = '${home.organisation.id}'`);
 });
 
 describe('a pull request that was fetched but not kept', () => {
-  test('is remembered once, however often it is fetched', async () => {
+  test('is remembered once, however often it is fetched', async ({ home }) => {
     const { opened } = await startStranger(home);
-    expect(await sync(service, home, ...opened)).toEqual(Array(3).fill('untracked'));
+    expect(await home.sync(...opened)).toEqual(Array(3).fill('untracked'));
     expect(await untracked(home)).toEqual(idsOf(opened));
   });
 
   test('is remembered by its latest node id', async () => {
-    const { organisation } = await world.newTenant();
+    const { organisation } = await world.newHome();
     for (const nodeId of ['PR_before', 'PR_now']) {
       await rememberUntracked(executor, organisation.id, [
         { githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 },
@@ -478,20 +454,20 @@ describe('a pull request that was fetched but not kept', () => {
     expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
-  test('is not remembered if its author is a ghost, who cannot join', async () => {
-    const ghostly = home.acme.repository('web').openPullRequest({ author: null });
-    expect(await sync(service, home, ghostly)).toEqual(['untracked']);
+  test('is not remembered if its author is a ghost, who cannot join', async ({ home }) => {
+    const ghostly = home.web.openPullRequest({ author: null });
+    expect(await home.sync(ghostly)).toEqual(['untracked']);
     expect(await untracked(home)).toEqual([]);
   });
 
-  test('is not remembered if it is stored', async () => {
+  test('is not remembered if it is stored', async ({ home }) => {
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;
     if (one === undefined || two === undefined) throw new Error('none');
     // As if the list had been read at the same moment as the fetch.
-    const early = await fetchedSync(service, home, one);
+    const early = await home.fetchedSync(one);
     home.acme.join(author);
-    await readList(home);
+    await home.syncMembers();
     await rememberUntracked(executor, home.organisation.id, [
       { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id, sourceUpdatedAt: one.updatedAt },
     ]);
@@ -500,9 +476,9 @@ describe('a pull request that was fetched but not kept', () => {
     await world.workOff();
     // Nor if its author has left: it stays stored.
     home.acme.leave(author);
-    await readList(home);
-    expect(await sync(service, home, two)).toEqual(['saved']);
+    await home.syncMembers();
+    expect(await home.sync(two)).toEqual(['saved']);
     expect(await untracked(home)).toEqual([]);
-    expect((await stored(service, home, two))?.authorAssociation).toBe('CONTRIBUTOR');
+    expect((await home.stored(two))?.authorAssociation).toBe('CONTRIBUTOR');
   });
 });

@@ -27,7 +27,7 @@ beforeEach(async () => {
 const execute = <Row extends Record<string, unknown>>(statement: ReturnType<typeof sql>) =>
   service.database.executor.execute<Row>(statement).then(({ rows }) => rows);
 
-const secondsUntilDue = () => secondsTo(service, tenant, 'prune_due_at');
+const secondsUntilDue = () => secondsTo(service, tenant.organisation, 'prune_due_at');
 
 const addDeliveries = (count: number, { age, state = 'applied' }: { age: string; state?: string }) =>
   execute(sql`

@@ -4,14 +4,13 @@ import { formatId } from '../../src/ids.ts';
 import type { PullRequestBody } from '../support/client.ts';
 import { type GithubStandInRequest, htmlError, naming, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { storedPullRequests, sync } from './support.ts';
+import { type Home, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { client } = world;
 
 interface Sources {
-  home: TenantOnGithub;
+  home: Home;
   /** Stored, and edited on GitHub since then. */
   pullRequests: PullRequest[];
   put(pullRequest: PullRequest): Promise<{ status: number; headers: Record<string, unknown>; body: Body }>;
@@ -21,11 +20,11 @@ interface Sources {
 type Body = { data?: PullRequestBody; message?: string };
 
 async function newSources(count: number): Promise<Sources> {
-  const home = await world.newTenant();
-  const web = home.acme.repository('web');
+  const home = await world.newHome();
+  const web = home.web;
   const pullRequests = Array.from({ length: count }, () => web.addPullRequest({}));
-  for (let from = 0; from < count; from += 50) await sync(world.service, home, ...pullRequests.slice(from, from + 50));
-  const rows = await storedPullRequests(world.service, home);
+  for (let from = 0; from < count; from += 50) await home.sync(...pullRequests.slice(from, from + 50));
+  const rows = await home.storedPullRequests();
   const ids = new Map(rows.map(({ githubId, id }) => [githubId, formatId('pr', id)]));
   world.github.clock.advance(1);
   for (const pullRequest of pullRequests) pullRequest.edit({ title: `New title of ${pullRequest.id}` });

@@ -2,43 +2,22 @@
 
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
-import { updateOrganisation } from '../../src/database/organisations.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescore-ranges.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { type Decision, writeDecisions } from '../../src/database/sync-requests.ts';
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
-import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createTenant } from '../support/tenants.ts';
-import { startWorld, type TenantOnGithub, type World } from '../support/world.ts';
-import {
-  apply,
-  compareOnly,
-  dueRequests,
-  fetchedSync,
-  lockWaits,
-  openTransaction,
-  retryFailed,
-  rule,
-  scoreHistory,
-  stored,
-  sync,
-  waitUntil,
-} from './support.ts';
+import { type Home, lockWaits, openTransaction, rule, startSyncWorld, waitUntil } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 afterEach(() => executor.delete(syncRequests));
 
-const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
+const deliveryOf = ({ acme }: Home, githubId: number) => ({
   guid: randomUUID(),
   event: 'pull_request',
   action: 'edited',
@@ -47,13 +26,12 @@ const deliveryOf = ({ acme }: TenantOnGithub, githubId: number) => ({
   delaySeconds: 0,
 });
 
-const requestsOf = ({ organisation }: TenantOnGithub) =>
+const requestsOf = ({ organisation }: Home) =>
   executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
-test('a sync between the read and the write of a re-scoring keeps its newer score', async () => {
-  await apply(service, home, rule('additions'));
-  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
-  await sync(service, home, pullRequest);
+test('a sync between the read and the write of a re-scoring keeps its newer score', async ({ home }) => {
+  await home.apply(rule('additions'));
+  const pullRequest = await home.openStored({ additions: 1 });
   const { database } = service;
   const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const reader = createFactsReader(new Set(['additions']));
@@ -61,7 +39,7 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
   const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
-  await sync(service, home, pullRequest);
+  await home.sync(pullRequest);
   const late = {
     id: read.id,
     fetchTicket: read.fetchTicket,
@@ -71,44 +49,41 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
     reviewScores: null,
   };
   await saveScores(database.executor, home.organisation.id, 1, [late]);
-  expect(await stored(service, home, pullRequest)).toMatchObject({ score: 42 });
-  expect(await scoreHistory(service, home)).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
+  expect(await home.stored(pullRequest)).toMatchObject({ score: 42 });
+  expect(await home.scoreHistory()).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
 });
 
-test('two simultaneous saves of one pull request give one continuous history of its score', async () => {
-  await apply(service, home, rule('additions'));
-  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 1 });
-  await sync(service, home, pullRequest);
+test('two simultaneous saves of one pull request give one continuous history of its score', async ({ home }) => {
+  await home.apply(rule('additions'));
+  const pullRequest = await home.openStored({ additions: 1 });
   const lock = await openTransaction(world, 'select from pull_requests where github_id = $1 for update', [
     pullRequest.id,
   ]);
   pullRequest.push({ additions: 10 });
-  const first = await fetchedSync(service, home, pullRequest);
+  const first = await home.fetchedSync(pullRequest);
   world.github.clock.advance(1);
   pullRequest.push({ additions: 100 });
-  const second = await fetchedSync(service, home, pullRequest);
+  const second = await home.fetchedSync(pullRequest);
   const saving = first.save();
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const savingToo = second.save();
   await waitUntil(async () => (await lockWaits(service)) === 2);
   await lock.query('rollback');
   expect(await Promise.all([saving, savingToo])).toEqual(['saved', 'saved']);
-  expect(await scoreHistory(service, home)).toEqual([
+  expect(await home.scoreHistory()).toEqual([
     'null → 1 (pull_request, 1)',
     '1 → 11 (pull_request, 1)',
     '11 → 111 (pull_request, 1)',
   ]);
 });
 
-test('a save locks authors in one order, whatever the order of their pull requests', async () => {
+test('a save locks authors in one order, whatever the order of their pull requests', async ({ home }) => {
   const [first, second] = [home.acme.member(`one-${home.acme.login}`), home.acme.member(`two-${home.acme.login}`)];
-  const opened = [second, first].map(author =>
-    home.acme.repository('web').openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }),
-  );
-  await syncMembers(service, home.organisation);
+  const opened = [second, first].map(author => home.web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
+  await home.syncMembers();
   for (const author of [first, second]) author.login += '-renamed';
   const lock = await openTransaction(world, 'select from members where github_id = $1 for update', [first.id]);
-  const saving = sync(service, home, ...opened);
+  const saving = home.sync(...opened);
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await executor.execute(
     sql`select from members where github_id = ${second.id} for update skip locked`,
@@ -118,20 +93,20 @@ test('a save locks authors in one order, whatever the order of their pull reques
   expect(await saving).toEqual(['saved', 'saved']);
 });
 
-test.each([
-  ['a comparison', compareOnly],
-  ['an import', ({ service }: World, { organisation }: TenantOnGithub) => importPullRequests(service, organisation)],
-] as const)('%s that renames a repository waits for savers before it locks any', async (_, rename) => {
+test.for([
+  ['a comparison', 'compareOnly'],
+  ['an import', 'import'],
+] as const)('%s that renames a repository waits for savers before it locks any', async ([, rename], { home }) => {
   const { acme, organisation } = home;
   const [web, api, old] = [acme.repository('web'), acme.repository('api'), acme.repository('old')];
-  for (const repository of [web, api, old]) await sync(service, home, repository.openPullRequest());
+  for (const repository of [web, api, old]) await home.sync(repository.openPullRequest());
   const settings = { ignoredGlobs: ['old'] };
-  await updateOrganisation(executor, organisation.id, settings);
+  await home.update(settings);
   api.rename('service');
   const saver = await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
     organisation.id,
   ]);
-  const renaming = rename(world, { ...home, organisation: { ...organisation, ...settings } });
+  const renaming = home.as(settings)[rename]();
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await saver.query(
     'select name from repositories where organisation_id = $1 for update skip locked',
@@ -144,18 +119,17 @@ test.each([
 
 describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
-    const home = await world.newTenant();
-    const pullRequest = home.acme.repository('web').openPullRequest();
+    const home = await world.newHome();
+    const pullRequest = home.web.openPullRequest();
     await executor.execute(sql`
       insert into sync_requests (organisation_id, github_id, node_id, ticket, attempts, last_error)
       values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
     return home;
   }
-  const retry = async (home: TenantOnGithub) =>
-    expect(await retryFailed(service, home)).toEqual({ retried: 1, parked: 0 });
-  const isNew = async (home: TenantOnGithub) => {
+  const retry = async (home: Home) => expect(await home.retryFailed()).toEqual({ retried: 1, parked: 0 });
+  const isNew = async (home: Home) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
-    expect(await dueRequests(service, home, 10)).toHaveLength(1);
+    expect(await home.dueRequests(10)).toHaveLength(1);
   };
 
   test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
@@ -171,7 +145,7 @@ describe('a retry by the operator during a fetch', () => {
 
   test('a fetch that fails or finds GitHub behind does not undo a retry by the operator during it', async () => {
     const home = await newFailing();
-    const requests = await dueRequests(service, home, 10);
+    const requests = await home.dueRequests(10);
     await retry(home);
     const decisions: Decision[] = [
       { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isIsolated: false },
@@ -189,7 +163,8 @@ describe('a retry by the operator during a fetch', () => {
 });
 
 test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
-  const pullRequest = home.acme.repository('web').openPullRequest();
+  const home = await world.newHome();
+  const pullRequest = home.web.openPullRequest();
   const delivery = deliveryOf(home, pullRequest.id);
   await takePullRequestDeliveries(
     service.database,
@@ -204,7 +179,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
     await executor.execute(sql`drop function hold_deletion cascade`);
   });
   const gate = await openTransaction(world, 'select pg_advisory_xact_lock(1)');
-  const syncing = sync(service, home, pullRequest);
+  const syncing = home.sync(pullRequest);
   await waitUntil(async () => (await lockWaits(service)) === 1);
   // A session that has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
   const redelivery = await openTransaction(world, "set local deadlock_timeout = '1min'");
@@ -221,17 +196,18 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
 });
 
 test('if more sync requests are due than fit into a fetch, candidates go first, then the oldest of webhooks', async () => {
+  const home = await world.newHome();
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background, is_candidate)
     select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
       number > 300, number > 300
     from generate_series(1, 301) as number`);
-  const due = await dueRequests(service, home, 7);
+  const due = await home.dueRequests(7);
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([1, 98, 98, 98, 99, 99, 99]);
 });
 
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
-  const { organisation } = await world.newTenant();
+  const { organisation } = await world.newHome();
   const { database } = service;
   const save = (ticket: number, name: string) =>
     database.transaction(executor =>
@@ -252,8 +228,8 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 });
 
 describe('a delivery', () => {
-  test('goes to the organisation with its id, not to one that has taken its login', async () => {
-    await updateOrganisation(executor, home.organisation.id, { login: `former-${home.acme.login}` });
+  test('goes to the organisation with its id, not to one that has taken its login', async ({ home }) => {
+    await home.update({ login: `former-${home.acme.login}` });
     const squatter = await createTenant(service, { login: home.acme.login });
     expect(await takePullRequestDeliveries(service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
     const rows = await executor.select().from(syncRequests);
@@ -261,7 +237,7 @@ describe('a delivery', () => {
     expect(squatter.organisation.id).not.toBe(home.organisation.id);
   });
 
-  test('that is stored late does not lower the ticket of its sync request', async () => {
+  test('that is stored late does not lower the ticket of its sync request', async ({ home }) => {
     const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
     const lock = await openTransaction(
       world,

@@ -1,12 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { finishRemoval } from '../../src/database/erasure.ts';
-import {
-  findOrganisation,
-  getOrganisation,
-  releaseLogin,
-  updateOrganisation,
-} from '../../src/database/organisations.ts';
+import { findOrganisation, releaseLogin } from '../../src/database/organisations.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -17,38 +12,21 @@ import type { Organisation as GithubOrganisation } from '../support/github/organ
 import { rescoreAll } from '../support/rescore.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  adaOf,
-  apply,
-  compare,
-  deliver,
-  fetchedSync,
-  makeDue,
-  repositoryRows,
-  rule,
-  storedPullRequests,
-  sync,
-} from './support.ts';
+import { deliver, type Home, makeDue, rule, startSyncWorld } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
-const now = (home: TenantOnGithub) => getOrganisation(executor, home.organisation.id);
-const loginOf = async (home: TenantOnGithub) => (await now(home)).login;
+const loginOf = async (home: Home) => (await home.row()).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await compareOrganisation(service))) return made;
 }
 
-const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
+const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
-const repositoryNames = async (home: TenantOnGithub) => (await repositoryRows(service, home)).map(({ name }) => name);
+const repositoryNames = async (home: Home) => (await home.storedRepositories()).map(({ name }) => name);
 
 /** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {
@@ -61,37 +39,36 @@ function takeOver(login: string, author: string): GithubOrganisation {
 }
 
 describe('an organisation that is renamed on GitHub', () => {
-  test('is followed by a comparison without a webhook and without another request', async () => {
+  test('is followed by a comparison without a webhook and without another request', async ({ home }) => {
     const login = `${home.acme.login}-now`;
-    const [web, lib] = [home.acme.repository('web'), home.acme.repository('lib')];
+    const [web, lib] = [home.web, home.acme.repository('lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest()];
-    await apply(service, home, rule('7', `starts_with(repository, "${login}/")`));
-    await sync(service, home, ...opened);
+    await home.apply(rule('7', `starts_with(repository, "${login}/")`));
+    await home.sync(...opened);
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     home.acme.rename(login);
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(1);
     expect(await loginOf(home)).toBe(login);
     expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
     await rescore(home);
-    const stored = await storedPullRequests(service, home);
+    const stored = await home.storedPullRequests();
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
-  test('is not renamed back by an answer from before it got its login again', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest();
-    await sync(service, home, pullRequest);
+  test('is not renamed back by an answer from before it got its login again', async ({ home }) => {
+    const pullRequest = await home.openStored();
     const { login } = home.acme;
     home.acme.rename(`${login}-for-a-while`);
-    const early = await fetchedSync(service, home, pullRequest);
+    const early = await home.fetchedSync(pullRequest);
     home.acme.rename(login);
-    await compare(world, home);
+    await home.compare();
     await early.save();
     expect(await loginOf(home)).toBe(login);
   });
 
-  test('keeps its login if it is the one to which GitHub has given it', async () => {
+  test('keeps its login if it is the one to which GitHub has given it', async ({ home }) => {
     const { database } = service;
     const ticket = await drawTicket(database.executor);
     const profile = { githubId: home.acme.id, login: home.acme.login };
@@ -100,42 +77,42 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('is followed by an import, an estimate, a list of members and a fetch', async () => {
-    const ways: ((home: TenantOnGithub) => Promise<unknown>)[] = [
-      home => importPullRequests(service, home.organisation),
-      home => importPullRequests(service, home.organisation, { repositories: ['web'] }),
+    const ways: ((home: Home) => Promise<unknown>)[] = [
+      home => home.import(),
+      home => home.import({ repositories: ['web'] }),
       home => previewImport(service, home.organisation),
-      home => syncMembers(service, home.organisation),
-      home => sync(service, home, ...home.acme.repository('web').pullRequests),
+      home => home.syncMembers(),
+      home => home.sync(...home.web.pullRequests),
     ];
     for (const way of ways) {
-      const home = await world.newTenant();
-      home.acme.repository('web').openPullRequest();
+      const home = await world.newHome();
+      home.web.openPullRequest();
       home.acme.rename(`${home.acme.login}-now`);
       await way(home);
       expect(await loginOf(home)).toBe(home.acme.login);
     }
   });
 
-  test('gets nothing from another one that has taken its login', async () => {
+  test('gets nothing from another one that has taken its login', async ({ home }) => {
     const { login } = home.acme;
-    const own = home.acme.repository('web').openPullRequest({ title: 'Ours' });
-    await syncMembers(service, home.organisation);
+    const own = home.web.openPullRequest({ title: 'Ours' });
+    await home.syncMembers();
     home.acme.rename(`${login}-now`);
-    takeOver(login, adaOf(home).login);
-    await importPullRequests(service, home.organisation, { repositories: ['web'] });
-    await importPullRequests(service, home.organisation);
+    takeOver(login, home.ada.login);
+    await home.import({ repositories: ['web'] });
+    await home.import();
     const { repositories: found } = await previewImport(service, home.organisation);
     expect(found.map(({ name }) => name)).toEqual([`${login}-now/web`]);
-    expect(await syncMembers(service, home.organisation)).toEqual({ members: 1, left: 0 });
-    await compare(world, home);
-    expect((await storedPullRequests(service, home)).map(({ githubId }) => githubId)).toEqual([own.id]);
+    expect(await home.syncMembers()).toEqual({ members: 1, left: 0 });
+    await home.compare();
+    expect((await home.storedPullRequests()).map(({ githubId }) => githubId)).toEqual([own.id]);
     expect(await repositoryNames(home)).toEqual([`${login}-now/web`]);
-    await expect(importPullRequests(service, await now(home), { repositories: ['secrets'] })).rejects.toMatchObject({
+    await expect(importPullRequests(service, await home.row(), { repositories: ['secrets'] })).rejects.toMatchObject({
       code: 'not_found',
     });
   });
 
-  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async () => {
+  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async ({ home }) => {
     const { login } = home.acme;
     const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
     await makeDue(service);
@@ -150,13 +127,13 @@ describe('an organisation that is renamed on GitHub', () => {
 
 describe('a repository that is renamed twice', () => {
   async function renamedTwice() {
-    const home = await world.newTenant();
+    const home = await world.newHome();
     const web = home.acme.repository('a');
     const pullRequest = web.openPullRequest();
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     // Later comparisons read no pull request, which would show the latest name.
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     await makeDue(service);
     const name = (last: string) => [`${home.acme.login}/${last}`];
     return { home, web, pullRequest, name };
@@ -171,14 +148,14 @@ describe('a repository that is renamed twice', () => {
       expect(await repositoryNames(home)).toEqual(name('c'));
     }
     await rescore(home);
-    expect((await storedPullRequests(service, home)).map(({ url }) => url)).toEqual([pullRequest.url]);
+    expect((await home.storedPullRequests()).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
   test('has its last name after the comparison that follows one under way', async () => {
     const { home, web, name } = await renamedTwice();
     const first = web.rename('b');
     const reply = world.github.hold('late', 'Repositories');
-    const underway = compare(world, home);
+    const underway = home.compare();
     await reply.begun;
     await deliver(service, web.rename('c'), first);
     reply.release();
@@ -190,45 +167,47 @@ describe('a repository that is renamed twice', () => {
 });
 
 describe('the address of a pull request', () => {
-  test('follows a renamed repository, and no other address changes', async () => {
-    const [web, lib] = [home.acme.repository('web'), home.acme.repository('web-lib')];
+  test('follows a renamed repository, and no other address changes', async ({ home }) => {
+    const [web, lib] = [home.web, home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     const odd = `https://github.test/elsewhere/${opened[2]?.id}`;
     await executor.execute(sql`update pull_requests set url = ${odd} where github_id = ${opened[2]?.id}`);
     web.rename('site');
-    await compare(world, home);
-    await apply(service, home, rule('1'));
-    await apply(service, home, rule('2'));
+    await home.compare();
+    await home.apply(rule('1'));
+    await home.apply(rule('2'));
     await rescore(home);
-    const stored = await storedPullRequests(service, home);
+    const stored = await home.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
 
   test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
-    const web = home.acme.repository('web');
+    const home = await world.newHome();
+    const web = home.web;
     web.openPullRequest();
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     type Named = PullRequestBody & { repository: string };
     const read = async <Body>(path: string) => (await world.client.get<Body>(`/2026-12${path}`, home.token)).body;
     const list = async () => (await read<PageBody<Named>>('/pull-requests')).data;
     // From the third time on, a page comes from memory.
     for (let time = 0; time < 3; time += 1) await list();
     web.rename('site');
-    await compare(world, home);
+    await home.compare();
     const [listed] = await list();
     expect(listed?.repository).toBe(web.fullName);
     expect((await read<{ data: Named }>(`/pull-requests/${listed?.id}`)).data).toEqual(listed);
   });
 
   test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
-    const web = home.acme.repository('web');
+    const home = await world.newHome();
+    const web = home.web;
     web.openPullRequest();
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     await rescore(home);
     type Named = PullRequestBody & { repository: string };
     type Change = { type: string; pull_request: Named };
@@ -245,28 +224,28 @@ describe('the address of a pull request', () => {
       }
     };
     web.rename('site');
-    await compare(world, home);
+    await home.compare();
     await follow();
     web.rename('web');
-    await compare(world, home);
+    await home.compare();
     await rescore(home);
     await follow();
     const { data } = (await world.client.get<PageBody<Named>>('/2026-12/pull-requests', home.token)).body;
     expect([...known.values()]).toEqual(data);
   });
 
-  test('a fetch from before a renaming that is saved after it gets the new address and score', async () => {
-    await apply(service, home, rule('7', 'ends_with(repository, "/site")'));
-    const web = home.acme.repository('web');
+  test('a fetch from before a renaming that is saved after it gets the new address and score', async ({ home }) => {
+    await home.apply(rule('7', 'ends_with(repository, "/site")'));
+    const web = home.web;
     const [one, other] = [web.openPullRequest(), web.openPullRequest()];
     world.github.clock.advance(120);
-    await compare(world, home);
-    const early = await fetchedSync(service, home, one);
+    await home.compare();
+    const early = await home.fetchedSync(one);
     web.rename('site');
-    await compare(world, home);
+    await home.compare();
     await rescore(home);
     expect(await early.save()).toBe('saved');
-    const stored = await storedPullRequests(service, home);
+    const stored = await home.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
   });
@@ -277,7 +256,7 @@ describe('two tracked organisations', () => {
     ['the first', 0],
     ['the second', 1],
   ])('that swap their logins are both followed, even if %s is compared alone first', async (_, place) => {
-    const homes = [await world.newTenant(), await world.newTenant()] as const;
+    const homes = [await world.newHome(), await world.newHome()] as const;
     const [one, two] = homes;
     const logins = homes.map(({ acme }) => acme.login);
     one.acme.rename(`${logins[0]}-for-a-moment`);
@@ -293,33 +272,33 @@ describe('two tracked organisations', () => {
   });
 });
 
-test('an answer about an organisation that was removed takes its login away from no other', async () => {
+test('an answer about an organisation that was removed takes its login away from no other', async ({ home }) => {
   await finishRemoval(service.database, home.organisation.id);
   const again = await createTenant(service, { login: home.acme.login });
   await readMemberList(service, home.organisation);
-  expect(await loginOf({ ...home, ...again })).toBe(home.acme.login);
+  expect(await loginOf(home.as(again.organisation))).toBe(home.acme.login);
 });
 
 describe('an organisation whose node id is not known yet', () => {
-  async function unidentified(values: { githubId?: null } = {}): Promise<TenantOnGithub> {
-    const home = await world.newTenant();
-    await updateOrganisation(executor, home.organisation.id, { nodeId: null, ...values });
-    return { ...home, organisation: await now(home) };
+  async function unidentified(values: { githubId?: null } = {}): Promise<Home> {
+    const home = await world.newHome();
+    await home.update({ nodeId: null, ...values });
+    return home.as(await home.row());
   }
 
   test('is identified by its login, once', async () => {
     const home = await unidentified({ githubId: null });
-    expect(await compare(world, home)).toBe(2);
-    expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(2);
+    expect(await home.row()).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
+    expect(await home.compare()).toBe(1);
   });
 
   test('is not confused with the present owner of its login', async () => {
     const home = await unidentified();
     const { login } = home.acme;
-    const pullRequest = home.acme.repository('web').openPullRequest();
+    const pullRequest = home.web.openPullRequest();
     home.acme.rename(`${login}-now`);
-    await expect(syncMembers(service, home.organisation)).rejects.toMatchObject({
+    await expect(home.syncMembers()).rejects.toMatchObject({
       message: `GitHub shows no organisation ${login} to the configured credentials.`,
       action: expect.stringMatching(/^Check the login .* If it was renamed, edit one of its pull requests on GitHub: /),
     });
@@ -330,22 +309,22 @@ describe('an organisation whose node id is not known yet', () => {
         action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),
       });
     }
-    expect(await now(home)).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
-    expect(await sync(service, home, pullRequest)).toEqual(['saved']);
-    expect(await now(home)).toMatchObject({ nodeId: home.acme.nodeId, login: `${login}-now` });
-    expect(await syncMembers(service, await now(home))).toMatchObject({ members: 1 });
+    expect(await home.row()).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
+    expect(await home.sync(pullRequest)).toEqual(['saved']);
+    expect(await home.row()).toMatchObject({ nodeId: home.acme.nodeId, login: `${login}-now` });
+    expect(await syncMembers(service, await home.row())).toMatchObject({ members: 1 });
   });
 
   test('does not become a duplicate of one that is tracked already', async () => {
-    const known = await world.newTenant();
+    const known = await world.newHome();
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);
     const twin = await unidentified({ githubId: null });
-    await updateOrganisation(executor, twin.organisation.id, { login: `${former}-now` });
-    await expect(syncMembers(service, await now(twin))).rejects.toMatchObject({
+    await twin.update({ login: `${former}-now` });
+    await expect(syncMembers(service, await twin.row())).rejects.toMatchObject({
       text: `GitHub's organisation ${former}-now is tracked here already, as ${former}. Use that organisation.`,
     });
-    await compare(world, known);
+    await known.compare();
     expect(await findOrganisation(executor, `${former}-now`)).toMatchObject({
       id: known.organisation.id,
     });

@@ -5,8 +5,7 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
 import { naming } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { deliver, stored, storedPullRequests, sync, waitUntil } from './support.ts';
+import { deliver, type Home, startSyncWorld, waitUntil } from './support.ts';
 
 const hour = 3_600;
 
@@ -19,7 +18,7 @@ const withClockAhead = (seconds: number) =>
       static now() { return RealDate.now() + ${seconds * 1000}; }
     };`)}`;
 
-const world = await startWorld();
+const world = await startSyncWorld();
 /** Separate processes whose clocks are an hour behind, right, and an hour ahead. */
 let workers: Running[];
 
@@ -36,7 +35,7 @@ afterAll(async () => {
   await Promise.all((workers ?? []).map(({ ended }) => ended));
 });
 
-async function requestsOf(home: TenantOnGithub): Promise<{ leased: boolean }[]> {
+async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
     select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
     where organisation_id = ${home.organisation.id}`);
@@ -44,12 +43,12 @@ async function requestsOf(home: TenantOnGithub): Promise<{ leased: boolean }[]> 
 }
 
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
-  const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
-  const opened: [TenantOnGithub, PullRequest][] = [];
+  const homes = [await world.newHome(), await world.newHome(), await world.newHome()];
+  const opened: [Home, PullRequest][] = [];
   for (const [index, home] of homes.entries()) {
     // GitHub's clock is wrong in either direction, and right.
     world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
-    const web = home.acme.repository('web');
+    const web = home.web;
     for (let count = 0; count < 4; count += 1) opened.push([home, web.openPullRequest()]);
     for (let turn = 0; turn < 4; turn += 1) {
       world.github.clock.advance(turn % 2);
@@ -61,22 +60,20 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
   await waitUntil(async () => (await Promise.all(homes.map(requestsOf))).flat().length === 0, 15_000);
   for (const [home, pullRequest] of opened) {
     const { title, updatedAt } = pullRequest;
-    expect(await stored(world.service, home, pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
+    expect(await home.stored(pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
   }
 });
 
 test('within ten seconds, others do the work of replicas killed during a fetch, during a save or after it', async () => {
-  const homes = { fetching: await world.newTenant(), saving: await world.newTenant(), saved: await world.newTenant() };
-  const open = async (home: TenantOnGithub) => {
-    const pullRequest = home.acme.repository('web').openPullRequest({ title: 'before' });
-    await sync(world.service, home, pullRequest);
+  const homes = { fetching: await world.newHome(), saving: await world.newHome(), saved: await world.newHome() };
+  const open = async (home: Home) => {
+    const pullRequest = await home.openStored({ title: 'before' });
     return pullRequest;
   };
   const [fetching, saving, saved] = [await open(homes.fetching), await open(homes.saving), await open(homes.saved)];
   const lock = new pg.Client({ connectionString: world.service.database.url });
   await lock.connect();
-  const title = async (home: TenantOnGithub, pullRequest: PullRequest) =>
-    (await stored(world.service, home, pullRequest))?.title;
+  const title = async (home: Home, pullRequest: PullRequest) => (await home.stored(pullRequest))?.title;
 
   try {
     await lock.query('begin');
@@ -114,7 +111,7 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     expect(performance.now() - killed).toBeLessThan(10_000);
     await loops.stop();
     for (const home of Object.values(homes)) {
-      expect((await storedPullRequests(world.service, home)).map(row => row.title)).toEqual(['after']);
+      expect((await home.storedPullRequests()).map(row => row.title)).toEqual(['after']);
     }
   } finally {
     await lock.end();

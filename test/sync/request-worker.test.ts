@@ -10,16 +10,16 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { htmlError, naming, queryTimeout, type ReplyFault, secondaryLimit } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
-import { setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
+import { setPoints } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { dueRequests, refetch, retryFailed, secondsTo, stored, storedPullRequests, sync } from './support.ts';
+import { type Home, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { service, executor } = world;
-let home: TenantOnGithub;
+let home: Home;
 let work: () => Promise<boolean>;
 beforeEach(async () => {
-  home = await world.newTenant();
+  home = await world.newHome();
   work = createRequestWorker(service);
 });
 afterEach(async () => {
@@ -34,7 +34,7 @@ function expectAbout(seconds: number | null, expected: number): void {
 }
 
 /** As webhooks do. */
-async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Promise<void> {
+async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void> {
   const replies = changed.map(({ id, nodeId, updatedAt }) =>
     post(service, {
       event: 'pull_request',
@@ -48,12 +48,12 @@ async function request({ acme }: TenantOnGithub, ...changed: PullRequest[]): Pro
   for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ status: 202 });
 }
 
-async function requestAndSync(home: TenantOnGithub, ...changed: PullRequest[]): Promise<void> {
+async function requestAndSync(home: Home, ...changed: PullRequest[]): Promise<void> {
   await request(home, ...changed);
   await untilIdle();
 }
 
-async function waiting({ organisation }: TenantOnGithub) {
+async function waiting({ organisation }: Home) {
   const rows = await executor
     .select({
       githubId: syncRequests.githubId,
@@ -70,7 +70,7 @@ async function waiting({ organisation }: TenantOnGithub) {
 const endLeases = () => executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** Seconds until the organisation can have a turn. */
-const pause = (home: TenantOnGithub) => secondsTo(service, home, 'sync_leased_until');
+const pause = (home: Home) => home.secondsTo('sync_leased_until');
 
 /** Lets time pass in the database. */
 const makeRequestsDue = () => executor.update(syncRequests).set({ dueAt: sql`now()` });
@@ -79,7 +79,7 @@ const makeRequestsDue = () => executor.update(syncRequests).set({ dueAt: sql`now
 const orderByAge = () =>
   executor.update(syncRequests).set({ dueAt: sql`to_timestamp(${syncRequests.githubId} / 1e6)` });
 
-async function deliveryStates({ organisation }: TenantOnGithub): Promise<string[]> {
+async function deliveryStates({ organisation }: Home): Promise<string[]> {
   const rows = await executor
     .select({ state: webhookDeliveries.state })
     .from(webhookDeliveries)
@@ -106,16 +106,12 @@ async function retryAll(times = 1): Promise<void> {
 }
 
 /** Of two at most, the types know that they exist. */
-const open = (home: TenantOnGithub, count: number) =>
-  Array.from({ length: count }, () => home.acme.repository('web').openPullRequest()) as [
-    PullRequest,
-    PullRequest,
-    ...PullRequest[],
-  ];
+const open = (home: Home, count: number) =>
+  Array.from({ length: count }, () => home.web.openPullRequest()) as [PullRequest, PullRequest, ...PullRequest[]];
 
 describe('pending pull requests', () => {
   test('of the organisation that was served longest ago come first, however long others have waited', async () => {
-    const [large, small] = [await world.newTenant(), await world.newTenant()];
+    const [large, small] = [await world.newHome(), await world.newHome()];
     await request(large, ...open(large, 70));
     await work();
     await request(small, ...open(small, 1));
@@ -129,7 +125,7 @@ describe('pending pull requests', () => {
   });
 
   test('of one organisation are never in two requests at the same time', async () => {
-    const [large, small] = [await world.newTenant(), await world.newTenant()];
+    const [large, small] = [await world.newHome(), await world.newHome()];
     await request(large, ...open(large, 60));
     const { begun, release } = world.github.hold('hold');
     const working = work();
@@ -158,7 +154,7 @@ describe('pending pull requests', () => {
   });
 
   test('need no more work if their author is not a member', async () => {
-    await requestAndSync(home, home.acme.repository('web').openPullRequest({ author: null }));
+    await requestAndSync(home, home.web.openPullRequest({ author: null }));
     expect(await waiting(home)).toEqual([]);
     expect(await deliveryStates(home)).toEqual(['applied']);
   });
@@ -177,7 +173,7 @@ describe('pending pull requests', () => {
     expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
     await untilIdle();
     expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
-    expect((await stored(service, home, pullRequest))?.title).toBe('changed during the fetch');
+    expect((await home.stored(pullRequest))?.title).toBe('changed during the fetch');
   });
 });
 
@@ -238,7 +234,7 @@ describe('a fetch that fails', () => {
     });
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await storedPullRequests(service, home)).toHaveLength(20);
+    expect(await home.storedPullRequests()).toHaveLength(20);
     expect(world.github.count()).toBeLessThan(20);
   });
 
@@ -248,9 +244,7 @@ describe('a fetch that fails', () => {
     await request(home, ...opened);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] });
     await untilIdle();
-    expect((await storedPullRequests(service, home)).map(({ githubId }) => githubId)).toEqual(
-      others.map(({ id }) => id),
-    );
+    expect((await home.storedPullRequests()).map(({ githubId }) => githubId)).toEqual(others.map(({ id }) => id));
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
     expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
     await retryAll();
@@ -259,7 +253,7 @@ describe('a fetch that fails', () => {
 
   test('on a further page of files defers that pull request, and saves nothing of it', async () => {
     const [large, small] = open(home, 2);
-    await sync(service, home, large, small);
+    await home.sync(large, small);
     const files = Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 2, deletions: 1 }));
     world.github.clock.advance(1);
     for (const pullRequest of [large, small]) pullRequest.push({ files: pullRequest === large ? files : [] });
@@ -271,7 +265,7 @@ describe('a fetch that fails', () => {
     );
     await untilIdle();
     const commitsAndFiles = async () =>
-      (await storedPullRequests(service, home)).map(({ commits, files, fileChanges }) => [
+      (await home.storedPullRequests()).map(({ commits, files, fileChanges }) => [
         commits,
         files.length,
         fileChanges?.length,
@@ -332,7 +326,7 @@ describe('a pull request that makes every request for it fail', () => {
     await orderByAge();
     await untilIdle();
     expect(countBatches()).toBeLessThanOrEqual(9);
-    expect(await storedPullRequests(service, home)).toHaveLength(49);
+    expect(await home.storedPullRequests()).toHaveLength(49);
     expect(await waiting(home)).toMatchObject([{ githubId: poisoned.id, attempts: 1, isIsolated: true }]);
   });
 
@@ -347,7 +341,7 @@ describe('a pull request that makes every request for it fail', () => {
       await retryAll();
       expect(batchSizes()).toEqual([50, 9, 1]);
     }
-    expect(await storedPullRequests(service, home)).toHaveLength(2 + 2 * 59);
+    expect(await home.storedPullRequests()).toHaveLength(2 + 2 * 59);
     heal();
     await retryAll();
     expect(await waiting(home)).toEqual([]);
@@ -379,7 +373,7 @@ describe('a pull request that makes every request for it fail', () => {
       await executor.update(syncRequests).set({ dueAt: sql`now() - make_interval(secs => ${secondsAgo})` });
       await request(home, ...open(home, 1));
       await work();
-      isStored.push((await stored(service, home, poisoned)) !== undefined);
+      isStored.push((await home.stored(poisoned)) !== undefined);
     }
     expect(isStored).toEqual([false, true]);
   });
@@ -395,14 +389,14 @@ describe('a pull request that makes every request for it fail', () => {
     await orderByAge();
     await untilIdle();
     // If the first one fails, GitHub has shown nothing so far: it may serve none at all.
-    if (places[0] === 0) expect(await storedPullRequests(service, home)).toEqual([]);
+    if (places[0] === 0) expect(await home.storedPullRequests()).toEqual([]);
     await retryAll();
     expect(countBatches()).toBeLessThanOrEqual(17);
-    expect(await storedPullRequests(service, home)).toHaveLength(48);
+    expect(await home.storedPullRequests()).toHaveLength(48);
   });
 
   test('leaves other organisations their turns while it is looked for', async () => {
-    const other = await world.newTenant();
+    const other = await world.newHome();
     const opened = open(home, 4);
     const [poisoned] = opened;
     poison(poisoned);
@@ -452,7 +446,7 @@ describe('a pull request that makes every request for it fail', () => {
     await request(home, ...opened);
     // The loop logs what the worker throws, and continues.
     while (await work().catch(() => true));
-    expect(await storedPullRequests(service, home)).toHaveLength(4);
+    expect(await home.storedPullRequests()).toHaveLength(4);
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
   });
 });
@@ -460,7 +454,7 @@ describe('a pull request that makes every request for it fail', () => {
 describe('a pull request that keeps failing', () => {
   /** One that fails, next to a stored one that does not. */
   async function startFailing() {
-    const home = await world.newTenant();
+    const home = await world.newHome();
     const [broken, sound] = open(home, 2);
     await requestAndSync(home, sound);
     await request(home, broken);
@@ -524,7 +518,7 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('is tried by a retry, like all that failed, but not in other organisations', async () => {
-    const [{ home, broken }, other] = [await park(await startFailing()), await world.newTenant()];
+    const [{ home, broken }, other] = [await park(await startFailing()), await world.newHome()];
     const [limited, fresh] = open(home, 2);
     // As if it had moved from there.
     await request(other, limited);
@@ -537,13 +531,13 @@ describe('a pull request that keeps failing', () => {
       { githubId: broken.id, name: null, attempts: 8, dueAt: null },
       { githubId: limited.id, attempts: 0, reason: 'The rate limit.', dueAt: expect.any(Date) },
     ]);
-    expect(await retryFailed(service, home)).toEqual({ retried: 2, parked: 1 });
+    expect(await home.retryFailed()).toEqual({ retried: 2, parked: 1 });
     expect(await waiting(home)).toMatchObject(Array(3).fill({ attempts: 0, lastError: null }));
     expect(await waiting(other)).toMatchObject([{ lastError: 'The rate limit.' }]);
     world.github.clearFaults();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await retryFailed(service, home)).toEqual({ retried: 0, parked: 0 });
+    expect(await home.retryFailed()).toEqual({ retried: 0, parked: 0 });
   });
 
   test('is tried once more by each sweep if it is stored', async () => {
@@ -556,12 +550,12 @@ describe('a pull request that keeps failing', () => {
     await park(failing);
     expect(await waiting(home)).toMatchObject([parked]);
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await refetch(service, home, 10);
+    await home.refetch(10);
     await untilIdle();
     expect(await waiting(home)).toMatchObject([{ attempts: 9, seconds: null }]);
     world.github.clearFaults();
     await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
-    await refetch(service, home, 10);
+    await home.refetch(10);
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
   });
@@ -570,7 +564,7 @@ describe('a pull request that keeps failing', () => {
     const { home, broken } = await park(await startFailing());
     const idle = createRequestWorker(service);
     world.github.clearFaults();
-    expect(await sync(service, home, broken)).toEqual(['saved']);
+    expect(await home.sync(broken)).toEqual(['saved']);
     expect(await idle()).toBe(false);
     expect(await waiting(home)).toEqual([]);
     expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
@@ -671,7 +665,7 @@ describe('a rate limit', () => {
 
 test('what PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
   await request(home, ...open(home, 1));
-  const [due] = await dueRequests(service, home, 1);
+  const [due] = await home.dueRequests(1);
   if (due === undefined) throw new Error('none is due');
   const decision = {
     kind: 'retry',
@@ -699,15 +693,15 @@ describe('a turn', () => {
     await endLeases();
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
-    expect(await storedPullRequests(service, home)).toHaveLength(3);
+    expect(await home.storedPullRequests()).toHaveLength(3);
   });
 
   test('is followed by half a minute at most for each point, if more points are used than left', async () => {
-    const [busy, other] = [await world.newTenant(), await world.newTenant()];
+    const [busy, other] = [await world.newHome(), await world.newHome()];
     setPoints(world.github, 20);
     const pullRequests = open(busy, 4);
     const [first, ...later] = pullRequests;
-    const turn = async (home: TenantOnGithub, pullRequest: PullRequest) => {
+    const turn = async (home: Home, pullRequest: PullRequest) => {
       await request(home, pullRequest);
       return work();
     };
@@ -730,7 +724,7 @@ describe('a turn', () => {
   });
 
   test('that costs thirty points is paced by them, and leaves other organisations their points', async () => {
-    const [large, small] = [await world.newTenant(), await world.newTenant()];
+    const [large, small] = [await world.newHome(), await world.newHome()];
     setPoints(world.github, 450);
     const [edited] = open(large, 1);
     const [other] = open(small, 1);
@@ -777,7 +771,7 @@ describe('a turn', () => {
   test.each([1, 2])(
     'of %i that have used more points than are left is paced, and these last until the reset',
     async count => {
-      const homes = await Promise.all(Array.from({ length: count }, () => world.newTenant()));
+      const homes = await Promise.all(Array.from({ length: count }, () => world.newHome()));
       const opened = homes.map(home => [home, open(home, 1)[0]] as const);
       for (const [home, pullRequest] of opened) await request(home, pullRequest);
       await untilIdle();
@@ -796,7 +790,7 @@ describe('a turn', () => {
   );
 
   test('goes to each organisation once if replicas ask at the same moment', async () => {
-    const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
+    const homes = [await world.newHome(), await world.newHome(), await world.newHome()];
     for (const home of homes) await request(home, ...open(home, 1));
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eq, sql } from 'drizzle-orm';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import {
@@ -16,32 +16,14 @@ import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
 import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
 import { closing } from '../support/service.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  apply,
-  figureOf,
-  lockWaits,
-  newStored,
-  openTransaction,
-  remove,
-  rule,
-  scoreHistory,
-  stored,
-  storedPullRequests,
-  sync,
-  waitUntil,
-} from './support.ts';
+import { figureOf, type Home, lockWaits, openTransaction, rule, startSyncWorld, waitUntil } from './support.ts';
 
-const world = await startWorld();
-const { service, executor } = world;
-let home: TenantOnGithub;
-beforeEach(async () => {
-  home = await world.newTenant();
-});
+const world = await startSyncWorld();
+const { service, executor, test } = world;
 
-const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
+const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
-async function summary({ organisation }: TenantOnGithub) {
+async function summary({ organisation }: Home) {
   const { rows } = await executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
@@ -49,40 +31,39 @@ async function summary({ organisation }: TenantOnGithub) {
 }
 
 describe('scores', () => {
-  test('and their breakdown come from the ruleset in force when they are saved', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest({ additions: 40, deletions: 2 });
-    await sync(service, home, pullRequest);
-    expect(await stored(service, home, pullRequest)).toMatchObject({
+  test('and their breakdown come from the ruleset in force when they are saved', async ({ home }) => {
+    const pullRequest = await home.openStored({ additions: 40, deletions: 2 });
+    expect(await home.stored(pullRequest)).toMatchObject({
       score: 0,
       scoreBreakdown: '[]',
       rulesetVersion: 0,
     });
-    await apply(service, home, rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
-    await sync(service, home, pullRequest);
-    const after = await stored(service, home, pullRequest);
+    await home.apply(rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
+    await home.sync(pullRequest);
+    const after = await home.stored(pullRequest);
     expect(after).toMatchObject({ score: 11, rulesetVersion: 1 });
     expect(JSON.parse(after?.scoreBreakdown ?? '')).toEqual([
       { name: 'Size', action: 'ADD', effect: 11, expression: 'size > 10' },
     ]);
   });
 
-  test('have a history of their changes, and of nothing else', async () => {
-    const pullRequest = home.acme.repository('web').openPullRequest({ additions: 5 });
-    await apply(service, home, rule('additions'));
-    await sync(service, home, pullRequest);
-    await sync(service, home, pullRequest);
+  test('have a history of their changes, and of nothing else', async ({ home }) => {
+    const pullRequest = home.web.openPullRequest({ additions: 5 });
+    await home.apply(rule('additions'));
+    await home.sync(pullRequest);
+    await home.sync(pullRequest);
     world.github.clock.advance(1);
     pullRequest.push({ additions: 2 });
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     pullRequest.edit({ title: 'of no weight' });
-    await sync(service, home, pullRequest);
-    await apply(service, home, rule('additions * 2'));
+    await home.sync(pullRequest);
+    await home.apply(rule('additions * 2'));
     await rescore(home);
-    await apply(service, home, rule('additions + additions'));
+    await home.apply(rule('additions + additions'));
     await rescore(home);
-    await apply(service, home);
+    await home.apply();
     await rescore(home);
-    expect(await scoreHistory(service, home)).toEqual([
+    expect(await home.scoreHistory()).toEqual([
       'null → 5 (pull_request, 1)',
       '5 → 7 (pull_request, 1)',
       '7 → 14 (ruleset, 2)',
@@ -92,36 +73,36 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
-  test('does not touch or record a row whose score stays the same', async () => {
-    await newStored(service, home, 3);
-    await apply(service, home, rule('additions', 'true', 'Size'));
+  test('does not touch or record a row whose score stays the same', async ({ home }) => {
+    await home.newStored(3);
+    await home.apply(rule('additions', 'true', 'Size'));
     await rescore(home);
-    await apply(service, home, rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
+    await home.apply(rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
     expect(await rescore(home)).toBe(3);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
     expect(await countOutdated(executor, home.organisation.id)).toBe(0);
   });
 
-  test('a pull request that is fetched after new rules no longer counts as outdated', async () => {
+  test('a pull request that is fetched after new rules no longer counts as outdated', async ({ home }) => {
     const { database } = service;
-    const [first, second, third] = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+    const [first, second, third] = [1, 2, 3].map(() => home.web.openPullRequest());
     const outdated = () => countOutdated(database.executor, home.organisation.id);
     if (first === undefined || second === undefined || third === undefined) throw new Error('no pull requests');
-    for (const each of [first, second, third]) await sync(service, home, each);
-    await apply(service, home, rule('1'));
+    for (const each of [first, second, third]) await home.sync(each);
+    await home.apply(rule('1'));
     expect(await outdated()).toBe(3);
-    await sync(service, home, first);
+    await home.sync(first);
     expect(await outdated()).toBe(2);
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    await sync(service, home, second);
+    await home.sync(second);
     expect(await outdated()).toBe(1);
     expect(await rescore(home)).toBe(3);
     expect(await outdated()).toBe(0);
   });
 
-  test('leaves each row on its page, so that it changes no index', async () => {
+  test('leaves each row on its page, so that it changes no index', async ({ home }) => {
     // Rows of a usual length: the first breakdown of a short one would be a large part of it.
-    await newStored(service, home, 200, 'x'.repeat(1_000));
+    await home.newStored(200, 'x'.repeat(1_000));
     const findPages = async () => {
       const { rows } = await executor.execute(sql`
         select id, (ctid::text::point)[0] as page from pull_requests
@@ -129,29 +110,30 @@ describe('re-scoring', () => {
       return rows;
     };
     const before = await findPages();
-    await apply(service, home, rule('additions'));
+    await home.apply(rule('additions'));
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 200 }]);
     expect(await findPages()).toEqual(before);
   });
 
   test('is shared by two replicas that start at once, and each pull request is scored and recorded once', async () => {
+    const home = await world.newHome();
     const replica = await world.replica();
-    await newStored(service, home, 8_001);
-    await apply(service, home, rule('additions'));
+    await home.newStored(8_001);
+    await home.apply(rule('additions'));
     const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
     for (const share of shares) expect(share).toBeGreaterThan(0);
     const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, home.organisation.id)));
     expect([...shares, ...rest].reduce((sum, share) => sum + share)).toBe(8_001);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
-    const history = await scoreHistory(service, home);
+    const history = await home.scoreHistory();
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(8_001);
   });
 
   describe('leases', () => {
     /** An organisation with ten batches. */
     async function withBatches() {
-      const { organisation } = await world.newTenant();
+      const { organisation } = await world.newHome();
       const batches = Array.from({ length: 10 }, () => ({ fromId: newId(), isBatch: true, ticket: 0 }));
       await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId: organisation.id, ...each })));
       return (on = executor) => leaseRanges(on, organisation.id, 8);
@@ -192,9 +174,9 @@ describe('re-scoring', () => {
     });
   });
 
-  test('splits batches once: a replica that comes meanwhile waits, and finds them', async () => {
-    await newStored(service, home, 2);
-    await apply(service, home, rule('additions'));
+  test('splits batches once: a replica that comes meanwhile waits, and finds them', async ({ home }) => {
+    await home.newStored(2);
+    await home.apply(rule('additions'));
     const { database } = service;
     let attempts = 0;
     let waiting: Promise<void> | undefined;
@@ -211,20 +193,19 @@ describe('re-scoring', () => {
     expect(await rescore(home)).toBe(2);
   });
 
-  test('does not wait for saves', async () => {
-    await newStored(service, home, 2);
-    await apply(service, home, rule('additions'));
+  test('does not wait for saves', async ({ home }) => {
+    await home.newStored(2);
+    await home.apply(rule('additions'));
     await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
       home.organisation.id,
     ]);
     expect(await rescore(home)).toBe(2);
   });
 
-  test('continues at the point where a worker was killed, and records each change once', async () => {
+  test('continues at the point where a worker was killed, and records each change once', async ({ home }) => {
     requireBuild();
-    const home = await world.newTenant();
-    await newStored(service, home, 6_000);
-    await apply(service, home, rule('additions'));
+    await home.newStored(6_000);
+    await home.apply(rule('additions'));
     const { database } = service;
     const outdated = () => countOutdated(database.executor, home.organisation.id);
     for (const left of [5_500, 0]) {
@@ -234,15 +215,15 @@ describe('re-scoring', () => {
       await worker.ended;
     }
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 6_000 }]);
-    const history = await scoreHistory(service, home);
+    const history = await home.scoreHistory();
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(6_000);
   });
 
-  test('that never ends on three replicas holds up neither a deletion nor new rules', async () => {
+  test('that never ends on three replicas holds up neither a deletion nor new rules', async ({ home }) => {
     const replicas = [service, await world.replica(), await world.replica()];
-    await newStored(service, home, 2_000);
-    const [first] = await storedPullRequests(service, home);
-    await apply(service, home, rule('additions'));
+    await home.newStored(2_000);
+    const [first] = await home.storedPullRequests();
+    await home.apply(rule('additions'));
     let over = false;
     let rounds = 0;
     // There is always more to do, so somebody is always scoring.
@@ -255,8 +236,8 @@ describe('re-scoring', () => {
     });
     try {
       while (rounds === 0) await delay(1);
-      await remove(service, home, first?.id);
-      await apply(service, home, rule('additions + 1'));
+      await home.remove(first?.id);
+      await home.apply(rule('additions + 1'));
     } finally {
       over = true;
       await Promise.all(working);
@@ -266,8 +247,9 @@ describe('re-scoring', () => {
   });
 
   test('splits off twenty batches, which have an end, and new rules replace them and the remainder', async () => {
-    await newStored(service, home, 20_001);
-    await apply(service, home, rule('additions'));
+    const home = await world.newHome();
+    await home.newStored(20_001);
+    await home.apply(rule('additions'));
     const ranges = (on = executor) =>
       on.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, home.organisation.id));
     let applying: Promise<unknown> | undefined;
@@ -282,7 +264,7 @@ describe('re-scoring', () => {
       const before = await figureOf(executor, read);
       expect(await countOutdated(executor, home.organisation.id)).toBe(20_001);
       expect((await figureOf(executor, read)) - before).toBe(20_001);
-      applying ??= apply(service, home, rule('additions + 1'));
+      applying ??= home.apply(rule('additions + 1'));
       await expect.poll(() => lockWaits(service)).toBe(1);
     });
     await applying;
@@ -292,7 +274,7 @@ describe('re-scoring', () => {
   test('takes any organisation with stale scores that others are not working on', async () => {
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
-      const { organisation } = await world.newTenant();
+      const { organisation } = await world.newHome();
       await executor.insert(rescoreRanges).values({
         organisationId: organisation.id,
         fromId: newId(),
@@ -302,16 +284,16 @@ describe('re-scoring', () => {
         leasedUntil: new Date(Date.now() + 60_000),
       });
     }
-    const home = await world.newTenant();
-    await newStored(service, home, 2);
-    await apply(service, home, rule('additions'));
+    const home = await world.newHome();
+    await home.newStored(2);
+    await home.apply(rule('additions'));
     await rescoreAll(service);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('reports a stored rule once if it is not valid, and scores by the rest', async () => {
-    await newStored(service, home, 3);
-    await apply(service, home, rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+  test('reports a stored rule once if it is not valid, and scores by the rest', async ({ home }) => {
+    await home.newStored(3);
+    await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
     service.complaints.length = 0;
     await rescore(home);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
@@ -320,9 +302,9 @@ describe('re-scoring', () => {
     expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
-  test('under a ruleset without any valid rule gives zero', async () => {
-    await newStored(service, home, 1);
-    await apply(service, home, rule('additions'));
+  test('under a ruleset without any valid rule gives zero', async ({ home }) => {
+    await home.newStored(1);
+    await home.apply(rule('additions'));
     await executor
       .update(rulesets)
       .set({
@@ -335,10 +317,11 @@ describe('re-scoring', () => {
 });
 
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
+  const home = await world.newHome();
   const replicas = [service, await world.replica(), await world.replica()];
-  const web = home.acme.repository('web');
+  const web = home.web;
   const opened = Array.from({ length: 12 }, () => web.openPullRequest());
-  await sync(service, home, ...opened);
+  await home.sync(...opened);
   const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
   let over = false;
   const repeatedly = async (work: () => Promise<unknown>) => {
@@ -350,7 +333,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   const found: number[] = [];
   const background = [
     ...replicas.map((replica, index) =>
-      repeatedly(() => sync(replica, home, ...opened.slice(index * 3, index * 3 + 6))),
+      repeatedly(() => home.on(replica).sync(...opened.slice(index * 3, index * 3 + 6))),
     ),
     ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, home.organisation.id))),
     repeatedly(async () => {
@@ -362,7 +345,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     }),
   ];
   try {
-    for (let version = 1; version <= 10; version += 1) await apply(service, home, versionRule(version));
+    for (let version = 1; version <= 10; version += 1) await home.apply(versionRule(version));
   } finally {
     over = true;
     await Promise.all(background);
@@ -370,14 +353,15 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   await rescore(home);
   expect(new Set(found)).toEqual(new Set([0]));
   expect(await summary(home)).toEqual([{ score: 10, version: 10, count: 12 }]);
-  const ends = (await storedPullRequests(service, home)).map(({ scoreBreakdown }) => scoreBreakdown);
+  const ends = (await home.storedPullRequests()).map(({ scoreBreakdown }) => scoreBreakdown);
   expect(new Set(ends).size).toBe(1);
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
+  const home = await world.newHome();
   const proxy = closing(await startProxy(service.database.url));
   const replica = await world.replica(proxy.through(service.database.url));
-  const attempt = () => apply(replica, home, rule('1'), rule('2'));
+  const attempt = () => home.on(replica).apply(rule('1'), rule('2'));
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);
@@ -388,21 +372,22 @@ test('rules whose commit gets no reply are not called applied, and a second try 
   expect(versions).toEqual([{ version: 1 }]);
 });
 
-test('text in rules that PostgreSQL cannot hold is replaced', async () => {
-  const pullRequest = home.acme.repository('web').openPullRequest();
+test('text in rules that PostgreSQL cannot hold is replaced', async ({ home }) => {
+  const pullRequest = home.web.openPullRequest();
   const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };
-  await apply(service, home, hostile);
-  expect(await sync(service, home, pullRequest)).toEqual(['saved']);
-  expect((await stored(service, home, pullRequest))?.score).toBe(4);
-  await apply(service, home, hostile);
-  expect((await stored(service, home, pullRequest))?.rulesetVersion).toBe(1);
+  await home.apply(hostile);
+  expect(await home.sync(pullRequest)).toEqual(['saved']);
+  expect((await home.stored(pullRequest))?.score).toBe(4);
+  await home.apply(hostile);
+  expect((await home.stored(pullRequest))?.rulesetVersion).toBe(1);
 });
 
 test('of long breakdowns a rescoring reads digests, and leaves rows alone whose breakdown stays the same', async () => {
+  const home = await world.newHome();
   const long = (value: string) =>
     Array.from({ length: 20 }, (_, index) => rule(value, `title != "→${'x'.repeat(150)}"`, `Long ${index}`));
-  await apply(service, home, ...long('1'));
-  await newStored(service, home, 3);
+  await home.apply(...long('1'));
+  await home.newStored(3);
   const rows = async () => {
     const { rows } = await executor.execute<{ version: string; bytes: number }>(sql`
       select xmin::text as version, octet_length(score_breakdown::text) as bytes from pull_requests
@@ -414,16 +399,16 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const { value: step } = await readRange(executor, home.organisation.id, whole, createFactsReader(['title'])).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
-  await apply(service, home, ...long('1'));
+  await home.apply(...long('1'));
   expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
   expect(await rows()).toEqual(before);
-  await apply(service, home, ...long('2'));
+  await home.apply(...long('2'));
   expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
-  expect((await storedPullRequests(service, home)).map(({ score }) => score)).toEqual([40, 40, 40]);
+  expect((await home.storedPullRequests()).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
 
-test('steps of large facts are larger while these are small', async () => {
-  await newStored(service, home, 260);
+test('steps of large facts are larger while these are small', async ({ home }) => {
+  await home.newStored(260);
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
       update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${home.organisation.id}`);

@@ -12,15 +12,14 @@ import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import { apply, duringSave, fetchedSync, rule, scoreHistory, stored, sync } from './support.ts';
+import { type Home, rule, startSyncWorld } from './support.ts';
 
-const world = await startWorld();
+const world = await startSyncWorld();
 const { service } = world;
 
 /** An organisation with the pull request of a member, and another member, who reviews it. */
 async function newHome(...reviews: RuleDefinition[]) {
-  const home = await world.newTenant();
+  const home = await world.newHome();
   const { acme, organisation } = home;
   const [author, bob] = ['author', 'bob'].map(name => acme.member(`${name}-of-${acme.login}`)) as [Person, Person];
   const pullRequest = acme.repository('web').openPullRequest({ author, additions: 7 });
@@ -43,7 +42,7 @@ async function newReviewed(...reviews: RuleDefinition[]) {
   parts.pullRequest.review(parts.bob, 'APPROVED');
   return parts;
 }
-type Person = ReturnType<TenantOnGithub['acme']['member']>;
+type Person = ReturnType<Home['acme']['member']>;
 
 interface ReviewScore {
   reviewer: string | null;
@@ -51,8 +50,8 @@ interface ReviewScore {
   score: number;
 }
 
-async function reviewScores(home: TenantOnGithub, pullRequest: PullRequest): Promise<ReviewScore[] | null> {
-  const row = await stored(service, home, pullRequest);
+async function reviewScores(home: Home, pullRequest: PullRequest): Promise<ReviewScore[] | null> {
+  const row = await home.stored(pullRequest);
   return JSON.parse(row?.reviewScores ?? 'null');
 }
 
@@ -65,11 +64,11 @@ async function reviewScoresText(pullRequest: PullRequest) {
   return row?.text;
 }
 
-const rescore = ({ organisation }: TenantOnGithub) => rescoreAll(service, organisation.id);
+const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
 /** Runs `change` after the pull request was fetched and scored, and before it is saved. */
-async function syncAcross(home: TenantOnGithub, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
-  expect(await duringSave(service, home, () => sync(service, home, wanted), change)).toEqual(['saved']);
+async function syncAcross(home: Home, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
+  expect(await home.duringSave(() => home.sync(wanted), change)).toEqual(['saved']);
 }
 
 const byMembers = [rule('5', 'reviewer_is_member'), rule('1', 'true', 'anybody')];
@@ -87,10 +86,10 @@ describe('a stored reviewer', () => {
     pullRequest.review(bob, 'APPROVED', { comments: 2 });
     pullRequest.review(github.account('stranger'), 'APPROVED');
     pullRequest.review(github.account('linter', { type: 'Bot' }), 'COMMENTED');
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     const at = github.clock.now();
     const nobody = { member: null, login: null, isBot: false, verdict: 'approved', comments: 0, firstReviewAt: at };
-    expect((await stored(service, home, pullRequest))?.reviewers).toEqual([
+    expect((await home.stored(pullRequest))?.reviewers).toEqual([
       { ...nobody, member: await idOf(bob), login: bob.login, comments: 2, requestedAt: at, mayWrite: true },
       { ...nobody, requestedAt: null, mayWrite: false },
       { ...nobody, login: 'linter', isBot: true, verdict: 'commented', requestedAt: null, mayWrite: false },
@@ -100,29 +99,29 @@ describe('a stored reviewer', () => {
       { reviewer: null, member: null, score: 3 },
       { reviewer: 'linter', member: null, score: 1 },
     ]);
-    expect(await stored(service, home, pullRequest)).toMatchObject({ score: 0, scoreBreakdown: '[]' });
+    expect(await home.stored(pullRequest)).toMatchObject({ score: 0, scoreBreakdown: '[]' });
   });
 
   test('who has left, or has another login since, keeps their points by their id', async () => {
     const { home, bob, pullRequest, idOf } = await newReviewed(...byMembers);
     const former = bob.login;
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await service.database.executor.update(members).set({ leftAt: sql`now()` }).where(eq(members.githubId, bob.id));
     bob.login = `${former}-renamed`;
     const member = await idOf({ ...bob, login: former });
     // As for authors: the login is that of the fetch.
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: former, member, score: 6 }]);
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: bob.login, member, score: 6 }]);
   });
 
   test('is a member once the pull request is fetched after they joined', async () => {
     const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
     pullRequest.review(bob, 'APPROVED');
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: null, member: null, score: 1 }]);
     await join(service.database.executor, bob);
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ member: await idOf(bob), score: 6 }]);
   });
 
@@ -136,12 +135,12 @@ describe('a stored reviewer', () => {
   test('who is erased while it is being saved is none', async () => {
     const { home, bob, pullRequest } = await newReviewed(...byMembers);
     await syncAcross(home, pullRequest, executor => addErased(executor, home.organisation.id, [bob.id]));
-    expect(await stored(service, home, pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
+    expect(await home.stored(pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
   });
 
   test('who is renamed while it is being saved has the login of the fetch', async () => {
     const { home, bob, pullRequest, join, idOf } = await newReviewed(...byMembers);
-    const fetched = await fetchedSync(service, home, pullRequest);
+    const fetched = await home.fetchedSync(pullRequest);
     const renamed = { ...bob, login: `${bob.login}-2` };
     await join(service.database.executor, renamed);
     expect(await fetched.save()).toBe('saved');
@@ -156,13 +155,12 @@ describe('points for reviews', () => {
     const { home, bob, pullRequest, join } = await newHome();
     await join(service.database.executor, bob);
     const { executor } = service.database;
-    const other = home.acme.repository('web').openPullRequest({ author: pullRequest.author });
+    const other = home.web.openPullRequest({ author: pullRequest.author });
     pullRequest.review(bob, 'APPROVED');
-    await apply(service, home, rule('additions'));
-    await sync(service, home, pullRequest, other);
+    await home.apply(rule('additions'));
+    await home.sync(pullRequest, other);
     expect(await reviewScores(home, pullRequest)).toBeNull();
-    const versions = async () =>
-      [pullRequest, other].map(async wanted => (await stored(service, home, wanted))?.changedBy);
+    const versions = async () => [pullRequest, other].map(async wanted => (await home.stored(wanted))?.changedBy);
     const [before, ofOther] = await Promise.all(await versions());
 
     await applyRules(service, home.organisation.id, { reviews: byMembers, rules: [rule('additions')] });
@@ -176,18 +174,18 @@ describe('points for reviews', () => {
     const told = () => executor.$count(changes, and(isOfOrganisation, sql`transaction::text = ${after}`));
     expect(await told()).toBe(1);
 
-    await apply(service, home, rule('additions'));
+    await home.apply(rule('additions'));
     await rescore(home);
-    expect(await stored(service, home, pullRequest)).toMatchObject({ score: 7, reviewScores: null });
-    expect(await scoreHistory(service, home)).toEqual(['null → 7 (pull_request, 1)', 'null → 0 (pull_request, 1)']);
+    expect(await home.stored(pullRequest)).toMatchObject({ score: 7, reviewScores: null });
+    expect(await home.scoreHistory()).toEqual(['null → 7 (pull_request, 1)', 'null → 0 (pull_request, 1)']);
   });
 
   test('are saved and cleared side by side, and not if the pull request was fetched since', async () => {
     const { home, pullRequest } = await newHome();
-    const web = home.acme.repository('web');
+    const web = home.web;
     const all = [pullRequest, ...Array.from({ length: 3 }, () => web.openPullRequest({ author: pullRequest.author }))];
-    await sync(service, home, ...all);
-    const rows = await Promise.all(all.map(each => stored(service, home, each)));
+    await home.sync(...all);
+    const rows = await Promise.all(all.map(each => home.stored(each)));
     const scores = ['[{"a":1}]', null, '[{"b":"\\n"}]', '[{"late":1}]'].map((given, index) => ({
       id: rows[index]?.id ?? '',
       fetchTicket: String(Number(rows[index]?.fetchTicket) - (index === 3 ? 1 : 0)),
@@ -197,7 +195,7 @@ describe('points for reviews', () => {
       reviewScores: given,
     }));
     const save = (given: typeof scores) => saveScores(service.database.executor, home.organisation.id, 0, given);
-    const saved = async () => Promise.all(all.map(async each => (await stored(service, home, each))?.reviewScores));
+    const saved = async () => Promise.all(all.map(async each => (await home.stored(each))?.reviewScores));
     await save(scores);
     expect(await saved()).toEqual(['[{"a":1}]', null, '[{"b":"\\n"}]', null]);
     await save(scores.map(each => ({ ...each, reviewScores: null })));
@@ -206,7 +204,7 @@ describe('points for reviews', () => {
 
   test('are none as long as a release that does not know reviewers has saved the pull request last', async () => {
     const { home, pullRequest } = await newReviewed(...byMembers);
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await service.database.executor
       .update(pullRequests)
       .set({ factsVersion: 2 })
@@ -214,7 +212,7 @@ describe('points for reviews', () => {
     await applyRules(service, home.organisation.id, { reviews: [rule('7')] });
     await rescore(home);
     expect(await reviewScores(home, pullRequest)).toBeNull();
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 7 }]);
   });
 });
@@ -225,20 +223,20 @@ describe('erasing a person', () => {
     const { home, bob, pullRequest, join, idOf } = await newHome(rule('4', mimicry));
     const carol = home.acme.member(`carol-of-${home.acme.login}`);
     await join(service.database.executor, bob, carol);
-    const web = home.acme.repository('web');
+    const web = home.web;
     const hers = web.openPullRequest({ author: pullRequest.author });
     const other = web.openPullRequest({ author: pullRequest.author });
     for (const each of [bob, carol]) pullRequest.review(each, 'APPROVED');
     pullRequest.review(world.github.account('passer-by'), 'COMMENTED');
     hers.review(bob, 'COMMENTED');
     other.review(carol, 'COMMENTED');
-    await sync(service, home, pullRequest, hers, other);
-    const before = await stored(service, home, pullRequest);
+    await home.sync(pullRequest, hers, other);
+    const before = await home.stored(pullRequest);
     const [ofBob, ofCarol, ofNobody] = (JSON.parse(before?.reviewScores ?? '') as object[]).map(entry =>
       JSON.stringify(entry),
     );
     expect(await reviewScoresText(pullRequest)).toBe(`[${ofBob},${ofCarol},${ofNobody}]`);
-    const changedBefore = (await stored(service, home, other))?.changedBy;
+    const changedBefore = (await home.stored(other))?.changedBy;
     const id = await idOf(bob);
 
     const { database } = service;
@@ -249,18 +247,18 @@ describe('erasing a person', () => {
       reviews: 2,
     });
     // At once, before anything is scored again.
-    const after = await stored(service, home, pullRequest);
+    const after = await home.stored(pullRequest);
     expect(await reviewScoresText(pullRequest)).toBe(`[${ofCarol},${ofNobody}]`);
     expect(after?.reviewers).toEqual(before?.reviewers?.slice(1));
     expect(after?.changedBy).not.toBe(before?.changedBy);
-    expect(await stored(service, home, hers)).toMatchObject({ reviewers: [], reviewScores: null });
-    expect((await stored(service, home, other))?.changedBy).toBe(changedBefore);
+    expect(await home.stored(hers)).toMatchObject({ reviewers: [], reviewScores: null });
+    expect((await home.stored(other))?.changedBy).toBe(changedBefore);
     const told = eq(changes.organisationId, home.organisation.id);
     expect(await database.executor.$count(changes, and(told, sql`transaction::text = ${after?.changedBy}`))).toBe(2);
     await rescore(home);
     // They reviewed it on GitHub all the same.
-    await sync(service, home, pullRequest, hers, other);
-    expect(await stored(service, home, pullRequest)).toMatchObject({
+    await home.sync(pullRequest, hers, other);
+    expect(await home.stored(pullRequest)).toMatchObject({
       reviewScores: after?.reviewScores,
       reviewers: after?.reviewers,
     });
@@ -272,16 +270,16 @@ describe('erasing a person', () => {
 
   test('does not tell clients of a change if reviews give no points', async () => {
     const { home, bob, pullRequest } = await newReviewed();
-    await sync(service, home, pullRequest);
-    const before = await stored(service, home, pullRequest);
+    await home.sync(pullRequest);
+    const before = await home.stored(pullRequest);
     const people = await findMembersByLogin(service.database.executor, home.organisation.id, bob.login);
     expect(await eraseMembers(service.database, home.organisation.id, people)).toMatchObject({ reviews: 1 });
-    expect(await stored(service, home, pullRequest)).toEqual({ ...before, reviewers: [] });
+    expect(await home.stored(pullRequest)).toEqual({ ...before, reviewers: [] });
   });
 
   test('discards scores that were being calculated from what was stored before', async () => {
     const { home, bob, pullRequest } = await newReviewed();
-    await sync(service, home, pullRequest);
+    await home.sync(pullRequest);
     await applyRules(service, home.organisation.id, { reviews: byMembers });
     const { database } = service;
     const { id } = home.organisation;

@@ -1,29 +1,28 @@
 import { sql } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
 import type { Deps } from '../../src/deps.ts';
 import { newId } from '../../src/ids.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
 import { previewImport } from '../../src/sync/scope-import.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError, replacing } from '../support/github/faults.ts';
-import { appOptions, setPoints, startWorld, type TenantOnGithub } from '../support/world.ts';
-import { compare, deliver, secondsTo, storedPullRequests, sync, waitingSyncs } from './support.ts';
+import { appOptions, setPoints } from '../support/world.ts';
+import { deliver, type Home, startSyncWorld } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
-const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: TenantOnGithub) =>
+const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: Home) =>
   findLimits(database.executor, credentialOf(config, organisation), organisation.id);
 
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
-async function withFewPoints(remaining: number): Promise<TenantOnGithub> {
-  const home = await world.newTenant();
-  const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
+async function withFewPoints(remaining: number): Promise<Home> {
+  const home = await world.newHome();
+  const opened = [1, 2, 3].map(() => home.web.openPullRequest());
   setPoints(world.github, 5_000, remaining);
-  await sync(service, home, ...opened.slice(0, 1));
+  await home.sync(...opened.slice(0, 1));
   return home;
 }
 
@@ -40,9 +39,9 @@ describe('a tenth of the hourly points', () => {
       await expect(previewImport(each, home.organisation)).rejects.toMatchObject(refusal);
       await expect(syncMembers(each, home.organisation)).rejects.toMatchObject(refusal);
     }
-    await compare(world, home);
+    await home.compare();
     expect(world.github.count()).toBe(before);
-    const seconds = await secondsTo(service, home, 'comparison_due_at');
+    const seconds = await home.secondsTo('comparison_due_at');
     const { points } = await limitsOf(service, home);
     expect(seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
@@ -54,7 +53,7 @@ describe('a tenth of the hourly points', () => {
       values (${home.organisation.id}, 1, 'PR_1', 1, true)`);
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);
-    const [waiting] = await waitingSyncs(service, home);
+    const [waiting] = await home.waitingSyncs();
     expect(waiting).toMatchObject({ attempts: 0, lastError: null });
     expect(world.github.count()).toBe(before);
   });
@@ -64,7 +63,7 @@ describe('a tenth of the hourly points', () => {
     ['also if its request is filled up by a sweep', 2],
   ])('a webhook may use the last tenth of the points for a pull request %s', async (_, place) => {
     const home = await withFewPoints(500);
-    const [, swept, other] = home.acme.repository('web').pullRequests;
+    const [, swept, other] = home.web.pullRequests;
     const changed = place === 1 ? swept : other;
     if (swept === undefined || changed === undefined) throw new Error('none');
     await executor.execute(sql`
@@ -74,8 +73,8 @@ describe('a tenth of the hourly points', () => {
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);
     expect(world.github.count()).toBe(before + 1);
-    expect(await waitingSyncs(service, home)).toEqual([]);
-    expect(await storedPullRequests(service, home)).toContainEqual(expect.objectContaining({ title: 'Changed' }));
+    expect(await home.waitingSyncs()).toEqual([]);
+    expect(await home.storedPullRequests()).toContainEqual(expect.objectContaining({ title: 'Changed' }));
   });
 
   test('an import at the last tenth of the points waits, and says until when and why, without a request', async () => {
@@ -83,7 +82,7 @@ describe('a tenth of the hourly points', () => {
     const before = world.github.count();
     const interruption = new AbortController();
     const waits: unknown[] = [];
-    const waiting = importPullRequests(service, home.organisation, {
+    const waiting = home.import({
       signal: interruption.signal,
       onProgress: ({ waitingSeconds, waitingReason }) => {
         waits.push({ waitingSeconds, waitingReason });
@@ -101,12 +100,12 @@ describe('a tenth of the hourly points', () => {
     const home = await withFewPoints(500);
     await executor.execute("update github_limits set reset_at = now() - interval '1 second'");
     setPoints(world.github, 5_000);
-    expect(await importPullRequests(service, home.organisation)).toMatchObject({ seen: 3 });
+    expect(await home.import()).toMatchObject({ seen: 3 });
   });
 
   test('an import does not wait while more than a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(600);
-    expect(await importPullRequests(service, home.organisation)).toMatchObject({ seen: 3 });
+    expect(await home.import()).toMatchObject({ seen: 3 });
   });
 });
 
@@ -153,11 +152,11 @@ describe('the stored number of points', () => {
 
 describe("an App's limits", () => {
   test("an App's requests for one organisation leave its limits for another as they are", async () => {
-    const { service, newTenant } = await startWorld(...appOptions());
-    const [asked, other] = [await newTenant(), await newTenant()];
+    const { service, newHome } = await startSyncWorld(...appOptions());
+    const [asked, other] = [await newHome(), await newHome()];
     const { released, release } = createLatch();
     const silent = keepToLimits(service, other.organisation, () => released);
-    await sync(service, asked, asked.acme.repository('web').openPullRequest());
+    await asked.sync(asked.acme.repository('web').openPullRequest());
     release();
     await silent;
     expect((await limitsOf(service, asked)).points).toMatchObject({ limit: 5_000 });
@@ -166,45 +165,42 @@ describe("an App's limits", () => {
 });
 
 describe('the points that an organisation has used', () => {
-  const used = async (home: TenantOnGithub) => (await limitsOf(service, home)).points?.used;
+  const used = async (home: Home) => (await limitsOf(service, home)).points?.used;
 
   test('are those of its webhooks and PUT syncs alone', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
-    const opened = [1, 2, 3].map(() => home.acme.repository('web').openPullRequest());
-    for (const pullRequest of opened) await sync(service, home, pullRequest);
-    await sync(service, other, other.acme.repository('web').openPullRequest());
-    await syncMembers(service, home.organisation);
-    await importPullRequests(service, home.organisation);
+    const [home, other] = [await world.newHome(), await world.newHome()];
+    const opened = [1, 2, 3].map(() => home.web.openPullRequest());
+    for (const pullRequest of opened) await home.sync(pullRequest);
+    await other.sync(other.acme.repository('web').openPullRequest());
+    await home.syncMembers();
+    await home.import();
     expect([await used(home), await used(other)]).toEqual([3, 1]);
   });
 
-  test("two exchanges at the same time count once each in an organisation's used points", async () => {
-    const home = await world.newTenant();
-    const opened = [1, 2].map(() => home.acme.repository('web').openPullRequest());
-    await sync(service, home, ...opened);
+  test("two exchanges at the same time count once each in an organisation's used points", async ({ home }) => {
+    const opened = [1, 2].map(() => home.web.openPullRequest());
+    await home.sync(...opened);
     const before = await used(home);
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { times: 2 });
     const asked = world.github.count();
-    const syncs = opened.map(each => sync(service, home, each));
+    const syncs = opened.map(each => home.sync(each));
     await expect.poll(() => world.github.count()).toBe(asked + 2);
     release();
     await Promise.all(syncs);
     expect(await used(home)).toBe((before ?? 0) + 2);
   });
 
-  test("requests that fail count in an organisation's used points", async () => {
-    const home = await world.newTenant();
-    const opened = home.acme.repository('web').openPullRequest();
-    await sync(service, home, opened);
+  test("requests that fail count in an organisation's used points", async ({ home }) => {
+    const opened = await home.openStored();
     world.github.fault(htmlError(502));
-    await expect(sync(service, home, opened)).rejects.toMatchObject({ code: 'github_failed' });
+    await expect(home.sync(opened)).rejects.toMatchObject({ code: 'github_failed' });
     expect(await used(home)).toBe(2);
   });
 
   test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
-    const home = await world.newTenant();
-    await sync(service, home, home.acme.repository('web').openPullRequest());
+    const home = await world.newHome();
+    await home.sync(home.web.openPullRequest());
     const { limit } = world.github;
     const resetAt = limit?.resetAt ?? 0;
     const count = (points: number, until: number) => countPoints(executor, home.organisation.id, points, until);
@@ -218,18 +214,17 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points start anew in the next hour, also after a reset that was years ahead", async () => {
-    const home = await world.newTenant();
-    const opened = home.acme.repository('web').openPullRequest();
+    const home = await world.newHome();
+    const opened = home.web.openPullRequest();
     world.github.fault(replacing(/"resetAt":"[^"]*"/, '"resetAt":"9999-01-01T00:00:00Z"'));
-    for (let times = 0; times < 2; times += 1) await sync(service, home, opened);
+    for (let times = 0; times < 2; times += 1) await home.sync(opened);
     expect(await used(home)).toBe(2);
     await executor.execute(sql`update github_limits set reset_at = now() + interval '2 hours'`);
     expect(await used(home)).toBe(0);
   });
 
-  test('are counted up to what can be stored', async () => {
-    const home = await world.newTenant();
-    await sync(service, home, home.acme.repository('web').openPullRequest());
+  test('are counted up to what can be stored', async ({ home }) => {
+    await home.sync(home.web.openPullRequest());
     for (const points of [2 ** 31, 1]) {
       await countPoints(executor, home.organisation.id, points, world.github.limit?.resetAt ?? 0);
     }
@@ -237,8 +232,8 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
-    const home = await world.newTenant();
-    await sync(service, home, home.acme.repository('web').openPullRequest());
+    const home = await world.newHome();
+    await home.sync(home.web.openPullRequest());
     const before = (world.github.limit?.resetAt ?? 0) - 3_600;
     await countPoints(executor, home.organisation.id, 100, before);
     expect(await used(home)).toBe(101);
@@ -246,8 +241,7 @@ describe('the points that an organisation has used', () => {
 });
 
 describe('a limit of a token', () => {
-  test("a token's limit does not pass to the next token", async () => {
-    const home = await world.newTenant();
+  test("a token's limit does not pass to the next token", async ({ home }) => {
     const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
     const same = await world.replica();
     await blockGithub(executor, credentialOf(service.config, home.organisation), 600);
@@ -258,8 +252,7 @@ describe('a limit of a token', () => {
     expect(JSON.stringify(rows)).not.toContain(world.github.token);
   });
 
-  test("a token's short limit does not end a longer one", async () => {
-    const home = await world.newTenant();
+  test("a token's short limit does not end a longer one", async ({ home }) => {
     const credential = credentialOf(service.config, home.organisation);
     for (const seconds of [600, 10]) await blockGithub(executor, credential, seconds);
     expect((await limitsOf(service, home)).secondsBlocked).toBeGreaterThan(500);

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
-import { expect } from 'vitest';
+import { test as anyTest, expect } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import type { Executor } from '../../src/database/client.ts';
-import { lockOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
+import { getOrganisation, lockOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
 import {
   members,
   organisations,
@@ -18,17 +18,21 @@ import type { Deps } from '../../src/deps.ts';
 import type { Github } from '../../src/github/github.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
+import { type ImportOptions, importPullRequests } from '../../src/sync/import.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { syncMembers } from '../../src/sync/sync-members.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
+import type { Organisation } from '../support/github/organisation.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
+import type { Repository } from '../support/github/repository.ts';
 import type { Account } from '../support/github/world.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { openClient, type Service } from '../support/service.ts';
 import { applyRules } from '../support/tenants.ts';
-import type { TenantOnGithub, World } from '../support/world.ts';
+import { startWorld, type TenantOnGithub, type World } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 
 type Results = Awaited<ReturnType<Github['fetchPullRequests']>>;
@@ -43,74 +47,281 @@ export function withStep(deps: Deps, step: (results: Results) => Promise<Results
   return { ...deps, github: stepping(deps.github) };
 }
 
-/** In the order of GitHub's ids. */
-export const memberRows = ({ database }: Deps, { organisation }: TenantOnGithub) =>
-  database.executor
-    .select()
-    .from(members)
-    .where(eq(members.organisationId, organisation.id))
-    .orderBy(asc(members.githubId));
+export type SyncWorld = Awaited<ReturnType<typeof startSyncWorld>>;
 
-/** Sorted by their names. */
-export const repositoryRows = ({ database }: Deps, { organisation }: TenantOnGithub) =>
-  database.executor
-    .select()
-    .from(repositories)
-    .where(eq(repositories.organisationId, organisation.id))
-    .orderBy(asc(repositories.name));
-
-/** Logins of members who have not left. */
-export async function memberLogins(deps: Deps, home: TenantOnGithub): Promise<string[]> {
-  const rows = await memberRows(deps, home);
-  return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
+/** A world with a `test` that gets a `home`: a new organisation, with the member `ada`. */
+export async function startSyncWorld(...options: Parameters<typeof startWorld>) {
+  const world = await startWorld(...options);
+  const newHome = async (acme?: Organisation) => new Home(world, await world.newTenant(acme));
+  return { ...world, newHome, test: anyTest.extend('home', () => newHome()) };
 }
 
-/** Pending sync requests, in the order of GitHub's ids. */
-export async function waitingSyncs({ database }: Deps, { organisation }: TenantOnGithub) {
-  return database.executor
-    .select()
-    .from(syncRequests)
-    .where(eq(syncRequests.organisationId, organisation.id))
-    .orderBy(asc(syncRequests.githubId));
+/** An organisation, and what tests do with it. */
+export class Home implements TenantOnGithub {
+  readonly acme: TenantOnGithub['acme'];
+  readonly organisation: TenantOnGithub['organisation'];
+  readonly user: TenantOnGithub['user'];
+  readonly token: string;
+  readonly world: World;
+  readonly service: Deps;
+  readonly executor: Executor;
+
+  constructor(world: World, { acme, organisation, user, token }: TenantOnGithub, service: Deps = world.service) {
+    this.acme = acme;
+    this.organisation = organisation;
+    this.user = user;
+    this.token = token;
+    this.world = world;
+    this.service = service;
+    this.executor = service.database.executor;
+  }
+
+  /** The same organisation, whose work another service does. */
+  on(service: Deps): Home {
+    return new Home(this.world, this, service);
+  }
+
+  /** The same organisation, as somebody has it in memory. */
+  as(values: Partial<TenantOnGithub['organisation']>): Home {
+    return new Home(this.world, { ...this, organisation: { ...this.organisation, ...values } }, this.service);
+  }
+
+  get web(): Repository {
+    return this.acme.repository('web');
+  }
+
+  /** The member whom a new organisation has. */
+  get ada(): Account {
+    const [ada] = this.acme.members.values();
+    if (ada === undefined) throw new Error('no member');
+    return ada;
+  }
+
+  /** As it is stored now. */
+  row() {
+    return getOrganisation(this.executor, this.organisation.id);
+  }
+
+  update(values: Parameters<typeof updateOrganisation>[2]) {
+    return updateOrganisation(this.executor, this.organisation.id, values);
+  }
+
+  /** In the order of GitHub's ids. */
+  storedMembers() {
+    return this.executor
+      .select()
+      .from(members)
+      .where(eq(members.organisationId, this.organisation.id))
+      .orderBy(asc(members.githubId));
+  }
+
+  /** Logins of members who have not left. */
+  async memberLogins(): Promise<string[]> {
+    const rows = await this.storedMembers();
+    return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
+  }
+
+  /** Sorted by their names. */
+  storedRepositories() {
+    return this.executor
+      .select()
+      .from(repositories)
+      .where(eq(repositories.organisationId, this.organisation.id))
+      .orderBy(asc(repositories.name));
+  }
+
+  /** In the order of GitHub's ids. */
+  storedPullRequests() {
+    return this.executor
+      .select()
+      .from(pullRequests)
+      .where(eq(pullRequests.organisationId, this.organisation.id))
+      .orderBy(asc(pullRequests.githubId));
+  }
+
+  async stored(wanted: PullRequest) {
+    return (await this.storedPullRequests()).find(({ githubId }) => githubId === wanted.id);
+  }
+
+  /** Pending sync requests, in the order of GitHub's ids. */
+  waitingSyncs() {
+    return this.executor
+      .select()
+      .from(syncRequests)
+      .where(eq(syncRequests.organisationId, this.organisation.id))
+      .orderBy(asc(syncRequests.githubId));
+  }
+
+  /** The requests that come next, up to `limit`. */
+  dueRequests(limit: number) {
+    return findDueSyncRequests(this.executor, this.organisation.id, { limit, isolatedAfterSeconds: 30 });
+  }
+
+  /** `from → to (cause, version)`, oldest first. */
+  async scoreHistory(): Promise<string[]> {
+    const rows = await this.executor
+      .select()
+      .from(scoreChanges)
+      .where(eq(scoreChanges.organisationId, this.organisation.id))
+      .orderBy(asc(scoreChanges.id));
+    return rows.map(row => `${row.fromScore} → ${row.toScore} (${row.cause}, ${row.rulesetVersion})`);
+  }
+
+  /** Seconds from now to a time of the organisation, by the database's clock; null if the time is not set. */
+  secondsTo(column: string): Promise<number | null> {
+    return secondsTo(this.service, this.organisation, column);
+  }
+
+  /** Sweeps, an hour after the last sweep. @returns how many refetches it requested */
+  refetch(limit: number): Promise<number> {
+    return this.service.database.transaction(async executor => {
+      await updateOrganisation(executor, this.organisation.id, { sweptAt: sql`now() - interval '1 hour'` });
+      return sweepPullRequests(executor, this.organisation.id, {
+        perHour: limit,
+        minAgeSeconds: 86_400,
+        minPauseSeconds: 60,
+      });
+    });
+  }
+
+  /** Lets two days go by for the sweep. */
+  async makeSweepDue(): Promise<void> {
+    await this.executor
+      .update(pullRequests)
+      .set({ fetchedAt: sql`now() - interval '2 days'` })
+      .where(eq(pullRequests.organisationId, this.organisation.id));
+    await this.update({ sweptAt: sql`now() - interval '1 hour'` });
+  }
+
+  /** As `webhooks retry` does. */
+  retryFailed() {
+    return this.service.database.transaction(executor => retrySyncRequests(executor, this.organisation.id));
+  }
+
+  /** Deletes a stored pull request, as a client does. @returns false if it is not stored */
+  remove(id = ''): Promise<boolean> {
+    return removePullRequest(this.service.database, this.organisation.id, id, { name: 'a client', requestId: null });
+  }
+
+  import(options?: ImportOptions) {
+    return importPullRequests(this.service, this.organisation, options);
+  }
+
+  syncMembers(confirm?: Parameters<typeof syncMembers>[2]) {
+    return syncMembers(this.service, this.organisation, confirm);
+  }
+
+  /** Syncs the pull requests in one request. @returns outcomes in the order given */
+  async sync(...wanted: PullRequest[]): Promise<(SyncOutcome | undefined)[]> {
+    const nodeIds = wanted.map(({ nodeId }) => nodeId);
+    const answers = await syncByNodeIds(this.service, this.organisation, nodeIds);
+    return wanted.map(({ nodeId }) => {
+      const answer = answers.get(nodeId);
+      if (answer?.status === 'failed') throw answer.error;
+      return answer?.status === 'found' ? answer.outcome : undefined;
+    });
+  }
+
+  /** Opens a pull request in `web`, and syncs it. */
+  async openStored(options?: Parameters<Repository['openPullRequest']>[0]): Promise<PullRequest> {
+    const pullRequest = this.web.openPullRequest(options);
+    await this.sync(pullRequest);
+    return pullRequest;
+  }
+
+  /** Starts a sync that has fetched and waits for `save()`. */
+  async fetchedSync(wanted: PullRequest) {
+    const saving = createLatch();
+    const fetching = createLatch();
+    const held = withStep(this.service, async results => {
+      fetching.release();
+      await saving.released;
+      return results;
+    });
+    const done = this.on(held).sync(wanted);
+    await Promise.race([fetching.released, done]);
+    return {
+      async save(): Promise<SyncOutcome | undefined> {
+        saving.release();
+        return (await done)[0];
+      },
+    };
+  }
+
+  /** Starts it, and makes the change once it has scored and waits for the lock under which it saves. @returns its result */
+  async duringSave<Result>(
+    start: () => Promise<Result>,
+    change: (executor: Executor) => Promise<unknown>,
+  ): Promise<Result | undefined> {
+    let saving: Promise<Result> | undefined;
+    await this.service.database.transaction(async executor => {
+      await lockOrganisation(executor, this.organisation.id, 'exclusive');
+      saving ??= start();
+      await waitUntil(async () => (await lockWaits(this.service)) === 1);
+      await change(executor);
+    });
+    return saving;
+  }
+
+  /** Compares the organisation with GitHub, and no other. Fetches nothing. */
+  async compareOnly(): Promise<void> {
+    await makeDue(this.service, this);
+    expect(await compareOrganisation(this.service)).toBe(true);
+  }
+
+  /**
+   * Compares the organisation with GitHub, and no other, and fetches what the comparison has requested.
+   *
+   * @returns how many GraphQL requests it took, without those for the list of members
+   */
+  async compare(): Promise<number> {
+    const { github } = this.world;
+    const count = () => github.count() - github.count('Members');
+    const before = count();
+    await this.compareOnly();
+    const work = createRequestWorker(this.service, this.organisation.id);
+    while (await work());
+    return count() - before;
+  }
+
+  apply(...rules: RuleDefinition[]) {
+    return applyRules(this.service, this.organisation.id, { rules });
+  }
+
+  rescore(): Promise<number> {
+    return rescoreAll(this.service, this.organisation.id);
+  }
+
+  /** Copies of one stored pull request with other ids. */
+  async newStored(count: number, body = ''): Promise<void> {
+    const { id } = await this.openStored({ additions: 3, body });
+    const { rows } = await this.executor.execute<{ columns: string }>(
+      sql`select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
+        where table_name = 'pull_requests' and column_name not in ('id', 'github_id')`,
+    );
+    const columns = sql.raw(rows[0]?.columns ?? '');
+    // In parts: each has the time limit of a statement, and a disk may be slow.
+    const most = 1_000;
+    for (let first = 1; first < count; first += most) {
+      await this.executor.execute(sql`
+        insert into pull_requests (id, github_id, ${columns})
+        select gen_random_uuid(), ${id}::bigint * 1000 + number_of, ${columns}
+        from pull_requests, generate_series(${first}::int, ${Math.min(first + most, count) - 1}::int) as number_of
+        where organisation_id = ${this.organisation.id} and github_id = ${id}`);
+    }
+  }
 }
-
-/** The requests that come next, up to `limit`. */
-export const dueRequests = ({ database }: Deps, { organisation }: TenantOnGithub, limit: number) =>
-  findDueSyncRequests(database.executor, organisation.id, { limit, isolatedAfterSeconds: 30 });
-
-/** Sweeps, an hour after the last sweep. @returns how many refetches it requested */
-export const refetch = ({ database }: Deps, { organisation: { id } }: TenantOnGithub, limit: number): Promise<number> =>
-  database.transaction(async executor => {
-    await updateOrganisation(executor, id, { sweptAt: sql`now() - interval '1 hour'` });
-    return sweepPullRequests(executor, id, { perHour: limit, minAgeSeconds: 86_400, minPauseSeconds: 60 });
-  });
-
-/** As `webhooks retry` does. */
-export const retryFailed = ({ database }: Deps, { organisation }: TenantOnGithub) =>
-  database.transaction(executor => retrySyncRequests(executor, organisation.id));
-
-/** Deletes a stored pull request, as a client does. @returns false if it is not stored */
-export const remove = ({ database }: Pick<Deps, 'database'>, { organisation }: TenantOnGithub, id = '') =>
-  removePullRequest(database, organisation.id, id, { name: 'a client', requestId: null });
 
 /** Seconds from now to a time of the organisation, by the database's clock; null if the time is not set. */
 export async function secondsTo(
   { database }: Pick<Deps, 'database'>,
-  { organisation }: Pick<TenantOnGithub, 'organisation'>,
+  { id }: { id: string },
   column: string,
 ): Promise<number | null> {
   const { rows } = await database.executor.execute<{ seconds: number | null }>(
-    sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
-      from organisations where id = ${organisation.id}`,
+    sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds from organisations where id = ${id}`,
   );
   return rows[0]?.seconds ?? null;
-}
-
-/** The member whom a new organisation has. */
-export function adaOf({ acme }: TenantOnGithub): Account {
-  const [ada] = acme.members.values();
-  if (ada === undefined) throw new Error('no member');
-  return ada;
 }
 
 /** Posts webhooks, one after the other, all of which must be taken. */
@@ -131,42 +342,8 @@ export async function waitUntil(condition: () => Promise<boolean>, timeoutMs = 2
   return performance.now() - begin;
 }
 
-/** Syncs the pull requests in one request. @returns outcomes in the order given */
-export async function sync(
-  deps: Deps,
-  home: TenantOnGithub,
-  ...wanted: PullRequest[]
-): Promise<(SyncOutcome | undefined)[]> {
-  const nodeIds = wanted.map(({ nodeId }) => nodeId);
-  const answers = await syncByNodeIds(deps, home.organisation, nodeIds);
-  return wanted.map(({ nodeId }) => {
-    const answer = answers.get(nodeId);
-    if (answer?.status === 'failed') throw answer.error;
-    return answer?.status === 'found' ? answer.outcome : undefined;
-  });
-}
-
-/** Starts a sync that has fetched and waits for `save()`. */
-export async function fetchedSync(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {
-  const saving = createLatch();
-  const fetching = createLatch();
-  const held = withStep(deps, async results => {
-    fetching.release();
-    await saving.released;
-    return results;
-  });
-  const done = sync(held, home, wanted);
-  await Promise.race([fetching.released, done]);
-  return {
-    async save(): Promise<SyncOutcome | undefined> {
-      saving.release();
-      return (await done)[0];
-    },
-  };
-}
-
 /** A session with the database that ends with the test, and has executed a statement in a transaction: it has its locks. */
-export async function openTransaction({ service }: World, statement: string, values: unknown[] = []) {
+export async function openTransaction({ service }: Pick<World, 'service'>, statement: string, values: unknown[] = []) {
   const client = await openClient(service.database.url);
   await client.query('begin');
   await client.query(statement, values);
@@ -189,23 +366,6 @@ export async function figureOf(executor: Executor, figure: SQL): Promise<number>
   return rows[0]?.count ?? 0;
 }
 
-/** Starts it, and makes the change once it has scored and waits for the lock under which it saves. @returns its result */
-export async function duringSave<Result>(
-  deps: Deps,
-  { organisation }: TenantOnGithub,
-  start: () => Promise<Result>,
-  change: (executor: Executor) => Promise<unknown>,
-): Promise<Result | undefined> {
-  let saving: Promise<Result> | undefined;
-  await deps.database.transaction(async executor => {
-    await lockOrganisation(executor, organisation.id, 'exclusive');
-    saving ??= start();
-    await waitUntil(async () => (await lockWaits(deps)) === 1);
-    await change(executor);
-  });
-  return saving;
-}
-
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
 export async function makeDue({ database: { executor } }: Deps, ...homes: readonly TenantOnGithub[]): Promise<void> {
   await executor
@@ -218,87 +378,15 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
     .where(inArray(organisations.id, ids));
 }
 
-/** Compares the organisation with GitHub, and no other. Fetches nothing. */
-export async function compareOnly({ service }: World, home: TenantOnGithub): Promise<void> {
-  await makeDue(service, home);
-  expect(await compareOrganisation(service)).toBe(true);
-}
-
-/**
- * Compares the organisation with GitHub, and no other, and fetches what the comparison has requested.
- *
- * @returns how many GraphQL requests it took, without those for the list of members
- */
-export async function compare(world: World, home: TenantOnGithub): Promise<number> {
-  const count = () => world.github.count() - world.github.count('Members');
-  const before = count();
-  await compareOnly(world, home);
-  const work = createRequestWorker(world.service, home.organisation.id);
-  while (await work());
-  return count() - before;
-}
-
 /** An organisation whose repositories `web` and the other one are stored, with a pull request each, and compared. */
-export async function withTwoRepositories(world: World, name: string) {
-  const home = await world.newTenant();
+export async function withTwoRepositories(world: SyncWorld, name: string) {
+  const home = await world.newHome();
   const [web, other] = [home.acme.repository('web'), home.acme.repository(name)];
   const [inWeb, inOther] = [web.openPullRequest(), other.openPullRequest()];
-  await importPullRequests(world.service, home.organisation);
+  await home.import();
   world.github.clock.advance(120);
-  await compare(world, home);
+  await home.compare();
   return { home, web, other, inWeb, inOther };
-}
-
-/** Lets two days go by for the sweep. */
-export async function makeSweepDue({ database: { executor } }: Deps, { organisation: { id } }: TenantOnGithub) {
-  await executor.execute(sql`
-    update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${id}`);
-  await updateOrganisation(executor, id, { sweptAt: sql`now() - interval '1 hour'` });
-}
-
-export function storedPullRequests({ database }: Deps, { organisation }: TenantOnGithub) {
-  return database.executor
-    .select()
-    .from(pullRequests)
-    .where(eq(pullRequests.organisationId, organisation.id))
-    .orderBy(asc(pullRequests.githubId));
-}
-
-export async function stored(deps: Deps, home: TenantOnGithub, wanted: PullRequest) {
-  return (await storedPullRequests(deps, home)).find(({ githubId }) => githubId === wanted.id);
-}
-
-/** Copies of one stored pull request with other ids. */
-export async function newStored(deps: Deps, home: TenantOnGithub, count: number, body = ''): Promise<void> {
-  const pullRequest = home.acme.repository('web').openPullRequest({ additions: 3, body });
-  await sync(deps, home, pullRequest);
-  const columns = sql.raw(
-    (
-      await deps.database.executor.execute<{ columns: string }>(
-        sql`select string_agg(quote_ident(column_name), ', ') as columns from information_schema.columns
-          where table_name = 'pull_requests' and column_name not in ('id', 'github_id')`,
-      )
-    ).rows[0]?.columns ?? '',
-  );
-  // In parts: each has the time limit of a statement, and a disk may be slow.
-  const rows = 1_000;
-  for (let first = 1; first < count; first += rows) {
-    await deps.database.executor.execute(sql`
-      insert into pull_requests (id, github_id, ${columns})
-      select gen_random_uuid(), ${pullRequest.id}::bigint * 1000 + number_of, ${columns}
-      from pull_requests, generate_series(${first}::int, ${Math.min(first + rows, count) - 1}::int) as number_of
-      where organisation_id = ${home.organisation.id} and github_id = ${pullRequest.id}`);
-  }
-}
-
-/** `from → to (cause, version)`, oldest first. */
-export async function scoreHistory({ database }: Deps, { organisation }: TenantOnGithub): Promise<string[]> {
-  const rows = await database.executor
-    .select()
-    .from(scoreChanges)
-    .where(eq(scoreChanges.organisationId, organisation.id))
-    .orderBy(asc(scoreChanges.id));
-  return rows.map(row => `${row.fromScore} → ${row.toScore} (${row.cause}, ${row.rulesetVersion})`);
 }
 
 /** A rule that adds `value` if `expression` is true. */
@@ -308,6 +396,3 @@ export const rule = (value: string, expression = 'true', name = value): RuleDefi
   is_enabled: true,
   logic: [{ expression, effect: { action: 'ADD', value } }],
 });
-
-export const apply = (deps: Deps, home: TenantOnGithub, ...rules: RuleDefinition[]) =>
-  applyRules(deps, home.organisation.id, { rules });

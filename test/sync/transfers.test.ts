@@ -1,37 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
-import { importPullRequests } from '../../src/sync/import.ts';
-import { syncMembers } from '../../src/sync/sync-members.ts';
 import { replacing } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { startWorld, type TenantOnGithub } from '../support/world.ts';
-import {
-  compare,
-  compareOnly,
-  deliver,
-  fetchedSync,
-  makeDue,
-  makeSweepDue,
-  repositoryRows,
-  stored,
-  storedPullRequests,
-  sync,
-  waitingSyncs,
-  waitUntil,
-  withTwoRepositories,
-} from './support.ts';
+import { deliver, type Home, makeDue, startSyncWorld, waitUntil, withTwoRepositories } from './support.ts';
 
-const world = await startWorld({ RECONCILE_INTERVAL: '900' });
-const { service, executor } = world;
+const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
+const { service, executor, test } = world;
 
 const twoRepositories = () => withTwoRepositories(world, 'lib');
 
 /** Names of those that are marked, without the owner. */
-async function leftRepositories(home: TenantOnGithub): Promise<string[]> {
-  const rows = await repositoryRows(service, home);
+async function leftRepositories(home: Home): Promise<string[]> {
+  const rows = await home.storedRepositories();
   return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? '']));
 }
 
@@ -41,9 +24,9 @@ describe('a repository that has left the organisation', () => {
   test('is marked by the next comparison, with one more request, once', async () => {
     const { home, web } = await twoRepositories();
     elsewhere(web);
-    expect(await compare(world, home)).toBe(2);
+    expect(await home.compare()).toBe(2);
     expect(await leftRepositories(home)).toEqual(['web']);
-    expect(await compare(world, home)).toBe(1);
+    expect(await home.compare()).toBe(1);
   });
 
   test('is marked by the comparison that the webhook of its deletion asks for', async () => {
@@ -59,22 +42,22 @@ describe('a repository that has left the organisation', () => {
     const { home, web } = await twoRepositories();
     for (let index = 0; index < 105; index += 1) home.acme.repository(`empty-${index}`);
     home.acme.repository('on-the-last-page').openPullRequest();
-    await importPullRequests(service, home.organisation);
+    await home.import();
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     elsewhere(web);
-    expect(await compare(world, home)).toBe(2 + 1);
+    expect(await home.compare()).toBe(2 + 1);
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 
   test('keeps its name and pull requests, which the API shows but does not sync', async () => {
     const { home, web, inWeb } = await twoRepositories();
-    const before = await storedPullRequests(service, home);
-    const id = formatId('pr', (await stored(service, home, inWeb))?.id ?? '');
+    const before = await home.storedPullRequests();
+    const id = formatId('pr', (await home.stored(inWeb))?.id ?? '');
     elsewhere(web);
     inWeb.edit({ title: 'Elsewhere' });
-    await compare(world, home);
-    expect(await storedPullRequests(service, home)).toEqual(before);
+    await home.compare();
+    expect(await home.storedPullRequests()).toEqual(before);
     const client = service.client;
     const { data } = (await client.get('/2025-04/pull-requests', home.token)).body as unknown as {
       data: { id: string }[];
@@ -93,15 +76,15 @@ describe('a repository that has left the organisation', () => {
   test('is not fetched any more, and doctor does not miss it', async () => {
     const { home, web, inOther } = await twoRepositories();
     elsewhere(web);
-    await compare(world, home);
-    await makeSweepDue(service, home);
+    await home.compare();
+    await home.makeSweepDue();
     await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inOther.id}`);
     expect(await inspectOrganisation(executor, home.organisation.id)).toMatchObject({ pullRequests: 2 });
     const { sinceOldestFetch } = await inspectOrganisation(executor, home.organisation.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
-    await makeSweepDue(service, home);
-    await compareOnly(world, home);
-    expect((await waitingSyncs(service, home)).map(({ githubId }) => githubId)).toEqual([inOther.id]);
+    await home.makeSweepDue();
+    await home.compareOnly();
+    expect((await home.waitingSyncs()).map(({ githubId }) => githubId)).toEqual([inOther.id]);
     await world.workOff();
   });
 
@@ -109,11 +92,11 @@ describe('a repository that has left the organisation', () => {
     const { home, web, inWeb } = await twoRepositories();
     elsewhere(web);
     const reply = world.github.hold('late', 'RepositoryOwners');
-    const comparing = compare(world, home);
+    const comparing = home.compare();
     await reply.begun;
     web.transfer(home.acme);
     web.rename('site');
-    await sync(service, home, inWeb);
+    await home.sync(inWeb);
     reply.release();
     await comparing;
     expect(await leftRepositories(home)).toEqual([]);
@@ -122,18 +105,18 @@ describe('a repository that has left the organisation', () => {
   test('stays marked if a fetch from before is saved later', async () => {
     const { home, web, inWeb } = await twoRepositories();
     inWeb.edit({ title: 'Edited before' });
-    const early = await fetchedSync(service, home, inWeb);
+    const early = await home.fetchedSync(inWeb);
     elsewhere(web);
-    await compare(world, home);
+    await home.compare();
     expect(await early.save()).toBe('saved');
-    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Edited before' });
+    expect(await home.stored(inWeb)).toMatchObject({ title: 'Edited before' });
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 });
 
 describe('a repository that a list does not have', () => {
   /** A comparison whose list is without `web`, which is still there. */
-  async function compareWithout(web: Repository, home: TenantOnGithub): Promise<number> {
+  async function compareWithout(web: Repository, home: Home): Promise<number> {
     world.github.fault(
       {
         kind: 'alter',
@@ -147,7 +130,7 @@ describe('a repository that a list does not have', () => {
       },
       { when: 'Repositories' },
     );
-    return compare(world, home);
+    return home.compare();
   }
 
   test('is not marked if GitHub says that the organisation still has it', async () => {
@@ -165,7 +148,7 @@ describe('a repository that a list does not have', () => {
     world.github.fault(replacing(/NOT_FOUND/g, 'FORBIDDEN'), { times: 20, when: 'RepositoryOwners' });
     elsewhere(web);
     await waitUntil(async () => {
-      await compare(world, home);
+      await home.compare();
       return (await leftRepositories(home)).length > 0;
     }, 5_000);
     expect(await leftRepositories(home)).toEqual(['web']);
@@ -176,13 +159,13 @@ describe('a repository that a list does not have', () => {
     const grace = home.acme.member(`grace-${home.acme.login}`);
     elsewhere(web);
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'RepositoryOwners' });
-    await compare(world, home);
+    await home.compare();
     expect(await leftRepositories(home)).toEqual([]);
     const { rows } = await executor.execute(
       sql`select from members where organisation_id = ${home.organisation.id} and login = ${grace.login}`,
     );
     expect(rows).toHaveLength(1);
-    await compare(world, home);
+    await home.compare();
     expect(await leftRepositories(home)).toEqual(['web']);
   });
 });
@@ -191,7 +174,7 @@ describe('a repository that comes back', () => {
   async function transferredAway() {
     const parts = await twoRepositories();
     elsewhere(parts.web);
-    await compare(world, parts.home);
+    await parts.home.compare();
     expect(await leftRepositories(parts.home)).toEqual(['web']);
     return parts;
   }
@@ -202,12 +185,12 @@ describe('a repository that comes back', () => {
     web.rename('site');
     web.transfer(home.acme);
     world.github.clock.advance(120);
-    await compare(world, home);
+    await home.compare();
     expect(await leftRepositories(home)).toEqual([]);
-    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Edited elsewhere' });
-    await makeSweepDue(service, home);
-    await compareOnly(world, home);
-    expect(await waitingSyncs(service, home)).toHaveLength(2);
+    expect(await home.stored(inWeb)).toMatchObject({ title: 'Edited elsewhere' });
+    await home.makeSweepDue();
+    await home.compareOnly();
+    expect(await home.waitingSyncs()).toHaveLength(2);
     await world.workOff();
   });
 
@@ -217,7 +200,7 @@ describe('a repository that comes back', () => {
     const event = inWeb.edit({ title: 'Back' });
     await deliver(service, event);
     await world.workOff();
-    expect(await stored(service, home, inWeb)).toMatchObject({ title: 'Back' });
+    expect(await home.stored(inWeb)).toMatchObject({ title: 'Back' });
     expect(await leftRepositories(home)).toEqual([]);
     const { rows } = await executor.execute(
       sql`select from rescore_ranges where organisation_id = ${home.organisation.id}`,
@@ -228,25 +211,24 @@ describe('a repository that comes back', () => {
   test('loses its mark with an import', async () => {
     const { home, web } = await transferredAway();
     web.transfer(home.acme);
-    await importPullRequests(service, home.organisation);
+    await home.import();
     expect(await leftRepositories(home)).toEqual([]);
   });
 
-  test('brings pull requests whose author has joined meanwhile', async () => {
-    const home = await world.newTenant();
+  test('brings pull requests whose author has joined meanwhile', async ({ home }) => {
     const author = world.github.account(`stranger-${home.acme.login}`);
-    const web = home.acme.repository('web');
+    const web = home.web;
     const early = web.openPullRequest({ author });
-    await compare(world, home);
-    expect(await sync(service, home, early)).toEqual(['untracked']);
+    await home.compare();
+    expect(await home.sync(early)).toEqual(['untracked']);
     elsewhere(web);
     home.acme.join(author);
-    await syncMembers(service, home.organisation);
+    await home.syncMembers();
     await world.workOff();
-    expect([await storedPullRequests(service, home), await leftRepositories(home)]).toEqual([[], ['web']]);
+    expect([await home.storedPullRequests(), await leftRepositories(home)]).toEqual([[], ['web']]);
     web.transfer(home.acme);
-    await compare(world, home);
-    expect(await storedPullRequests(service, home)).toMatchObject([{ githubId: early.id }]);
+    await home.compare();
+    expect(await home.storedPullRequests()).toMatchObject([{ githubId: early.id }]);
     expect(await leftRepositories(home)).toEqual([]);
   });
 });
