@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { closing, startReplica } from '../support/service.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -78,14 +79,11 @@ describe('the service', () => {
   });
 
   test('serves reads while the disk of the database is full; writes get 503 and change nothing', async () => {
-    await execute(`create function fill() returns trigger language plpgsql as $$ begin
-      raise exception 'could not extend file' using errcode = '53100'; end $$`);
-    await execute(
-      'create trigger fill before insert or update or delete on pull_requests for each row execute function fill()',
+    await addTrigger(
+      world.service.database.executor,
+      'before insert or update or delete on pull_requests for each row',
+      "raise exception 'could not extend file' using errcode = '53100'",
     );
-    onTestFinished(async () => {
-      await execute('drop function fill cascade');
-    });
     const before = await stored();
     world.web.pullRequests[0]?.edit({ title: 'Once there is room' });
     expect(await world.client.put(`${path()}/sync`, world.token)).toMatchObject(unavailable);

@@ -5,6 +5,7 @@ import { setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { lockWaits } from '../sync/support.ts';
 import { countRows, post, startForAcme } from './support.ts';
 
@@ -24,15 +25,8 @@ const about = (pullRequest: number, organisation = { id: 1, login: 'acme' }) => 
 });
 
 /** Runs the PL/pgSQL `body` before each delivery is written, until the test ends. */
-async function beforeDelivery(body: string): Promise<void> {
-  await execute(`create function interfere() returns trigger language plpgsql as $$ begin ${body} return new; end $$`);
-  await execute(
-    'create trigger interfere before insert on webhook_deliveries for each row execute function interfere()',
-  );
-  onTestFinished(async () => {
-    await execute('drop function interfere cascade');
-  });
-}
+const beforeDelivery = (body: string) =>
+  addTrigger(service.database.executor, 'before insert on webhook_deliveries for each row', body);
 
 describe('deliveries that arrive together', () => {
   test('share transactions, and each gets its own answer', async () => {
@@ -64,7 +58,7 @@ describe('deliveries that arrive together', () => {
   });
 
   test('do not wait for others that hang', async () => {
-    await beforeDelivery(`if new.guid like 'slow%' then perform pg_advisory_xact_lock_shared(1); end if;`);
+    await beforeDelivery(`if new.guid like 'slow%' then perform pg_advisory_xact_lock_shared(1); end if`);
     const slow: ReturnType<typeof post>[] = [];
     let answered = 0;
     await service.database.transaction(async executor => {
@@ -89,9 +83,7 @@ describe('a delivery after a failure', () => {
     'is taken once if PostgreSQL fails with %s and the transaction is retried',
     async code => {
       await execute('create sequence tries');
-      await beforeDelivery(
-        `if nextval('tries') < 3 then raise exception 'injected' using errcode = '${code}'; end if;`,
-      );
+      await beforeDelivery(`if nextval('tries') < 3 then raise exception 'injected' using errcode = '${code}'; end if`);
       expect((await post(service, about(1))).status).toBe(202);
       const { rows } = await execute('select last_value::int as tries from tries');
       await execute('drop sequence tries');
@@ -113,7 +105,7 @@ describe('a delivery after a failure', () => {
 
   test('is taken once if its server process is killed', async () => {
     await execute('create sequence kills');
-    await beforeDelivery(`if nextval('kills') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;`);
+    await beforeDelivery(`if nextval('kills') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if`);
     expect((await post(service, about(1))).status).toBe(202);
     await execute('drop sequence kills');
     expect(await countRows(service)).toMatchObject({ deliveries: 1, requests: 1 });
@@ -143,25 +135,25 @@ describe('a delivery without a working database', () => {
     ['the server is out of memory', '53200'],
     ['the disk fails', '58030'],
   ])('gets 503 while %s, and is taken when it is sent again', async (_, code) => {
-    await beforeDelivery(`raise exception 'injected' using errcode = '${code}';`);
+    const repair = await beforeDelivery(`raise exception 'injected' using errcode = '${code}'`);
     for (const event of events) expect(await post(service, event, { guid: 'a' })).toMatchObject(unavailable);
     expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0, members: 0 });
-    await execute('drop trigger interfere on webhook_deliveries');
+    await repair();
     expect((await post(service, events[0] ?? about(1), { guid: 'a' })).status).toBe(202);
   });
 
   test('gets 503 while commits fail, does nothing, and is taken when it is sent again', async () => {
-    await execute(`create function fail() returns trigger language plpgsql as
-      $$ begin raise exception 'injected' using errcode = '53100'; end $$`);
-    await execute(`create constraint trigger fail after insert on webhook_deliveries deferrable initially deferred
-      for each row execute function fail()`);
-    onTestFinished(async () => void (await execute('drop function if exists fail cascade')));
+    const repair = await addTrigger(
+      service.database.executor,
+      'after insert on webhook_deliveries deferrable initially deferred for each row',
+      "raise exception 'injected' using errcode = '53100'",
+    );
     const organisation = async () => (await execute('select * from organisations where github_id = 1')).rows;
     const before = await organisation();
     for (const event of events) expect(await post(service, event, { guid: 'd' })).toMatchObject(unavailable);
     expect(await countRows(service)).toMatchObject({ deliveries: 0, requests: 0 });
     expect(await organisation()).toEqual(before);
-    await execute('drop function fail cascade');
+    await repair();
     expect((await post(service, events[1] ?? about(1), { guid: 'd' })).status).toBe(202);
     expect(await organisation()).not.toEqual(before);
   });
