@@ -1,5 +1,5 @@
-import { execute, GraphQLError } from 'graphql';
-import { githubSchema, measureQuery, readQuery } from './schema.ts';
+import { executeSync, GraphQLError } from 'graphql';
+import { githubError, githubSchema, measureQuery, readQuery } from './schema.ts';
 import { rootView, type Viewer } from './views.ts';
 import { isoTime } from './world.ts';
 
@@ -57,10 +57,8 @@ export function answerQuery(
     'x-ratelimit-resource': 'graphql',
   };
   if (usedUp) {
-    const type = new GraphQLError('API rate limit already exceeded for user ID 1.', {
-      extensions: { type: 'RATE_LIMIT' },
-    });
-    return { ...failed(type), ...(headers && { headers }) };
+    const error = githubError('RATE_LIMIT', 'API rate limit already exceeded for user ID 1.');
+    return { ...failed(error), ...(headers && { headers }) };
   }
   const rateLimit = limit && {
     ...limit,
@@ -70,16 +68,13 @@ export function answerQuery(
     nodeCount,
   };
   const viewer: Viewer = { ...sees, rateLimit };
-  const result = execute({
+  const { data = null, errors } = executeSync({
     schema: githubSchema(),
     document: query.document,
     rootValue: rootView,
     contextValue: viewer,
     variableValues: variables,
   });
-  // All views are synchronous, so the result is there.
-  if (result instanceof Promise) throw new Error('A view is asynchronous');
-  const { data = null, errors } = result;
   return {
     status: 200,
     reply: { data, ...(errors && { errors: errors.map(formatError) }) },

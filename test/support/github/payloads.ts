@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type {
+  IssuesMilestonedEvent,
   Label,
   Milestone,
   Organization,
@@ -115,28 +116,17 @@ export function labelPayload({ organisation, id, fullName }: Repository, label: 
   };
 }
 
-export function milestonePayload(repository: Repository, { id, number, name }: Tag): Milestone {
-  const { world } = repository.organisation;
-  const url = `${world.apiUrl}/repos/${repository.fullName}/milestones/${number}`;
-  return {
-    url,
-    html_url: `${world.webUrl}/${repository.fullName}/milestone/${number}`,
-    labels_url: `${url}/labels`,
-    id,
-    node_id: globalId('MI', repository.id, id),
-    number,
-    title: name,
-    description: null,
-    creator: userPayload(world, undefined),
-    open_issues: 1,
-    closed_issues: 0,
-    state: 'open',
-    created_at: isoTime(repository.createdAt),
-    updated_at: isoTime(repository.createdAt),
-    due_on: null,
-    closed_at: null,
+export function milestonePayload({ organisation, id: repositoryId, fullName }: Repository, tag: Tag): Milestone {
+  const { id, number, name } = tag;
+  const names = {
+    'Codertocat/Hello-World': fullName,
+    'milestone/1': `milestone/${number}`,
+    'milestones/1': `milestones/${number}`,
   };
+  const own = { id, node_id: globalId('MI', repositoryId, id), number, title: name };
+  return { ...like(organisation.world, exampleMilestone, names), ...own };
 }
+const { milestone: exampleMilestone } = exampleOf<IssuesMilestonedEvent>('issues', 'milestoned');
 
 /** GitHub's association of the author with the repository's organisation. */
 export function associationOf({

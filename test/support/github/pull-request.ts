@@ -30,43 +30,21 @@ export interface ChangedFile {
   deletions: number;
 }
 
-/** Times are Unix seconds. Defaults are those of a pull request just opened with one commit. */
-export interface PullRequestOptions {
-  id?: number;
-  number?: number;
-  /** Null: the account is gone. Default: the organisation's first member, or nobody. */
-  author?: Account | null;
-  /** By default it follows from the author's membership at the time of the request. */
-  authorAssociation?: string;
-  title?: string;
-  body?: string;
-  state?: 'CLOSED' | 'MERGED' | 'OPEN';
-  draft?: boolean;
-  base?: string;
-  head?: string;
-  fromFork?: boolean;
-  milestone?: string;
-  additions?: number;
-  deletions?: number;
-  changedFiles?: number;
-  commits?: number;
-  comments?: number;
-  linkedIssues?: number;
-  reviewDecision?: string | null;
-  labels?: string[];
-  assignees?: Account[];
-  files?: ChangedFile[];
-  createdAt?: number;
-  updatedAt?: number;
-  mergedAt?: number | null;
-  closedAt?: number | null;
-  /** The author by default, once it is merged. */
-  mergedBy?: Account | null;
-}
+/** What is not given is as in a pull request just opened with one commit. */
+export type PullRequestOptions = Partial<
+  Pick<
+    PullRequest,
+    | ('additions' | 'assignees' | 'author' | 'authorAssociation' | 'base' | 'body' | 'changedFiles' | 'closedAt')
+    | ('comments' | 'commits' | 'createdAt' | 'deletions' | 'draft' | 'files' | 'fromFork' | 'head' | 'id' | 'labels')
+    | ('linkedIssues' | 'mergedAt' | 'mergedBy' | 'milestone' | 'number' | 'reviewDecision' | 'state' | 'title')
+    | 'updatedAt'
+  >
+>;
 
 const sum = (files: ChangedFile[], key: 'additions' | 'deletions') =>
   files.reduce((total, file) => total + file[key], 0);
 
+/** Times are Unix seconds. */
 export class PullRequest {
   readonly repository: Repository;
   readonly id: number;
@@ -74,34 +52,37 @@ export class PullRequest {
   readonly issueId: number;
   readonly nodeId: string;
   readonly number: number;
+  /** Null: the account is gone. By default the organisation's first member, or nobody. */
   readonly author: Account | null;
   readonly createdAt: number;
+  /** Undefined: it follows from the author's membership at the time of the request. */
   readonly authorAssociation: string | undefined;
   title: string;
-  body: string;
-  state: 'CLOSED' | 'MERGED' | 'OPEN';
-  draft: boolean;
-  base: string;
+  body = '';
+  state: 'CLOSED' | 'MERGED' | 'OPEN' = 'OPEN';
+  draft = false;
+  base = 'main';
   head: string;
-  fromFork: boolean;
-  milestone: string | null;
+  fromFork = false;
+  milestone: string | null = null;
   additions: number;
   deletions: number;
   changedFiles: number;
-  commits: number;
+  commits = 1;
   forcePushes = 0;
-  comments: number;
-  linkedIssues: number;
+  comments = 0;
+  linkedIssues = 0;
   /** Null: the branch has no rules for reviews. */
-  reviewDecision: string | null;
+  reviewDecision: string | null = null;
   /** When it was marked as ready for review. */
   readyTimes: number[] = [];
   updatedAt: number;
   mergedAt: number | null;
   closedAt: number | null;
-  labels: string[];
-  assignees: Account[];
-  files: ChangedFile[];
+  labels: string[] = [];
+  assignees: Account[] = [];
+  files: ChangedFile[] = [];
+  /** By default the author, once it is merged. */
   mergedBy: Account | null;
   reviews: Review[] = [];
   dismissals: { review: Review; previousState: ReviewState; at: number }[] = [];
@@ -112,39 +93,26 @@ export class PullRequest {
   /** What GraphQL shows instead of this: an earlier state, or nothing yet. GitHub's replicas lag behind its webhooks. */
   #held: { before: PullRequest | undefined } | undefined;
 
-  constructor(repository: Repository, number: number, options: PullRequestOptions) {
+  constructor(repository: Repository, number: number, { id, ...options }: PullRequestOptions) {
     const { clock, world, members } = repository.organisation;
-    const files = options.files ?? [];
+    const { files = [], state } = options;
     this.repository = repository;
     this.number = number;
-    this.id = options.id ?? world.nextId('pullRequest');
+    this.id = id ?? world.nextId('pullRequest');
     this.issueId = world.nextId('issue');
     this.nodeId = globalId('PR', repository.id, this.id);
     this.author = options.author === undefined ? ([...members.values()][0] ?? null) : options.author;
-    this.authorAssociation = options.authorAssociation;
-    this.title = options.title ?? `Pull request ${number}`;
-    this.body = options.body ?? '';
-    this.state = options.state ?? 'OPEN';
-    this.draft = options.draft ?? false;
-    this.base = options.base ?? 'main';
-    this.head = options.head ?? `branch-${number}`;
-    this.fromFork = options.fromFork ?? false;
-    this.milestone = options.milestone ?? null;
-    this.additions = options.additions ?? sum(files, 'additions');
-    this.deletions = options.deletions ?? sum(files, 'deletions');
-    this.changedFiles = options.changedFiles ?? files.length;
-    this.commits = options.commits ?? 1;
-    this.comments = options.comments ?? 0;
-    this.linkedIssues = options.linkedIssues ?? 0;
-    this.reviewDecision = options.reviewDecision ?? null;
-    this.labels = options.labels ?? [];
-    this.assignees = options.assignees ?? [];
-    this.files = files;
+    this.title = `Pull request ${number}`;
+    this.head = `branch-${number}`;
+    this.additions = sum(files, 'additions');
+    this.deletions = sum(files, 'deletions');
+    this.changedFiles = files.length;
     this.createdAt = options.createdAt ?? clock.now();
-    this.mergedAt = options.mergedAt ?? (this.state === 'MERGED' ? this.createdAt : null);
-    this.closedAt = options.closedAt ?? this.mergedAt ?? (this.state === 'CLOSED' ? this.createdAt : null);
-    this.mergedBy = this.state === 'MERGED' ? (options.mergedBy ?? this.author) : null;
-    this.updatedAt = options.updatedAt ?? this.closedAt ?? this.createdAt;
+    this.mergedAt = state === 'MERGED' ? this.createdAt : null;
+    this.closedAt = options.mergedAt ?? this.mergedAt ?? (state === 'CLOSED' ? this.createdAt : null);
+    this.mergedBy = state === 'MERGED' ? this.author : null;
+    this.updatedAt = options.closedAt ?? this.closedAt ?? this.createdAt;
+    Object.assign(this, options);
   }
 
   get url(): string {

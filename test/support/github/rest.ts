@@ -58,33 +58,33 @@ function answerRoute(
   // Anybody may ask for these; the limit goes by address.
   if (route === 'GET /rate_limit' && (authority || authorization === undefined)) return rateLimitOf(limit);
   if (!authority) return badCredentials;
+  if (/^\w+ \/app\b|\/installation$/.test(route) && authority.kind !== 'app') return badCredentials;
 
+  const appHook = hooks.all.find(({ ofApp }) => ofApp);
+  const { permissions } = grants;
+  const installationOf = (organisation: Organisation) => ({
+    id: organisation.installationId,
+    account: organisationPayload(organisation),
+    repository_selection: 'all',
+    permissions,
+    events: appHook?.events ?? [],
+    suspended_at: null,
+    suspended_by: null,
+  });
   if (route === 'GET /app') {
-    if (authority.kind !== 'app') return badCredentials;
-    const events = hooks.all.find(({ ofApp }) => ofApp)?.events ?? [];
-    return {
-      status: 200,
-      reply: { id: 4711, slug: 'scores', name: 'Scores', permissions: grants.permissions, events },
-    };
+    const events = appHook?.events ?? [];
+    return { status: 200, reply: { id: 4711, slug: 'scores', name: 'Scores', permissions, events } };
   }
-  if (route === 'GET /app/hook/config' || route === 'GET /app/hook/deliveries') {
-    if (authority.kind !== 'app') return badCredentials;
-    const hook = hooks.all.find(({ ofApp }) => ofApp);
-    const config = hook ? configOf(hook) : { content_type: 'form', insecure_ssl: '0' };
-    return { status: 200, reply: route.endsWith('/config') ? config : hook ? deliveriesOf(hook) : [] };
+  if (route === 'GET /app/hook/config') {
+    return { status: 200, reply: appHook ? configOf(appHook) : { content_type: 'form', insecure_ssl: '0' } };
   }
+  if (route === 'GET /app/hook/deliveries') return { status: 200, reply: appHook ? deliveriesOf(appHook) : [] };
 
   if (route === 'GET /app/installations') {
-    if (authority.kind !== 'app') return badCredentials;
     const { page = 1, per_page: size = 30 } = variables;
     const start = (Number(page) - 1) * Math.min(Number(size), 100);
     const installed = [...world.organisations.values()].filter(each => each.installationId !== undefined);
-    return {
-      status: 200,
-      reply: installed
-        .slice(start, start + Math.min(Number(size), 100))
-        .map(organisation => installationPayload(organisation, grants, hooks)),
-    };
+    return { status: 200, reply: installed.slice(start, start + Math.min(Number(size), 100)).map(installationOf) };
   }
 
   const hooked = /^GET \/orgs\/([^/]+)\/hooks(?:\/(\d+)\/deliveries)?$/.exec(route);
@@ -115,27 +115,18 @@ function answerRoute(
     const organisation = world.organisations.get(String(login[1]).toLowerCase());
     if (!organisation) return notFound;
     if (login[2] === undefined) return { status: 200, reply: organisationPayload(organisation) };
-    if (authority.kind !== 'app') return badCredentials;
     if (organisation.installationId === undefined) return notFound;
-    return { status: 200, reply: installationPayload(organisation, grants, hooks) };
+    return { status: 200, reply: installationOf(organisation) };
   }
 
   const installation = /^POST \/app\/installations\/(\d+)\/access_tokens$/.exec(route);
   if (installation) {
-    if (authority.kind !== 'app') return badCredentials;
-    const organisation = [...world.organisations.values()].find(
-      each => each.installationId === Number(installation[1]),
-    );
+    const isInstalled = ({ installationId }: Organisation) => installationId === Number(installation[1]);
+    const organisation = [...world.organisations.values()].find(isInstalled);
     if (!organisation) return notFound;
-    return {
-      status: 201,
-      reply: {
-        token: authorities.tokenFor(organisation),
-        expires_at: isoTime(Math.floor(Date.now() / 1000) + 3_600),
-        permissions: grants.permissions,
-        repository_selection: 'all',
-      },
-    };
+    const expiresAt = isoTime(Math.floor(Date.now() / 1000) + 3_600);
+    const token = { token: authorities.tokenFor(organisation), expires_at: expiresAt };
+    return { status: 201, reply: { ...token, permissions, repository_selection: 'all' } };
   }
   return notFound;
 }
@@ -167,15 +158,3 @@ const deliveriesOf = ({ deliveries }: KnownHook) =>
     repository_id: null,
     throttled_at: null,
   }));
-
-function installationPayload(organisation: Organisation, { permissions }: Grants, hooks: Hooks) {
-  return {
-    id: organisation.installationId,
-    account: organisationPayload(organisation),
-    repository_selection: 'all',
-    permissions,
-    events: hooks.all.find(({ ofApp }) => ofApp)?.events ?? [],
-    suspended_at: null,
-    suspended_by: null,
-  };
-}

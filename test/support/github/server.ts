@@ -137,20 +137,8 @@ export async function startGithub(options: StartOptions = {}) {
     if (request.path !== graphqlPath) return answerRest(holdings, request);
     const authority = authorities.of(request.authorization);
     if (authority?.kind !== 'reader') return { status: 401, reply: { message: 'Bad credentials' } };
-    const answer = answerQuery(
-      {
-        world,
-        organisation: authority.organisation,
-        isMember: grants.viewerIsMember,
-        readsMembers: grants.viewerIsMember && grants.readsMembers,
-        permissions: grants.permissions,
-        tokenWritesChecks: grants.tokenWritesChecks === true,
-        broken: brokenBy(fault),
-        limit,
-      },
-      query,
-      request.variables,
-    );
+    const viewer = { world, organisation: authority.organisation, grants, broken: brokenBy(fault), limit };
+    const answer = answerQuery(viewer, query, request.variables);
     return { ...answer, headers: { ...answer.headers, date: dateOf(request.variables.id) } };
   }
 

@@ -2,6 +2,7 @@ import { Organisation } from './organisation.ts';
 import { associationOf, hadHead, headShaOf } from './payloads.ts';
 import { PullRequest, type Review } from './pull-request.ts';
 import { Repository } from './repository.ts';
+import type { Grants } from './rest.ts';
 import { githubError } from './schema.ts';
 import { type Account, isoTime, type Node, optionalIsoTime, type World } from './world.ts';
 
@@ -10,13 +11,7 @@ export interface Viewer {
   world: World;
   /** An App's installation sees its own organisation, a token all. */
   organisation: Organisation | undefined;
-  /** False: the token's owner is in none of the organisations. */
-  isMember: boolean;
-  /** False: it sees public members only. */
-  readsMembers: boolean;
-  /** Of the App, if it asks. */
-  permissions: Record<string, string>;
-  tokenWritesChecks: boolean;
+  grants: Grants;
   /** Pull requests that fail in this reply, completely or in one field, by node id. */
   broken: Map<string, { type: string; message: string; field: string | undefined }>;
   rateLimit: object | null;
@@ -117,10 +112,10 @@ function organisationView(organisation: Organisation) {
         direction,
       );
     },
-    viewerIsAMember: (_: unknown, viewer: Viewer) => viewer.organisation === undefined && viewer.isMember,
-    membersWithRole: (page: PageArguments, viewer: Viewer) => {
-      const isShown = ({ id: member }: Account) =>
-        viewer.organisation !== undefined || viewer.readsMembers || organisation.publicMembers.has(member);
+    viewerIsAMember: (_: unknown, viewer: Viewer) => viewer.organisation === undefined && viewer.grants.viewerIsMember,
+    membersWithRole: (page: PageArguments, { grants, ...viewer }: Viewer) => {
+      const seesAll = viewer.organisation !== undefined || (grants.viewerIsMember && grants.readsMembers);
+      const isShown = ({ id: member }: Account) => seesAll || organisation.publicMembers.has(member);
       return connection(
         [...organisation.members.values()].filter(isShown).toSorted((a, b) => a.id - b.id),
         page,
@@ -216,15 +211,13 @@ function pullRequestView(pullRequest: PullRequest, viewer: Viewer): object {
 function viewOf(pullRequest: PullRequest) {
   const { repository, author, state } = pullRequest;
   return {
+    // GraphQL has the same names for most.
+    ...pullRequest,
     __typename: 'PullRequest',
     id: pullRequest.nodeId,
     databaseId: pullRequest.id,
     fullDatabaseId: String(pullRequest.id),
-    number: pullRequest.number,
     url: pullRequest.url,
-    title: pullRequest.title,
-    body: pullRequest.body,
-    state,
     isDraft: pullRequest.draft,
     merged: state === 'MERGED',
     closed: state !== 'OPEN',
@@ -236,13 +229,9 @@ function viewOf(pullRequest: PullRequest) {
     headRefOid: headShaOf(pullRequest),
     isCrossRepository: pullRequest.fromFork,
     milestone: pullRequest.milestone === null ? null : { title: pullRequest.milestone },
-    additions: pullRequest.additions,
-    deletions: pullRequest.deletions,
-    changedFiles: pullRequest.changedFiles,
     createdAt: isoTime(pullRequest.createdAt),
     updatedAt: isoTime(pullRequest.updatedAt),
     mergedBy: accountView(pullRequest.mergedBy),
-    reviewDecision: pullRequest.reviewDecision,
     mergedAt: optionalIsoTime(pullRequest.mergedAt),
     closedAt: optionalIsoTime(pullRequest.closedAt),
     commits: { totalCount: pullRequest.commits },
@@ -332,8 +321,8 @@ function createCheckRun({ input }: { input: CheckRunInput }, viewer: Viewer) {
   if (!(repository instanceof Repository) || !isVisible(repository, viewer)) {
     throw githubError('NOT_FOUND', `Could not resolve to a node with the global id of '${repositoryId}'.`);
   }
-  const isApp = viewer.organisation !== undefined || viewer.tokenWritesChecks;
-  if (!isApp || viewer.permissions.checks !== 'write') {
+  const isApp = viewer.organisation !== undefined || viewer.grants.tokenWritesChecks === true;
+  if (!isApp || viewer.grants.permissions.checks !== 'write') {
     throw githubError('FORBIDDEN', 'Resource not accessible by integration');
   }
   if (viewer.broken.has(headSha)) throw githubError('', 'Something went wrong while executing your query.');
