@@ -5,19 +5,17 @@ import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
-import { startLoops } from '../../src/sync/start-loops.ts';
 import { runJson } from '../commands/support.ts';
 import { earlier } from '../support/citus.ts';
 import { htmlError, secondaryLimit } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { appOptions, setPoints } from '../support/world.ts';
-import { type Home, rule, startSyncWorld, waitUntil } from './support.ts';
+import { type Home, rule, runLoops, startSyncWorld, waitUntil } from './support.ts';
 
 const world = await startSyncWorld(...appOptions());
-const { service, executor, test } = world;
+const { service, executor } = world;
 
 const enable = ({ organisation }: Home, enabled = true) =>
   service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
@@ -25,18 +23,15 @@ const enable = ({ organisation }: Home, enabled = true) =>
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
 async function newShowingTenant(): Promise<Home> {
   const home = await world.newHome();
-  await home.apply(
+  await home.scoreBy(
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
     rule('size', 'size > 400', 'Large'),
   );
-  await rescoreAll(service);
   await enable(home);
   return home;
 }
-
-const ofTenant = ({ organisation }: Home) => eq(organisations.id, organisation.id);
 
 const turn = ({ organisation }: Home) => publishCheckRuns(service, { organisationId: organisation.id });
 
@@ -47,7 +42,7 @@ async function publish(home: Home): Promise<void> {
     await executor
       .update(organisations)
       .set({ checksDueAt: sql`now()` })
-      .where(and(ofTenant(home), isNotNull(organisations.checksDueAt)));
+      .where(and(eq(organisations.id, home.organisation.id), isNotNull(organisations.checksDueAt)));
     if (!(await turn(home))) return;
   }
 }
@@ -65,6 +60,25 @@ async function show(home: Home, pullRequest: PullRequest): Promise<void> {
   await publish(home);
 }
 
+/** The same after the minute in which a pull request gets no other check run. */
+async function publishLater(home: Home): Promise<void> {
+  await afterAMinute(home);
+  await publish(home);
+}
+
+/** The same after that minute. */
+async function showLater(home: Home, pullRequest: PullRequest): Promise<void> {
+  await home.sync(pullRequest);
+  await publishLater(home);
+}
+
+/** Opens a pull request that GitHub shows from then on. */
+async function openShown(home: Home): Promise<PullRequest> {
+  const pullRequest = home.web.openPullRequest();
+  await show(home, pullRequest);
+  return pullRequest;
+}
+
 /** Publishes it while `change` happens. @returns as `turn` does */
 async function publishWhile(home: Home, change: () => Promise<unknown>): Promise<boolean> {
   const { begun, release } = world.github.hold('hold', 'CheckRuns');
@@ -75,20 +89,12 @@ async function publishWhile(home: Home, change: () => Promise<unknown>): Promise
   return publishing;
 }
 
-/** A pull request of such a home, which is fetched. */
-async function newFetched() {
-  const home = await newShowingTenant();
-  const pullRequest = await home.openStored();
-  return { home, pullRequest };
-}
-
-/** A pull request of such a home, which GitHub shows. */
-async function newShown(home?: Home) {
-  const tenant = home ?? (await newShowingTenant());
-  const pullRequest = tenant.acme.repository('web').openPullRequest();
-  await show(tenant, pullRequest);
-  return { home: tenant, pullRequest };
-}
+/** `fetched` and `other` are pull requests of a home that shows its scores; GitHub shows that of `shown` already. */
+const test = world.test
+  .extend('home', () => newShowingTenant())
+  .extend('fetched', ({ home }) => home.openStored())
+  .extend('other', ({ home }) => home.openStored())
+  .extend('shown', ({ home }) => openShown(home));
 
 /** All that waits is tried again. */
 const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
@@ -100,10 +106,9 @@ const counts = ({ organisation }: Home) => countCheckRuns(executor, organisation
 const requestsOf = () => world.github.count('CheckRuns');
 
 describe('a check run', () => {
-  test('shows the score, what it consists of, and what would still change it', async () => {
-    const { pullRequest } = await newShown();
-    expect(shownOn(pullRequest)).toEqual({
-      headSha: headShaOf(pullRequest),
+  test('shows the score, what it consists of, and what would still change it', async ({ shown }) => {
+    expect(shownOn(shown)).toEqual({
+      headSha: headShaOf(shown),
       name: 'pullscore',
       conclusion: 'NEUTRAL',
       externalId: expect.stringMatching(/^pr_/),
@@ -127,28 +132,24 @@ describe('a check run', () => {
     });
   });
 
-  test('says by how much the score last changed', async () => {
-    const { home, pullRequest } = await newShown();
-    pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await show(home, pullRequest);
-    expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    await afterAMinute(home);
-    await publish(home);
-    expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
-    expect(pullRequest.repository.checkRuns).toHaveLength(2);
+  test('says by how much the score last changed', async ({ home, shown }) => {
+    shown.review(home.acme.member('grace'), 'APPROVED');
+    await show(home, shown);
+    expect(shownOn(shown)?.title).toBe('Score 2');
+    await publishLater(home);
+    expect(shownOn(shown)?.title).toBe('Score 5 (+3)');
+    expect(shown.repository.checkRuns).toHaveLength(2);
   });
 
-  test('is published once, also if GitHub names more points than can be stored', async () => {
-    const home = await newShowingTenant();
+  test('is published once, also if GitHub names more points than can be stored', async ({ home }) => {
     setPoints(world.github, 2 ** 31);
-    await newShown(home);
+    await openShown(home);
     expect(home.web.checkRuns).toHaveLength(1);
   });
 
-  test('is shown within seconds while another one waits for its minute', async () => {
-    const { home, pullRequest } = await newShown();
-    pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await show(home, pullRequest);
+  test('is shown within seconds while another one waits for its minute', async ({ home, shown }) => {
+    shown.review(home.acme.member('grace'), 'APPROVED');
+    await show(home, shown);
     const next = await home.openStored();
     const checksDueAt = earlier('checks_due_at', sql`interval '5 seconds'`);
     await home.update({ checksDueAt });
@@ -156,20 +157,16 @@ describe('a check run', () => {
     expect(shownOn(next)?.title).toBe('Score 2');
   });
 
-  test('follows a change that leaves the score as it is', async () => {
-    const home = await newShowingTenant();
-    await home.apply(rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
-    await rescoreAll(service);
-    const { pullRequest } = await newShown(home);
+  test('follows a change that leaves the score as it is', async ({ home }) => {
+    await home.scoreBy(rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
+    const pullRequest = await openShown(home);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
     pullRequest.review(home.acme.member('grace'));
-    await afterAMinute(home);
-    await show(home, pullRequest);
+    await showLater(home, pullRequest);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
-  test('says who gets points for a review, and names them without a mention', async () => {
-    const home = await newShowingTenant();
+  test('says who gets points for a review, and names them without a mention', async ({ home }) => {
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
     await applyRules(service, home.organisation.id, { reviews });
     const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
@@ -183,134 +180,118 @@ describe('a check run', () => {
     );
   });
 
-  test('follows new rules once the score is recalculated', async () => {
-    const { home, pullRequest } = await newShown();
+  test('follows new rules once the score is recalculated', async ({ home, shown }) => {
     await afterAMinute(home);
     await home.apply(rule('7', 'true', 'Seven'));
     await publish(home);
-    expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    await rescoreAll(service);
+    expect(shownOn(shown)?.title).toBe('Score 2');
+    await home.rescore();
     await publish(home);
-    expect(shownOn(pullRequest)?.title).toBe('Score 7 (+5)');
+    expect(shownOn(shown)?.title).toBe('Score 7 (+5)');
   });
 
-  test('is not published again if nothing in it would change', async () => {
-    const { home, pullRequest } = await newShown();
+  test('is not published again if nothing in it would change', async ({ home, shown }) => {
     await afterAMinute(home);
     const before = requestsOf();
-    pullRequest.edit({ title: 'Another title' });
-    await show(home, pullRequest);
+    shown.edit({ title: 'Another title' });
+    await show(home, shown);
     expect(requestsOf()).toBe(before);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('is not published again if only the comments of the rules have changed', async () => {
-    const { home, pullRequest } = await newShown();
+  test('is not published again if only the comments of the rules have changed', async ({ home, shown }) => {
     await afterAMinute(home);
-    const before = shownOn(pullRequest);
+    const before = shownOn(shown);
     const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
     const applied = await applyRules(service, home.organisation.id, { definitions, rules, source: '# why' });
     expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
     await publish(home);
-    expect(shownOn(pullRequest)).toEqual(before);
-    expect(pullRequest.repository.checkRuns).toHaveLength(1);
+    expect(shownOn(shown)).toEqual(before);
+    expect(shown.repository.checkRuns).toHaveLength(1);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('belongs to the commit that was scored, and follows a force-push', async () => {
-    const { home, pullRequest } = await newFetched();
-    const scored = headShaOf(pullRequest);
-    pullRequest.forcePush();
+  test('belongs to the commit that was scored, and follows a force-push', async ({ home, fetched }) => {
+    const scored = headShaOf(fetched);
+    fetched.forcePush();
     await publish(home);
-    expect(pullRequest.repository.checkRunOn(scored)).toBeDefined();
-    expect(shownOn(pullRequest)).toBeUndefined();
-    await afterAMinute(home);
-    await show(home, pullRequest);
-    expect(shownOn(pullRequest)?.title).toBe('Score 2');
+    expect(fetched.repository.checkRunOn(scored)).toBeDefined();
+    expect(shownOn(fetched)).toBeUndefined();
+    await showLater(home, fetched);
+    expect(shownOn(fetched)?.title).toBe('Score 2');
   });
 
-  test('a merged pull request gets a last check run, whatever changes later', async () => {
-    const { home, pullRequest } = await newShown();
-    pullRequest.merge();
-    await afterAMinute(home);
-    await show(home, pullRequest);
-    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
-    expect(shownOn(pullRequest)?.summary).toContain('The pull request is merged: this is its last check.');
-    await afterAMinute(home);
-    pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await show(home, pullRequest);
-    expect((await home.stored(pullRequest))?.score).toBe(15);
-    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+  test('a merged pull request gets a last check run, whatever changes later', async ({ home, shown }) => {
+    shown.merge();
+    await showLater(home, shown);
+    expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
+    expect(shownOn(shown)?.summary).toContain('The pull request is merged: this is its last check.');
+    shown.review(home.acme.member('grace'), 'APPROVED');
+    await showLater(home, shown);
+    expect((await home.stored(shown))?.score).toBe(15);
+    expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
   });
 
-  test('a reopened pull request gets its check run back', async () => {
-    const { home, pullRequest } = await newShown();
-    for (const change of [() => pullRequest.close(), () => pullRequest.reopen()]) {
+  test('a reopened pull request gets its check run back', async ({ home, shown }) => {
+    for (const change of [() => shown.close(), () => shown.reopen()]) {
       change();
-      await afterAMinute(home);
-      await show(home, pullRequest);
+      await showLater(home, shown);
     }
-    expect(shownOn(pullRequest)?.summary).toContain('This check never fails.');
+    expect(shownOn(shown)?.summary).toContain('This check never fails.');
   });
 
-  test('a pull request that is reopened and merged within a minute gets another last check run', async () => {
-    const { home, pullRequest } = await newShown();
-    pullRequest.close();
-    await afterAMinute(home);
-    await show(home, pullRequest);
-    for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
+  test('a pull request that is reopened and merged within a minute gets another last check run', async ({
+    home,
+    shown,
+  }) => {
+    shown.close();
+    await showLater(home, shown);
+    for (const change of [() => shown.reopen(), () => shown.merge()]) {
       world.github.clock.advance(5);
       change();
-      await show(home, pullRequest);
+      await show(home, shown);
     }
-    await afterAMinute(home);
-    await publish(home);
-    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
-    expect(shownOn(pullRequest)?.summary).toContain('The pull request is merged: this is its last check.');
+    await publishLater(home);
+    expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
+    expect(shownOn(shown)?.summary).toContain('The pull request is merged: this is its last check.');
   });
 
-  test('makes no links, mentions or markup of what rules are called', async () => {
-    const home = await newShowingTenant();
+  test('makes no links, mentions or markup of what rules are called', async ({ home }) => {
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
-    await home.apply(rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
-    await rescoreAll(service);
-    const { pullRequest } = await newShown(home);
+    await home.scoreBy(rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
+    const pullRequest = await openShown(home);
     const summary = shownOn(pullRequest)?.summary ?? '';
     expect(summary).toContain('| `` @acme/owners `<img src=x>` https://evil.example \\| ## x `` | +2 |');
     expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
   });
 
-  test('stays within what GitHub takes, however many entries there are', async () => {
-    const home = await newShowingTenant();
+  test('stays within what GitHub takes, however many entries there are', async ({ home }) => {
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
-    await home.apply(rule('5', 'true', 'Five'), ...rules);
-    await rescoreAll(service);
-    const { pullRequest } = await newShown(home);
+    await home.scoreBy(rule('5', 'true', 'Five'), ...rules);
+    const pullRequest = await openShown(home);
     expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
   });
 });
 
 describe('scores', () => {
-  test('are shown from when an operator turns them on until they are turned off', async () => {
-    const home = await newShowingTenant();
+  test('are shown from when an operator turns them on until they are turned off', async ({ home }) => {
     await enable(home, false);
-    const { pullRequest } = await newShown(home);
+    const pullRequest = await openShown(home);
     expect(shownOn(pullRequest)).toBeUndefined();
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await enable(home, false);
     pullRequest.merge();
-    await afterAMinute(home);
-    await show(home, pullRequest);
+    await showLater(home, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     await enable(home);
     await publish(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
-  test('are published under a lease that is renewed while GitHub is slow', async () => {
-    const { home } = await newFetched();
+  test('are published under a lease that is renewed while GitHub is slow', async ({ home }) => {
+    await home.openStored();
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const leasedUntil = async () => (await home.row()).checksDueAt?.getTime() ?? 0;
@@ -324,22 +305,19 @@ describe('scores', () => {
     await enable(home, false);
   });
 
-  test('that an operator turns off during their publication stay off', async () => {
-    const { home, pullRequest } = await newFetched();
+  test('that an operator turns off during their publication stay off', async ({ home, fetched }) => {
     await publishWhile(home, () => enable(home, false));
-    pullRequest.review(home.acme.member('grace'), 'APPROVED');
-    await home.sync(pullRequest);
+    fetched.review(home.acme.member('grace'), 'APPROVED');
+    await home.sync(fetched);
     await afterAMinute(home);
     expect(await turn(home)).toBe(false);
   });
 
-  test('take a request for twenty, and leave the reserve of points', async () => {
-    const home = await newShowingTenant();
-    const web = home.web;
-    const all = Array.from({ length: 50 }, () => web.openPullRequest());
+  test('take a request for twenty, and leave the reserve of points', async ({ home }) => {
+    const all = home.open(50);
     await home.sync(...all);
     setPoints(world.github, 5_000, 503);
-    await home.sync(all[0] as PullRequest);
+    await home.sync(all[0]);
     const before = requestsOf();
     await publish(home);
     // Of the three points above the tenth that is kept, the fetch took one.
@@ -351,34 +329,34 @@ describe('scores', () => {
     expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
   });
 
-  test('are shown by the loops of a running service', async () => {
-    const home = await newShowingTenant();
+  test('are shown by the loops of a running service', async ({ home }) => {
     const pullRequest = home.web.openPullRequest();
-    const loops = startLoops(service, { pollMs: 20 });
-    onTestFinished(() => loops.stop());
+    runLoops(service, { pollMs: 20 });
     await home.sync(pullRequest);
     await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
   });
 
-  test('a last check run that is published while the pull request is reopened and merged is not the last', async () => {
-    const { home, pullRequest } = await newShown();
-    pullRequest.close();
-    await home.sync(pullRequest);
+  test('a last check run that is published while the pull request is reopened and merged is not the last', async ({
+    home,
+    shown,
+  }) => {
+    shown.close();
+    await home.sync(shown);
     await afterAMinute(home);
     await publishWhile(home, async () => {
-      for (const change of [() => pullRequest.reopen(), () => pullRequest.merge()]) {
+      for (const change of [() => shown.reopen(), () => shown.merge()]) {
         world.github.clock.advance(5);
         change();
-        await home.sync(pullRequest);
+        await home.sync(shown);
       }
     });
-    await afterAMinute(home);
-    await publish(home);
-    expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
+    await publishLater(home);
+    expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
   });
 
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
-    const { home } = await newFetched();
+    const home = await newShowingTenant();
+    await home.openStored();
     await publishWhile(home, async () => {
       await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
       await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
@@ -388,19 +366,10 @@ describe('scores', () => {
 });
 
 describe('a failure to show a score', () => {
-  const failingOne = async () => {
-    const home = await newShowingTenant();
-    const web = home.web;
-    const [good, bad] = [web.openPullRequest(), web.openPullRequest()];
-    await home.sync(good, bad);
-    return { home, good, bad };
-  };
-
-  test('does not hold up others, and parks it after eight tries', async () => {
-    const { home, good, bad } = await failingOne();
-    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(bad)] }, { when: 'CheckRuns', times: Infinity });
+  test('does not hold up others, and parks it after eight tries', async ({ home, fetched, other }) => {
+    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(other)] }, { when: 'CheckRuns', times: Infinity });
     await publish(home);
-    expect(shownOn(good)).toBeDefined();
+    expect(shownOn(fetched)).toBeDefined();
     expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
     await executor.execute(sql`update check_runs set attempts = 6 where attempts > 0`);
     for (const expected of [
@@ -416,38 +385,35 @@ describe('a failure to show a score', () => {
     world.github.clearFaults();
     await service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
     await publish(home);
-    expect(shownOn(bad)?.title).toBe('Score 2');
+    expect(shownOn(other)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('is over as soon as the pull request changes', async () => {
-    const { home, bad } = await failingOne();
-    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(bad)] }, { when: 'CheckRuns', times: Infinity });
+  test('is over as soon as the pull request changes', async ({ home, other }) => {
+    world.github.fault({ kind: 'broken', nodeIds: [headShaOf(other)] }, { when: 'CheckRuns', times: Infinity });
     await publish(home);
     await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
-    bad.push();
-    await home.sync(bad);
+    other.push();
+    await home.sync(other);
     await publish(home);
-    expect(shownOn(bad)?.title).toBe('Score 2');
+    expect(shownOn(other)?.title).toBe('Score 2');
   });
 
-  test('because the App may not write checks lasts until something changes', async () => {
-    const { home, good } = await failingOne();
+  test('because the App may not write checks lasts until something changes', async ({ home, fetched }) => {
     world.github.grants.permissions.checks = 'read';
     const before = requestsOf();
     await publish(home);
     expect(requestsOf() - before).toBe(1);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 2 });
+    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 1 });
     const [row] = await executor.select().from(checkRuns).where(eq(checkRuns.organisationId, home.organisation.id));
     expect(row?.lastError).toContain('GitHub does not let the App write checks');
     world.github.grants.permissions.checks = 'write';
     await enable(home);
     await publish(home);
-    expect(shownOn(good)?.title).toBe('Score 2');
+    expect(shownOn(fetched)?.title).toBe('Score 2');
   });
 
-  test('of GitHub itself makes it try scores again, one by one', async () => {
-    const { home, good, bad } = await failingOne();
+  test('of GitHub itself makes it try scores again, one by one', async ({ home, fetched, other }) => {
     world.github.fault(htmlError(502), { when: 'CheckRuns' });
     await publish(home);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 2, parked: 0 });
@@ -455,22 +421,21 @@ describe('a failure to show a score', () => {
     await makeRunsDue();
     await publish(home);
     expect(requestsOf() - before).toBe(2);
-    expect([good, bad].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
+    expect([fetched, other].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
-  test('is a reply without the check run, too', async () => {
-    const home = await newShowingTenant();
+  test('is a reply without the check run, too', async ({ home }) => {
     const change = () => ({
       data: { run0: { checkRun: null } },
       errors: [{ message: 'No.', path: ['run0', 'checkRun'] }],
     });
     world.github.fault({ kind: 'alter', change }, { when: 'CheckRuns' });
-    await newShown(home);
+    await openShown(home);
     expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
   });
 
-  test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async () => {
-    const { home } = await failingOne();
+  test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async ({ home }) => {
+    await home.sync(...home.open(2));
     world.github.fault(secondaryLimit('120'), { when: 'CheckRuns' });
     expect(await turn(home)).toBe(true);
     expect(await turn(home)).toBe(false);
@@ -478,13 +443,12 @@ describe('a failure to show a score', () => {
     expect(await home.secondsTo('checks_due_at')).toBeGreaterThan(100);
   });
 
-  test('because of a lost reply leaves the same score on the commit', async () => {
-    const { home, good } = await failingOne();
+  test('because of a lost reply leaves the same score on the commit', async ({ home, fetched }) => {
     world.github.fault({ kind: 'truncate', reset: true }, { when: 'CheckRuns' });
     await publish(home);
     await makeRunsDue();
     await publish(home);
-    expect(shownOn(good)?.title).toBe('Score 2');
+    expect(shownOn(fetched)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 });
@@ -496,7 +460,8 @@ test.each([
 ])(
   'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
   async (_, track) => {
-    const { home } = await newShown();
+    const home = await newShowingTenant();
+    await openShown(home);
     const sandbox = home.acme.repository('sandbox-1');
     const [pullRequest, gone] = [sandbox.openPullRequest(), sandbox.openPullRequest()];
     await home.sync(pullRequest, gone);
@@ -506,10 +471,8 @@ test.each([
       runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', home.acme.login, option, 'sandbox-*');
     await settings('--ignore');
     await home.compare();
-    await home.apply(rule('5'));
-    await rescoreAll(service);
-    await afterAMinute(home);
-    await publish(home);
+    await home.scoreBy(rule('5'));
+    await publishLater(home);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
     expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
     await settings('--unignore');

@@ -1,14 +1,12 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { claimComparison, requestComparison, saveMembersListed } from '../../src/database/comparisons.ts';
-import { getOrganisation } from '../../src/database/organisations.ts';
 import { organisations } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
-import { startLoops } from '../../src/sync/start-loops.ts';
-import { secondaryLimit } from '../support/github/faults.ts';
+import { naming, secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Home, makeDue, startSyncWorld } from './support.ts';
+import { type Home, makeDue, runLoops, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
@@ -26,16 +24,7 @@ async function withRepositories(names: readonly string[], count: number) {
 
 /** How many pages of each were listed. */
 const pagesOf = (made: readonly Repository[]) =>
-  made.map(
-    ({ nodeId }) =>
-      world.github.requests.filter(
-        ({ operation, variables }) => operation === 'PullRequestList' && variables.repository === nodeId,
-      ).length,
-  );
-
-const now = ({ organisation }: Home) => getOrganisation(executor, organisation.id);
-const change = ({ organisation: { id } }: Home, values: object) =>
-  executor.update(organisations).set(values).where(eq(organisations.id, id));
+  made.map(repository => world.github.requests.filter(naming(repository)).length);
 
 const storedCount = async (home: Home) => (await home.storedPullRequests()).length;
 
@@ -43,16 +32,7 @@ describe('a comparison that is interrupted', () => {
   test('ends after the page under way if the service stops, and the next one finds the rest', async () => {
     const { home, made } = await withRepositories(['one', 'two'], 2);
     const stopping = new AbortController();
-    world.github.fault(
-      {
-        kind: 'alter',
-        change: reply => {
-          stopping.abort();
-          return reply;
-        },
-      },
-      { when: ({ variables }) => variables.repository === made[0]?.nodeId },
-    );
+    world.github.fault({ kind: 'alter', change: () => stopping.abort() }, { when: naming(...made.slice(0, 1)) });
     expect(await compareOrganisation(service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
     expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
@@ -64,8 +44,7 @@ describe('a comparison that is interrupted', () => {
 
   test('asks no further at a rate limit, and continues there later', async () => {
     const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
-    const [, two] = made;
-    world.github.fault(secondaryLimit('60'), { when: ({ variables }) => variables.repository === two?.nodeId });
+    world.github.fault(secondaryLimit('60'), { when: naming(...made.slice(1, 2)) });
     await compareOrganisation(service);
     expect(pagesOf(made)).toEqual([1, 1, 0]);
     expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(55);
@@ -81,9 +60,8 @@ test('an organisation is compared while GitHub keeps another one waiting', async
   const { home: other } = await withRepositories(['web'], 1);
   const reply = world.github.hold('hold', ({ variables }) => variables.id === slow.acme.nodeId);
   await makeDue(service, slow, other);
-  await change(slow, { comparisonDueAt: sql`now() - interval '1 second'` });
-  const loops = startLoops(service);
-  onTestFinished(() => loops.stop());
+  await slow.update({ comparisonDueAt: sql`now() - interval '1 second'` });
+  runLoops(service);
   await expect.poll(() => storedCount(other)).toBe(1);
   expect(await storedCount(slow)).toBe(0);
   reply.release();
@@ -93,8 +71,8 @@ test('an organisation is compared while GitHub keeps another one waiting', async
 test('the organisation that has been due for longest is compared first', async () => {
   const [one, other] = [await world.newHome(), await world.newHome()];
   await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
-  await change(one, { comparisonDueAt: sql`now() - interval '1 second'` });
-  await change(other, { comparisonDueAt: sql`now() - interval '1 minute'` });
+  await one.update({ comparisonDueAt: sql`now() - interval '1 second'` });
+  await other.update({ comparisonDueAt: sql`now() - interval '1 minute'` });
   expect(await claimComparison(executor, leaseSeconds)).toMatchObject({ organisationId: other.organisation.id });
 });
 
@@ -119,16 +97,16 @@ describe('a comparison that a webhook requests', () => {
 
   test('is made at once, and again a minute later', async () => {
     const { home } = await withRepositories(['web'], 1);
-    await change(home, { comparisonDueAt: sql`now() + interval '1 hour'` });
+    await home.update({ comparisonDueAt: sql`now() + interval '1 hour'` });
     await request(home);
     expect(await compareOrganisation(service)).toBe(true);
     expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(50);
     expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(60);
     // A minute later.
-    await change(home, { comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
+    await home.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
     expect(await compareOrganisation(service)).toBe(true);
     expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(800);
-    expect((await now(home)).comparisonAgainAt).toBeNull();
+    expect((await home.row()).comparisonAgainAt).toBeNull();
   });
 
   test('is repeated at once if it took longer than a minute', async () => {
@@ -137,7 +115,7 @@ describe('a comparison that a webhook requests', () => {
     const comparing = compareOrganisation(service);
     await begun;
     await request(home);
-    await change(home, { comparisonAgainAt: sql`now() - interval '1 second'` });
+    await home.update({ comparisonAgainAt: sql`now() - interval '1 second'` });
     release();
     await comparing;
     expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);

@@ -3,27 +3,34 @@ import { describe, expect, onTestFinished, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
 import type { Lease } from '../../src/database/lease.ts';
-import { countOrganisations, getOrganisation, setWebhooksEnabled } from '../../src/database/organisations.ts';
-import { organisations, pullRequests, repositories } from '../../src/database/schema.ts';
+import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
+import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
-import { naming, queryTimeout, refusedNode } from '../support/github/faults.ts';
+import {
+  type GithubStandInRequest,
+  htmlError,
+  naming,
+  queryTimeout,
+  refusedNode,
+  replacing,
+} from '../support/github/faults.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { type Home, lockWaits, makeDue, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
+/** An organisation that was imported and compared, a minute ago. */
 async function imported(pullRequests: number) {
   const home = await world.newHome();
-  const repository = home.web;
-  const opened = Array.from({ length: pullRequests }, (_, index) =>
-    repository.openPullRequest({ title: `Change ${index}` }),
-  );
+  const opened = home.open(pullRequests);
+  for (const [index, pullRequest] of opened.entries()) pullRequest.edit({ title: `Change ${index}` });
   await home.import();
   // The first comparison reads what changed since the organisation was added.
-  world.github.clock.advance(120);
-  await home.compare();
-  return { home, repository, opened };
+  await home.compareLater();
+  world.github.clock.advance(60);
+  return { home, opened };
 }
 
 const dueInSeconds = (home: Home) => home.secondsTo('comparison_due_at');
@@ -31,8 +38,8 @@ const dueInSeconds = (home: Home) => home.secondsTo('comparison_due_at');
 const titles = async (home: Home) => (await home.storedPullRequests()).map(({ title }) => title).sort();
 
 describe('the result of a comparison', () => {
-  const row = async ({ organisation }: Home) => {
-    const found = await getOrganisation(executor, organisation.id);
+  const row = async (home: Home) => {
+    const found = await home.row();
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
 
@@ -79,9 +86,7 @@ describe('RECONCILE_INTERVAL=0', () => {
     world.github.fault({ kind: 'reply', status: 500 });
     expect(await compareOrganisation(replica)).toBe(true);
     expect(await dueInSeconds(home)).toBeGreaterThan(50);
-    await replica.database.executor.execute(
-      sql`update organisations set comparison_due_at = now() where id = ${home.organisation.id}`,
-    );
+    await home.update({ comparisonDueAt: sql`now()` });
     expect(await compareOrganisation(replica)).toBe(true);
   });
 
@@ -107,9 +112,8 @@ describe('a comparison with GitHub', () => {
   });
 
   test('fetches nothing that webhooks have brought, also of people who are not members', async () => {
-    const { home, repository, opened } = await imported(4);
-    world.github.clock.advance(60);
-    const stranger = repository.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
+    const { home, opened } = await imported(4);
+    const stranger = home.web.openPullRequest({ author: world.github.account(`stranger-${home.acme.login}`) });
     for (const pullRequest of opened) pullRequest.edit({ title: 'Edited' });
     await home.sync(...opened, stranger);
     world.github.requests.length = 0;
@@ -119,25 +123,22 @@ describe('a comparison with GitHub', () => {
 
   test('reads a change that is more than a minute old once', async () => {
     const { home, opened } = await imported(2);
-    world.github.clock.advance(60);
-    opened[0]?.edit({ title: 'Missed' });
-    world.github.clock.advance(120);
-    expect(await home.compare()).toBe(3);
+    opened[0].edit({ title: 'Missed' });
+    expect(await home.compareLater()).toBe(3);
     expect(await home.compare()).toBe(1);
     expect(await titles(home)).toContain('Missed');
   });
 
   test('reads the last minute again, as GitHub may show an earlier change after a later one', async () => {
     const { home, opened } = await imported(2);
-    world.github.clock.advance(60);
-    opened[0]?.lag();
-    opened[0]?.edit({ title: 'Shown late' });
+    opened[0].lag();
+    opened[0].edit({ title: 'Shown late' });
     world.github.clock.advance(1);
-    opened[1]?.edit({ title: 'Shown at once' });
+    opened[1].edit({ title: 'Shown at once' });
     world.github.clock.advance(30);
     await home.compare();
     expect(await titles(home)).toEqual(['Change 0', 'Shown at once']);
-    opened[0]?.catchUp();
+    opened[0].catchUp();
     await home.compare();
     expect(await titles(home)).toEqual(['Shown at once', 'Shown late']);
   });
@@ -157,13 +158,10 @@ describe('a comparison with GitHub', () => {
 
   test('does not bring back what was deleted here and has not changed since', async () => {
     const { home, opened } = await imported(3);
-    const { database } = service;
     const [deleted] = await home.storedPullRequests();
     await home.remove(deleted?.id);
-    await database.executor
-      .update(repositories)
-      .set({ comparedAt: null })
-      .where(eq(repositories.organisationId, home.organisation.id));
+    const isOfHome = eq(repositories.organisationId, home.organisation.id);
+    await executor.update(repositories).set({ comparedAt: null }).where(isOfHome);
     await home.compare();
     expect(await home.storedPullRequests()).toHaveLength(2);
     world.github.clock.advance(60);
@@ -180,32 +178,28 @@ describe('a comparison with GitHub', () => {
     world.github.clock.advance(60);
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     const [, , , bad] = opened;
-    if (bad === undefined) throw new Error('none');
     world.github.fault(queryTimeout(), { times: Infinity, when: naming(bad) });
     await home.compare();
     expect((await titles(home)).filter(title => title === 'Missed')).toHaveLength(5);
     expect(await home.waitingSyncs()).toMatchObject([{ githubId: bad.id }]);
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     expect(await home.compare()).toBe(1);
   });
 
   test('reads a repository although GitHub fails on the pull request that changed last', async () => {
     const { home, opened } = await imported(2);
-    world.github.clock.advance(60);
     const [bad, other] = opened;
-    other?.edit({ title: 'Missed' });
+    other.edit({ title: 'Missed' });
     world.github.clock.advance(1);
-    bad?.edit({ title: 'Missed, too' });
+    bad.edit({ title: 'Missed, too' });
     world.github.clock.advance(120);
-    world.github.fault({ kind: 'broken', nodeIds: [bad?.nodeId ?? ''] }, { times: Infinity, when: 'Repositories' });
+    world.github.fault({ kind: 'broken', nodeIds: [bad.nodeId] }, { times: Infinity, when: 'Repositories' });
     await home.compare();
     expect(await titles(home)).toEqual(['Missed', 'Missed, too']);
   });
 
   test('brings in what GitHub did not list for the last one', async () => {
     const { home, opened } = await imported(3);
-    world.github.clock.advance(60);
     for (const pullRequest of opened) pullRequest.edit({ title: 'Missed' });
     world.github.clock.advance(120);
     const nodeIds = opened.slice(0, 1).map(({ nodeId }) => nodeId);
@@ -217,16 +211,14 @@ describe('a comparison with GitHub', () => {
   });
 
   test('continues after a repository that fails, and the next one catches up on it', async () => {
-    const { home, repository, opened } = await imported(1);
+    const { home, opened } = await imported(1);
     const other = home.acme.repository('zoo').openPullRequest();
     await home.compare();
     world.github.clock.advance(60);
     for (const pullRequest of [...opened, other]) pullRequest.edit({ title: 'Missed' });
     world.github.clock.advance(120);
-    const heal = world.github.fault(refusedNode('FORBIDDEN', 'Resource protected by SAML enforcement.'), {
-      times: Infinity,
-      when: ({ variables }) => variables.repository === repository.nodeId,
-    });
+    const refusal = refusedNode('FORBIDDEN', 'Resource protected by SAML enforcement.');
+    const heal = world.github.fault(refusal, { times: Infinity, when: naming(home.web) });
     await home.compare();
     expect((await home.storedPullRequests()).map(({ title }) => title)).toEqual(['Change 0', 'Missed']);
     expect(await dueInSeconds(home)).toBeGreaterThan(800);
@@ -238,12 +230,9 @@ describe('a comparison with GitHub', () => {
 
   test('stops, and is soon tried again, if GitHub does not answer about the organisation either', async () => {
     const { home, opened } = await imported(1);
-    world.github.clock.advance(60);
-    opened[0]?.edit({ title: 'Missed' });
-    world.github.fault(
-      { kind: 'reply', status: 503 },
-      { times: Infinity, when: ({ operation }) => operation !== 'Repositories' },
-    );
+    opened[0].edit({ title: 'Missed' });
+    const when = ({ operation }: GithubStandInRequest) => operation !== 'Repositories';
+    world.github.fault(htmlError(503), { times: Infinity, when });
     await home.compare();
     expect(await dueInSeconds(home)).toBeLessThan(61);
     world.github.clearFaults();
@@ -277,20 +266,14 @@ describe('a comparison with GitHub', () => {
     'ends with a failure if the cursors of %s alternate forever',
     async operation => {
       const { home, opened } = await imported(1);
-      world.github.clock.advance(60);
-      opened[0]?.edit({ title: 'Missed' });
+      opened[0].edit({ title: 'Missed' });
       const before = world.github.count(operation);
-      world.github.fault(
-        {
-          kind: 'alter',
-          change: reply => {
-            const cursor = Buffer.from(`cursor:v2:[0,${world.github.count(operation) % 2}]`).toString('base64');
-            const pageInfo = `"endCursor":"${cursor}","hasNextPage":true`;
-            return JSON.parse(JSON.stringify(reply).replace(/"endCursor":[^,]*,"hasNextPage":false/, pageInfo));
-          },
-        },
-        { times: 10, when: operation },
-      );
+      const onwards = () => {
+        const cursor = Buffer.from(`cursor:v2:[0,${world.github.count(operation) % 2}]`).toString('base64');
+        return `"endCursor":"${cursor}","hasNextPage":true`;
+      };
+      const alternating = replacing(/"endCursor":[^,]*,"hasNextPage":false/, onwards);
+      world.github.fault(alternating, { times: 10, when: operation });
       await home.compareOnly();
       expect(world.github.count(operation) - before).toBe(3);
       const { comparisonFailure } = await home.row();
@@ -308,17 +291,16 @@ describe('a comparison with GitHub', () => {
 
   test('is followed by another one if webhooks are enabled meanwhile', async () => {
     const { home, opened } = await imported(1);
-    world.github.clock.advance(60);
     const reply = world.github.hold('late', 'Repositories');
     const underway = home.compare();
     await reply.begun;
-    opened[0]?.edit({ title: 'Missed' });
+    opened[0].edit({ title: 'Missed' });
     await setWebhooksEnabled(executor, home.organisation.id, true);
     reply.release();
     await underway;
     expect(await titles(home)).not.toContain('Missed');
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await home.waitingSyncs()).toMatchObject([{ githubId: opened[0]?.id }]);
+    expect(await home.waitingSyncs()).toMatchObject([{ githubId: opened[0].id }]);
   });
 
   test('renews its lease while GitHub is slow, so that no other replica starts one', async ({ home }) => {
@@ -354,28 +336,16 @@ describe('a comparison with GitHub', () => {
 
 describe('the sweep at the end of a comparison', () => {
   const dueForSweep = (home: Home, hours: number) =>
-    executor
-      .update(organisations)
-      .set({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` })
-      .where(eq(organisations.id, home.organisation.id));
+    home.update({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` });
 
   test('is repeated by the next one if a failure interrupted it', async ({ home }) => {
     const pullRequest = await home.openStored();
     world.github.clock.advance(3_600);
     await home.compareOnly();
-    await executor.execute(sql`
-      update pull_requests set fetched_at = now() - interval '2 days' where github_id = ${pullRequest.id}`);
-    await executor.execute(sql`
-      create function fail() returns trigger language plpgsql as $$ begin raise exception 'injected'; end $$`);
-    await executor.execute(
-      sql`create trigger fail before insert on sync_requests for each row execute function fail()`,
-    );
-    await dueForSweep(home, 1);
-    try {
-      await expect(home.compareOnly()).rejects.toThrow();
-    } finally {
-      await executor.execute(sql`drop function fail cascade`);
-    }
+    await home.makeSweepDue();
+    const repair = await addTrigger(executor, 'before insert on sync_requests for each row', "raise 'injected'");
+    await expect(home.compareOnly()).rejects.toThrow();
+    await repair();
     await home.compareOnly();
     expect(await home.waitingSyncs()).toMatchObject([{ githubId: pullRequest.id }]);
   });
@@ -397,16 +367,8 @@ describe('the sweep at the end of a comparison', () => {
   });
 
   test('requests no more than its pace allows, which organisations of one token share', async ({ home }) => {
-    await home.sync(home.web.openPullRequest());
-    const [source] = await home.storedPullRequests();
-    await executor.execute(sql`
-      insert into pull_requests select copies.* from generate_series(1, 1500) as number,
-        lateral jsonb_populate_record(
-          null::pull_requests, to_jsonb((select stored from pull_requests as stored where id = ${source?.id}))
-            || jsonb_build_object('id', gen_random_uuid(), 'github_id', number)
-        ) as copies`);
-    await executor.execute(sql`
-      update pull_requests set fetched_at = now() - interval '2 days' where organisation_id = ${home.organisation.id}`);
+    await home.newStored(1_500);
+    await home.makeSweepDue();
     await dueForSweep(home, 0.25);
     const asked = async () => (await home.waitingSyncs()).length;
     await home.compareOnly();

@@ -74,7 +74,7 @@ test('a deletion whose commit loses its reply is not called done; another try le
 });
 
 test('a save that began before the pull request was stored does not undo a deletion', async ({ home }) => {
-  const web = home.web;
+  const { web } = home;
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   const other = web.openPullRequest({ author: bert });
   // Both authors are known from now on.

@@ -14,13 +14,9 @@ const { service, executor, test } = world;
 
 /** A rule whose entries read the whole description and match nothing, and one that counts. */
 const expensiveRules = (entries: number): RuleDefinition[] => [
-  ...Array.from({ length: entries / 50 }, (_, index) => ({
-    ...rule('1', '', `Expensive ${index}`),
-    logic: Array.from({ length: 50 }, () => ({
-      expression: 'matches(body, "a.{20}c")',
-      effect: { action: 'ADD' as const, value: '1' },
-    })),
-  })),
+  ...Array.from({ length: entries / 50 }, (_, index) =>
+    rule('1', 'matches(body, "a.{20}c")', `Expensive ${index}`, 50),
+  ),
   rule('additions'),
 ];
 
@@ -53,12 +49,7 @@ test('a rescoring batch that runs out of time leaves the rest of its range to an
 
 test('a rescoring batch with much to save ends early', async ({ home }) => {
   await home.newStored(900);
-  const name = 'n'.repeat(200);
-  const logic = Array.from({ length: 50 }, () => ({
-    expression: 'true',
-    effect: { action: 'ADD' as const, value: '1' },
-  }));
-  await home.apply({ ...rule('1', 'true', name), logic });
+  await home.apply(rule('1', 'true', 'n'.repeat(200), 50));
   expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(900);
 });
 
@@ -97,12 +88,7 @@ test.each([
 
 test('stored rules that are over a limit together count for nothing, with one complaint', async ({ home }) => {
   await home.newStored(3);
-  const entry = { expression: 'merged || draft || true', effect: { action: 'ADD' as const, value: '1' } };
-  const rules = Array.from({ length: 21 }, (_, index) => ({
-    ...rule('1', 'true', `R${index}`),
-    logic: Array.from({ length: 50 }, () => entry),
-  }));
-  await home.apply(...rules);
+  await home.apply(...Array.from({ length: 21 }, (_, index) => rule('1', 'merged || draft || true', `R${index}`, 50)));
   const { complaints } = service;
   complaints.length = 0;
   const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, home.organisation.id)));
@@ -137,7 +123,7 @@ test('fetched pull requests are scored again if a person in them is erased meanw
 });
 
 test('fetched pull requests are scored again if the rules change meanwhile', async ({ home }) => {
-  const web = home.web;
+  const { web } = home;
   await home.sync(web.openPullRequest());
   await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });

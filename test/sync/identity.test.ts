@@ -6,16 +6,21 @@ const world = await startSyncWorld();
 const { service, test } = world;
 
 describe('pull requests that are kept', () => {
-  test.for(['MEMBER', 'OWNER'])(
-    'a pull request is kept if GitHub marks its author as %s, who becomes a member',
-    async (mark, { home }) => {
-      const author = world.github.account(`new-${mark}-${home.acme.login}`, { name: 'New Person' });
+  test.for([
+    ['MEMBER', 'User'],
+    ['OWNER', 'User'],
+    ['MEMBER', 'Bot'],
+  ] as const)(
+    'a pull request is kept if GitHub marks its author as %s, who becomes a member, also a %s',
+    async ([mark, type], { home }) => {
+      const author = world.github.account(`new-${mark}-${type}-${home.acme.login}`, { name: 'New Person', type });
       const pullRequest = home.web.openPullRequest({ author, authorAssociation: mark });
       expect(await home.sync(pullRequest)).toEqual(['saved']);
-      expect(await home.storedMembers()).toMatchObject([
-        { githubId: author.id, login: author.login, name: 'New Person', leftAt: null },
-      ]);
-      expect((await home.stored(pullRequest))?.memberId).toBe((await home.storedMembers())[0]?.id);
+      // Bots have no name.
+      const name = type === 'Bot' ? author.login : 'New Person';
+      const members = await home.storedMembers();
+      expect(members).toMatchObject([{ githubId: author.id, login: author.login, name, leftAt: null }]);
+      expect(await home.stored(pullRequest)).toMatchObject({ memberId: members[0]?.id, authorIsBot: type === 'Bot' });
     },
   );
 
@@ -44,8 +49,7 @@ describe('pull requests that are kept', () => {
     await home.syncMembers();
     await home.sync(pullRequest);
     const before = await home.stored(pullRequest);
-    home.acme.leave(author);
-    await home.syncMembers();
+    await home.left(author);
     pullRequest.edit({ title: 'after leaving' });
     expect(await home.sync(pullRequest)).toEqual(['saved']);
     expect((await home.storedMembers())[0]?.leftAt).not.toBeNull();
@@ -59,13 +63,6 @@ describe('pull requests that are kept', () => {
       author: 'ghost',
     });
     expect((await home.storedMembers()).map(({ login }) => login)).toEqual([author.login]);
-  });
-
-  test('include one if its author is a bot that is marked as a member', async ({ home }) => {
-    const author = world.github.account(`robot-${home.acme.login}`, { type: 'Bot' });
-    const pullRequest = home.web.openPullRequest({ author, authorAssociation: 'MEMBER' });
-    expect(await home.sync(pullRequest)).toEqual(['saved']);
-    expect((await home.stored(pullRequest))?.authorIsBot).toBe(true);
   });
 });
 
@@ -112,7 +109,7 @@ describe('a repository', () => {
     const { acme } = home;
     const web = acme.repository('web');
     await home.apply(rule('7', `repository == "${acme.login}/site"`));
-    const [seen, unseen] = [web.openPullRequest(), web.openPullRequest()];
+    const [seen, unseen] = home.open(2);
     await home.sync(seen, unseen);
     const before = await home.storedPullRequests();
     const [repository] = await home.storedRepositories();
@@ -129,7 +126,7 @@ describe('a repository', () => {
   });
 
   test('has its new name once any of its pull requests is fetched, even one that is not kept', async ({ home }) => {
-    const web = home.web;
+    const { web } = home;
     await home.sync(web.openPullRequest());
     web.rename('site');
     expect(await home.sync(web.openPullRequest({ author: null }))).toEqual(['untracked']);
@@ -139,9 +136,8 @@ describe('a repository', () => {
   test('leaves its pull requests as they are if it moves to another owner, and gets no other; a refresh fails', async () => {
     const home = await world.newHome();
     const other = await world.newHome();
-    const web = home.web;
-    const pullRequest = web.openPullRequest();
-    await home.sync(pullRequest);
+    const { web } = home;
+    const pullRequest = await home.openStored();
     const before = await home.stored(pullRequest);
     web.transfer(other.acme);
     pullRequest.edit({ title: 'elsewhere' });
@@ -160,9 +156,8 @@ describe('a repository', () => {
 
 describe('a reply from GitHub', () => {
   test('ids of pull requests from 2^31 up to 2^53 are stored exactly', async ({ home }) => {
-    const web = home.web;
     const ids = [2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER];
-    const opened = ids.map(id => web.openPullRequest({ id }));
+    const opened = ids.map(id => home.web.openPullRequest({ id }));
     expect(await home.sync(...opened)).toEqual(['saved', 'saved', 'saved']);
     expect((await home.storedPullRequests()).map(({ githubId }) => githubId)).toEqual(ids);
   });

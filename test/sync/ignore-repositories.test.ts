@@ -9,6 +9,7 @@ import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { runJson } from '../commands/support.ts';
+import { furtherPage } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { post } from '../webhooks/support.ts';
 import {
@@ -150,10 +151,7 @@ describe('a repository that is ignored', () => {
       expect(await post(service, event)).toMatchObject({ status: 200, message: trackedMessage });
     }
     expect(await home.waitingSyncs()).toEqual([]);
-    const { rows } = await executor.execute(
-      sql`select from webhook_deliveries where organisation_id = ${home.organisation.id}`,
-    );
-    expect(rows).toEqual([]);
+    expect(await home.deliveryStates()).toEqual([]);
   });
 
   test('a renamed label fetches none of its pull requests', async ({ home }) => {
@@ -214,10 +212,7 @@ describe('a repository that is ignored', () => {
   test('is marked by a comparison that was under way before the setting', async ({ home }) => {
     for (let index = 0; index < 100; index += 1) home.acme.repository(`empty-${index}`);
     await home.sync(home.acme.repository('sandbox-1').openPullRequest());
-    const secondPage = world.github.hold(
-      'late',
-      ({ operation, variables }) => operation === 'Repositories' && variables.after != null,
-    );
+    const secondPage = world.github.hold('late', furtherPage('Repositories'));
     const underWay = home.compareOnly();
     await secondPage.begun;
     await settings(home, '--ignore', 'sandbox-*');
@@ -277,8 +272,7 @@ describe('a repository that is tracked again', () => {
     await home.compare();
     expect(await untracked(home)).toEqual({ 'sandbox-1': 'its name matches playground' });
     await settings(home, '--unignore', 'playground');
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     expect(await untracked(home)).toEqual({});
     expect(await settings(home)).toMatchObject({ ignored_repositories: [] });
     expect((await countedRepositories(home)).toSorted()).toEqual(['playground', 'web']);
@@ -299,8 +293,7 @@ describe('a repository that is tracked again', () => {
     // Nothing in the repository is new.
     await executor.execute(sql`
       update organisations set created_at = now() + interval '10 days' where id = ${home.organisation.id}`);
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     expect(await home.stored(early)).toBeDefined();
   });
 

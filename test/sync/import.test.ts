@@ -10,6 +10,7 @@ import { estimateEffort, type ImportPreview, previewImport } from '../../src/syn
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { earlier } from '../support/citus.ts';
 import {
+  furtherPage,
   type GithubStandInRequest,
   htmlError,
   naming,
@@ -23,12 +24,14 @@ import { type Home, rule, startSyncWorld } from './support.ts';
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
-/** Opens pull requests a second apart, oldest first. */
-function fill(home: Home, name: string, count: number): void {
-  const repository = home.acme.repository(name);
-  const now = world.github.clock.now();
-  for (let index = 0; index < count; index += 1) {
-    repository.addPullRequest({ createdAt: now - 1_000_000 + index, additions: index });
+/** Adds so many pull requests to each repository, a second apart, oldest first. */
+function fill(home: Home, counts: Record<string, number>): void {
+  const begin = world.github.clock.now() - 1_000_000;
+  for (const [name, count] of Object.entries(counts)) {
+    const repository = home.acme.repository(name);
+    for (let index = 0; index < count; index += 1) {
+      repository.addPullRequest({ createdAt: begin + index, additions: index });
+    }
   }
 }
 
@@ -52,7 +55,7 @@ async function interruptIn(home: Home, count: number, options: ImportOptions = {
 
 describe('an import', () => {
   test('brings in a pull request once that a page lists twice', async ({ home }) => {
-    fill(home, 'web', 2);
+    fill(home, { web: 2 });
     type Page = { node: { pullRequests: { nodes: unknown[] } } };
     const listTwice = (reply: { data?: unknown }) => {
       const { pullRequests } = (reply.data as Page).node;
@@ -67,9 +70,7 @@ describe('an import', () => {
   test('brings in every pull request, a hundred per list request and fifty per fetch, and reports its progress', async () => {
     const home = await world.newHome();
     await home.apply(rule('additions'));
-    fill(home, 'web', 120);
-    fill(home, 'api', 29);
-    fill(home, 'empty', 0);
+    fill(home, { web: 120, api: 29, empty: 0 });
     home.acme.repository('api').addPullRequest({ author: world.github.account('a stranger to all') });
     const reported: ImportProgress[] = [];
     expect(await home.import({ onProgress: progress => reported.push(progress) })).toEqual({
@@ -101,7 +102,7 @@ describe('an import', () => {
   });
 
   test('that runs again brings in what has changed since', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     await home.import();
     const before = await home.storedPullRequests();
     const stranger = world.github.account(`late-${home.acme.login}`);
@@ -115,9 +116,8 @@ describe('an import', () => {
   });
 
   test('counts a pull request as saved if a newer fetch was saved meanwhile', async ({ home }) => {
-    fill(home, 'web', 2);
-    const [changed] = home.web.pullRequests;
-    if (changed === undefined) throw new Error('none');
+    fill(home, { web: 2 });
+    const [changed] = home.web.pullRequests as [PullRequest];
     const page = world.github.hold('late', 'PullRequests');
     const importing = home.import();
     await page.begun;
@@ -129,7 +129,7 @@ describe('an import', () => {
   });
 
   test('does not bring back what was deleted here', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     await home.import();
     const [first] = await home.storedPullRequests();
     await home.remove(first?.id);
@@ -138,7 +138,7 @@ describe('an import', () => {
   });
 
   test('counts a pull request on which GitHub always fails, which the loop then tries again', async ({ home }) => {
-    fill(home, 'web', 5);
+    fill(home, { web: 5 });
     const bad = home.web.sortedBy('createdAt')[1] as PullRequest;
     world.github.fault(queryTimeout(), { times: Infinity, when: naming(bad) });
     expect(await home.import()).toMatchObject({ repositories: 1, seen: 5, saved: 4, untracked: 0, failed: 1 });
@@ -152,7 +152,7 @@ describe('an import', () => {
   });
 
   test('counts what GitHub does not list as failed, and the next one brings it in', async ({ home }) => {
-    fill(home, 'web', 4);
+    fill(home, { web: 4 });
     const [broken] = home.web.pullRequests;
     world.github.fault({ kind: 'broken', nodeIds: [broken?.nodeId ?? ''] }, { when: 'PullRequestList' });
     expect(await home.import()).toMatchObject({ seen: 4, saved: 3, failed: 1 });
@@ -160,7 +160,7 @@ describe('an import', () => {
   });
 
   test('counts what the service fetches meanwhile', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     // Another process has the turn.
     await executor.execute(sql`
       update organisations set sync_leased_until = 'infinity' where id = ${home.organisation.id}`);
@@ -172,7 +172,7 @@ describe('an import', () => {
   });
 
   test('keeps at most two pages of listed pull requests waiting', async ({ home }) => {
-    fill(home, 'web', 300);
+    fill(home, { web: 300 });
     let most = 0;
     await home.import({
       onProgress: async () => {
@@ -183,12 +183,11 @@ describe('an import', () => {
   });
 
   test('since a day reads what changed then or later, and no further', async ({ home }) => {
-    const web = home.web;
     const day = 1_700_000_000;
     for (let index = 0; index < 120; index += 1) {
-      web.addPullRequest({ createdAt: day - 10_000_000, updatedAt: day - 20 + index });
+      home.web.addPullRequest({ createdAt: day - 10_000_000, updatedAt: day - 20 + index });
     }
-    fill(home, 'old', 0);
+    fill(home, { old: 0 });
     home.acme.repository('old').addPullRequest({ createdAt: day - 5_000, updatedAt: day - 1 });
     const result = await home.import({ since: day });
     expect(result).toMatchObject({ repositories: 1, seen: 100, saved: 100, requests: 4 });
@@ -204,9 +203,7 @@ describe('a preview', () => {
 
   test('costs one request, imports nothing, and its estimate is close to what the import then takes', async () => {
     const home = await world.newHome();
-    fill(home, 'web', 120);
-    fill(home, 'api', 30);
-    fill(home, 'empty', 0);
+    fill(home, { web: 120, api: 30, empty: 0 });
     const preview = await previewImport(service, home.organisation);
     expect(world.github.count()).toBe(1);
     const found = [
@@ -216,10 +213,7 @@ describe('a preview', () => {
     expect(summary(preview)).toEqual({ repositories: found, finished: 0 });
     expect(estimateEffort(120)).toEqual({ requests: 5, points: 11, seconds: 11 });
     expect(estimateEffort(30)).toEqual({ requests: 2, points: 4, seconds: 4 });
-    const { rows } = await executor.execute(
-      sql`select from repositories where organisation_id = ${home.organisation.id}`,
-    );
-    expect(rows).toEqual([]);
+    expect(await home.storedRepositories()).toEqual([]);
 
     const before = world.github.limit?.remaining ?? 0;
     const result = await home.import();
@@ -229,7 +223,7 @@ describe('a preview', () => {
   });
 
   test('costs a request for a hundred repositories, or one for each that is named', async ({ home }) => {
-    for (let index = 0; index < 101; index += 1) fill(home, `repository-${index}`, 1);
+    for (let index = 0; index < 101; index += 1) fill(home, { [`repository-${index}`]: 1 });
     expect((await previewImport(service, home.organisation)).repositories).toHaveLength(101);
     expect(world.github.count()).toBe(2);
     const named = { repositories: ['repository-1', 'repository-2'] };
@@ -240,7 +234,7 @@ describe('a preview', () => {
   });
 
   test('since a day leaves out repositories in which nothing changed', async ({ home }) => {
-    fill(home, 'old', 3);
+    fill(home, { old: 3 });
     const now = world.github.clock.now();
     for (const updatedAt of [now - 100, now]) home.web.addPullRequest({ updatedAt });
     const preview = await previewImport(service, home.organisation, { since: now });
@@ -249,9 +243,7 @@ describe('a preview', () => {
   });
 
   test('of an interrupted import leaves out finished repositories', async ({ home }) => {
-    fill(home, 'one', 5);
-    fill(home, 'two', 101);
-    fill(home, 'three', 5);
+    fill(home, { one: 5, two: 101, three: 5 });
     await interruptIn(home, 2);
     const left = [
       ['two', 101],
@@ -277,7 +269,7 @@ test('an import can start in more repositories than a statement can have paramet
 
 describe('an interrupted import', () => {
   test('leaves to the service what it has listed, and continues after that page', async ({ home }) => {
-    fill(home, 'web', 101);
+    fill(home, { web: 101 });
     await interruptIn(home, 1);
     expect(await storedCount(home)).toBe(0);
     await world.workOff();
@@ -289,7 +281,7 @@ describe('an interrupted import', () => {
   });
 
   test('starts a repository again, once, if GitHub no longer knows the cursor', async ({ home }) => {
-    fill(home, 'web', 101);
+    fill(home, { web: 101 });
     await interruptIn(home, 1);
     await executor
       .update(repositories)
@@ -301,11 +293,9 @@ describe('an interrupted import', () => {
   });
 
   test('gives up a repository if GitHub does not know a cursor that it has just returned', async ({ home }) => {
-    fill(home, 'web', 101);
-    world.github.fault(refusedNode('INVALID_CURSOR_ARGUMENTS', '`x` does not appear to be a valid cursor.'), {
-      times: Infinity,
-      when: ({ variables }) => typeof variables.after === 'string',
-    });
+    fill(home, { web: 101 });
+    const refusal = refusedNode('INVALID_CURSOR_ARGUMENTS', '`x` does not appear to be a valid cursor.');
+    world.github.fault(refusal, { times: Infinity, when: furtherPage() });
     expect(await home.import()).toMatchObject({
       repositories: 0,
       failedRepositories: [{ repository: `${home.acme.login}/web`, reason: expect.stringContaining('valid cursor') }],
@@ -314,7 +304,7 @@ describe('an interrupted import', () => {
   });
 
   test('does not list a finished repository again', async ({ home }) => {
-    for (const name of ['one', 'two', 'three', 'four']) fill(home, name, 5);
+    fill(home, { one: 5, two: 5, three: 5, four: 5 });
     await interruptIn(home, 2);
     const reported: ImportProgress[] = [];
     expect(await home.import({ onProgress: progress => reported.push(progress) })).toMatchObject({ seen: 10 });
@@ -327,15 +317,14 @@ describe('an interrupted import', () => {
   });
 
   test('of one repository leaves the others to an import of all', async ({ home }) => {
-    fill(home, 'web', 101);
-    fill(home, 'api', 10);
+    fill(home, { web: 101, api: 10 });
     await home.import();
     await interruptIn(home, 1, { repositories: ['web'] });
     expect(await home.import()).toMatchObject({ repositories: 2, seen: 1 + 10 });
   });
 
   test('keeps its place while imports since a day, which start again, come and go', async ({ home }) => {
-    fill(home, 'web', 101);
+    fill(home, { web: 101 });
     await interruptIn(home, 1);
     await interruptIn(home, 1, { since: 1 });
     expect(await home.import({ since: 1 })).toMatchObject({ seen: 101 });
@@ -343,26 +332,18 @@ describe('an interrupted import', () => {
   });
 
   test('also reads a repository that was created since', async ({ home }) => {
-    fill(home, 'web', 101);
+    fill(home, { web: 101 });
     await interruptIn(home, 1);
-    fill(home, 'new', 5);
+    fill(home, { new: 5 });
     expect(await home.import()).toMatchObject({ seen: 1 + 5 });
     expect(await storedCount(home)).toBe(106);
   });
 
   test('keeps what it has if GitHub keeps failing, and the next one continues there', async ({ home }) => {
-    fill(home, 'web', 101);
-    let isRefused = false;
-    world.github.fault(
-      { kind: 'reply', status: 401 },
-      {
-        times: Infinity,
-        when: ({ variables }) => {
-          isRefused ||= typeof variables.after === 'string';
-          return isRefused;
-        },
-      },
-    );
+    fill(home, { web: 101 });
+    const refused = { kind: 'reply', status: 401 } as const;
+    const onHit = () => world.github.fault(refused, { times: Infinity });
+    world.github.fault(refused, { when: furtherPage(), onHit });
     await expect(home.import()).rejects.toMatchObject({ code: 'github_credentials' });
     expect(await home.waitingSyncs()).toHaveLength(100);
     world.github.clearFaults();
@@ -374,18 +355,14 @@ describe('an interrupted import', () => {
     ['another repository', { repositories: ['api'] }],
     ['all, which could not read the rest,', {}],
   ] as const)('is over after a week, even if an import of %s came meanwhile', async ([, options], { home }) => {
-    fill(home, 'web', 101);
-    fill(home, 'api', 5);
+    fill(home, { web: 101, api: 5 });
     await interruptIn(home, 1, { repositories: ['web'] });
     const passDays = (days: number) =>
       executor.execute(sql`
         update repositories set imported_at = ${earlier('imported_at', sql`make_interval(days => ${days})`)}
         where organisation_id = ${home.organisation.id}`);
     await passDays(4);
-    world.github.fault(
-      { kind: 'reply', status: 200, body: { data: { node: null } } },
-      { when: ({ variables }) => variables.repository === home.web.nodeId },
-    );
+    world.github.fault({ kind: 'reply', status: 200, body: { data: { node: null } } }, { when: naming(home.web) });
     await home.import(options);
     world.github.clearFaults();
     await passDays(4);
@@ -395,13 +372,9 @@ describe('an interrupted import', () => {
 
 describe('a repository that GitHub does not serve', () => {
   test('blocks no others, and is continued later', async ({ home }) => {
-    for (const name of ['one', 'three']) fill(home, name, 5);
-    fill(home, 'two', 101);
+    fill(home, { one: 5, three: 5, two: 101 });
     const two = home.acme.repository('two');
-    world.github.fault(refusedNode('FORBIDDEN', 'SAML.'), {
-      times: Infinity,
-      when: ({ variables }) => variables.repository === two.nodeId && variables.after !== null,
-    });
+    world.github.fault(refusedNode('FORBIDDEN', 'SAML.'), { times: Infinity, when: furtherPage('PullRequestList') });
     const reason = expect.stringMatching(/does not let GITHUB_TOKEN read .* "SAML\."$/);
     const failedRepositories = [{ repository: two.fullName, reason }];
     expect(await home.import()).toMatchObject({ repositories: 2, failedRepositories, seen: 110, saved: 110 });
@@ -411,12 +384,9 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('is noticed even if the next request fails', async ({ home }) => {
-    for (const name of ['one', 'two']) fill(home, name, 5);
+    fill(home, { one: 5, two: 5 });
     const two = home.acme.repository('two');
-    world.github.fault(refusedNode('NOT_FOUND', 'No.'), {
-      times: Infinity,
-      when: ({ variables }) => variables.repository === two.nodeId,
-    });
+    world.github.fault(refusedNode('NOT_FOUND', 'No.'), { times: Infinity, when: naming(two) });
     world.github.fault({ kind: 'reply', status: 500, body: '' }, { when: 'Organisation' });
     skipWaits();
     const reason = expect.stringMatching(/^GitHub does not show this repository to the configured credentials/);
@@ -425,7 +395,7 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('does not hold up the others of its page', async ({ home }) => {
-    for (const name of ['one', 'two']) fill(home, name, 3);
+    fill(home, { one: 3, two: 3 });
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
     world.github.fault({ kind: 'alter', change: reply => ({ ...reply, errors: [error] }) });
     const repository = `a repository of ${home.acme.login}`;
@@ -435,27 +405,16 @@ describe('a repository that GitHub does not serve', () => {
   });
 
   test('is reported, whichever page of the list lacks it', async ({ home }) => {
-    for (const name of ['one', 'two', 'three']) fill(home, name, 1);
+    fill(home, { one: 1, two: 1, three: 1 });
     const error = { type: 'FORBIDDEN', path: ['node', 'repositories', 'edges', 0, 'node'], message: 'SAML.' };
-    const asks = (some: (size: number) => boolean) => ({
-      times: Infinity,
-      when: ({ operation, variables }: GithubStandInRequest) =>
-        operation === 'Repositories' && variables.after === null && some(Number(variables.first)),
-    });
-    world.github.fault(
-      queryTimeout(),
-      asks(size => size > 1),
-    );
-    world.github.fault(
-      { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
-      asks(size => size === 1),
-    );
-    world.github.fault(
-      { kind: 'alter', change: reply => ({ ...reply, errors: [error] }) },
-      {
-        when: ({ variables }) => variables.after !== null,
-      },
-    );
+    const asks =
+      (some: (size: number) => boolean) =>
+      ({ operation, variables }: GithubStandInRequest) =>
+        operation === 'Repositories' && variables.after === null && some(Number(variables.first));
+    const lacking = { kind: 'alter', change: (reply: object) => ({ ...reply, errors: [error] }) } as const;
+    world.github.fault(queryTimeout(), { times: Infinity, when: asks(size => size > 1) });
+    world.github.fault(lacking, { times: Infinity, when: asks(size => size === 1) });
+    world.github.fault(lacking, { when: furtherPage() });
     const { repositories: read, failedRepositories } = await home.import();
     expect([read, failedRepositories.length]).toEqual([1, 2]);
   });
@@ -463,16 +422,14 @@ describe('a repository that GitHub does not serve', () => {
 
 describe('an import of some repositories', () => {
   test('takes names with or without the owner, in any letter case, each once', async ({ home }) => {
-    fill(home, 'web', 3);
-    fill(home, 'api', 4);
-    fill(home, 'docs', 5);
+    fill(home, { web: 3, api: 4, docs: 5 });
     const names = ['web', `${home.acme.login}/API`, 'Web'];
     expect(await home.import({ repositories: names })).toMatchObject({ repositories: 2, seen: 7 });
     expect(await storedCount(home)).toBe(7);
   });
 
   test('is refused before it lists anything if GitHub does not show one of them', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     await expect(home.import({ repositories: ['web', 'wbe'] })).rejects.toThrow(
       `GitHub shows no repository ${home.acme.login}/wbe to the configured credentials.`,
     );
@@ -486,24 +443,22 @@ describe('an import of some repositories', () => {
 
   test('is refused if one of them has moved to another owner', async ({ home }) => {
     const other = await world.newHome();
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     home.web.transfer(other.acme);
     await expect(home.import({ repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
   });
 
   test('finds a renamed one by its former name', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     home.web.rename('site');
     expect(await home.import({ repositories: ['web'] })).toMatchObject({ seen: 3, saved: 3 });
     expect(await home.storedRepositories()).toMatchObject([{ name: `${home.acme.login}/site` }]);
   });
 
   test('does not bring back the former name of one that was renamed during the lookup', async ({ home }) => {
-    fill(home, 'web', 1);
-    fill(home, 'api', 1);
-    const web = home.web;
-    const [pullRequest] = web.pullRequests;
-    if (pullRequest === undefined) throw new Error('none');
+    fill(home, { web: 1, api: 1 });
+    const { web } = home;
+    const [pullRequest] = web.pullRequests as [PullRequest];
     const answer = world.github.hold('late');
     const interruption = new AbortController();
     const importing = home.import({
@@ -533,18 +488,15 @@ function skipWaits() {
 }
 
 test('an import ends at once if an old GitHub Enterprise Server lacks a field, and names both', async ({ home }) => {
-  fill(home, 'web', 1);
-  fill(home, 'api', 1);
+  fill(home, { web: 1, api: 1 });
   // As https://github.com/facebook/sapling/issues/906 shows it.
   const error = {
     path: ['query PullRequestList', 'node', '... on Repository', 'pullRequests', 'nodes', 'fullDatabaseId'],
     extensions: { code: 'undefinedField', typeName: 'PullRequest', fieldName: 'fullDatabaseId' },
     message: "Field 'fullDatabaseId' doesn't exist on type 'PullRequest'",
   };
-  world.github.fault(
-    { kind: 'reply', status: 200, body: { errors: [error] } },
-    { when: 'PullRequestList', times: Infinity },
-  );
+  const failure = { kind: 'reply', status: 200, body: { errors: [error] } } as const;
+  world.github.fault(failure, { when: 'PullRequestList', times: Infinity });
   await expect(home.import()).rejects.toMatchObject({
     message: expect.stringContaining("Field 'fullDatabaseId' doesn't exist"),
     action: expect.stringContaining('GitHub Enterprise Server 3.13'),
@@ -556,7 +508,7 @@ describe('trouble at GitHub during an import', () => {
   const operations = ['Repositories', 'PullRequestList', 'PullRequests'];
 
   test('rate limits are waited out', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     for (const operation of operations) world.github.fault(secondaryLimit('1'), { when: operation });
     const reported: ImportProgress[] = [];
     expect(await home.import({ onProgress: progress => reported.push(progress) })).toMatchObject({ saved: 3 });
@@ -565,14 +517,14 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('failed requests are repeated', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     for (const operation of operations) world.github.fault(htmlError(500), { when: operation });
     skipWaits();
     expect(await home.import()).toMatchObject({ saved: 3 });
   });
 
   test('a request is tried five times in all, with growing waits', async ({ home }) => {
-    fill(home, 'web', 3);
+    fill(home, { web: 3 });
     world.github.fault(htmlError(500), { times: 5 });
     const wait = skipWaits();
     await expect(home.import()).rejects.toMatchObject({ code: 'github_failed' });
@@ -581,7 +533,7 @@ describe('trouble at GitHub during an import', () => {
   });
 
   test('pages of repositories shrink until everything came', async ({ home }) => {
-    for (let index = 0; index < 60; index += 1) fill(home, `repository-${index}`, 1);
+    for (let index = 0; index < 60; index += 1) fill(home, { [`repository-${index}`]: 1 });
     world.github.fault(queryTimeout(), { times: 2, when: 'Repositories' });
     expect((await previewImport(service, home.organisation)).repositories).toHaveLength(60);
     expect(world.github.requests.map(({ variables }) => variables.first)).toEqual([100, 50, 25, 25, 25]);
@@ -592,7 +544,7 @@ describe('a page', () => {
   /** Reads the first page of a list, and says how many entries were asked for each time. */
   const pages = async () => {
     const home = await world.newHome();
-    fill(home, 'web', 60);
+    fill(home, { web: 60 });
     const { nodeId, fullName: name } = home.web;
     const range = { since: undefined, after: null };
     return {

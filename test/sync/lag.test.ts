@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requestListed } from '../../src/database/background-requests.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
-import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { earlier } from '../support/citus.ts';
 import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.ts';
 import { htmlError } from '../support/github/faults.ts';
@@ -21,11 +20,9 @@ afterEach(async () => {
 
 let home: Home;
 let web: Repository;
-let work: () => Promise<boolean>;
 beforeEach(async () => {
   home = await world.newHome();
   web = home.web;
-  work = createRequestWorker(service);
   world.github.clock.advance(60);
 });
 
@@ -33,7 +30,7 @@ const deliver = (...events: (WebhookEvent | undefined)[]) => deliverTo(service, 
 
 async function deliverAndSync(...events: (WebhookEvent | undefined)[]): Promise<void> {
   await deliver(...events);
-  await untilIdle();
+  await world.workOff();
 }
 
 /** Lets time pass in the database, in seconds, and syncs what is due then. */
@@ -44,11 +41,14 @@ async function pass(seconds: number): Promise<void> {
     requestedAt: earlier('requested_at', interval),
     behindSince: earlier('behind_since', interval),
   });
-  await untilIdle();
+  await world.workOff();
 }
 
-async function untilIdle(): Promise<void> {
-  while (await work());
+/** Edits it in the next second: GitHub does not show that yet. */
+function editUnseen(source: PullRequest, title = 'After'): WebhookEvent {
+  source.lag();
+  world.github.clock.advance(1);
+  return source.edit({ title });
 }
 
 const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEvent => ({
@@ -58,8 +58,7 @@ const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEv
 });
 
 const waiting = () => home.waitingSyncs();
-const states = async () =>
-  (await executor.select({ state: webhookDeliveries.state }).from(webhookDeliveries)).map(({ state }) => state);
+const states = () => home.deliveryStates();
 
 /**
  * Syncs what is due while time passes: each time, until the next is due.
@@ -69,7 +68,7 @@ const states = async () =>
 async function settle(maxSeconds: number): Promise<{ seconds: number; requests: number }> {
   const before = world.github.count();
   const begin = performance.now();
-  await untilIdle();
+  await world.workOff();
   let seconds = 0;
   for (let rows = await waiting(); seconds < maxSeconds && rows.length > 0; rows = await waiting()) {
     const next = Math.min(...rows.map(({ dueAt }) => dueAt?.getTime() ?? Infinity));
@@ -97,11 +96,8 @@ describe('the floor that a webhook sets', () => {
   });
 
   test('a change that GitHub does not show yet is stored once GitHub shows it', async () => {
-    const source = web.openPullRequest({ title: 'Before' });
-    await home.sync(source);
-    world.github.clock.advance(1);
-    source.lag();
-    await deliverAndSync(source.edit({ title: 'After' }));
+    const source = await home.openStored({ title: 'Before' });
+    await deliverAndSync(editUnseen(source));
     expect(await home.stored(source)).toMatchObject({ title: 'Before' });
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
@@ -112,9 +108,7 @@ describe('the floor that a webhook sets', () => {
 
   test('an answer below the floor of a webhook is stored if nothing newer is stored', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    source.lag();
-    world.github.clock.advance(1);
-    await deliverAndSync(source.edit({ title: 'After' }));
+    await deliverAndSync(editUnseen(source));
     expect(await home.stored(source)).toMatchObject({ title: 'Before' });
   });
 
@@ -122,9 +116,7 @@ describe('the floor that a webhook sets', () => {
     const source = web.openPullRequest();
     world.github.clock.advance(1);
     const first = source.edit({ title: 'First' });
-    source.lag();
-    world.github.clock.advance(1);
-    await deliverAndSync(source.edit({ title: 'Second' }), first);
+    await deliverAndSync(editUnseen(source, 'Second'), first);
     expect(await waiting()).toMatchObject([{ minSourceUpdatedAt: source.updatedAt }]);
     source.catchUp();
     await pass(1);
@@ -134,9 +126,7 @@ describe('the floor that a webhook sets', () => {
 
   test('a PUT sync settles a sync request only if it reaches the floor of its webhook', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    source.lag();
-    world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'After' }));
+    await deliver(editUnseen(source));
     await home.sync(source);
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
@@ -173,9 +163,7 @@ describe('the wait while GitHub lags', () => {
 
   test('an older state that GitHub shows unchanged for half a minute is believed', async () => {
     const source = web.openPullRequest({ title: 'Before' });
-    source.lag();
-    world.github.clock.advance(1);
-    await deliver(source.edit({ title: 'Never shown' }));
+    await deliver(editUnseen(source, 'Never shown'));
     const { seconds, requests } = await settle(200);
     expect(seconds).toBeGreaterThanOrEqual(30);
     expect(seconds).toBeLessThan(60);
@@ -188,9 +176,7 @@ describe('the wait while GitHub lags', () => {
     const source = web.openPullRequest({ title: 'First' });
     world.github.clock.advance(1);
     source.edit({ title: 'Second' });
-    source.lag();
-    world.github.clock.advance(1);
-    source.edit({ title: 'Third' });
+    editUnseen(source, 'Third');
     world.github.clock.advance(1);
     await deliverAndSync(source.edit({ title: 'Fourth' }));
     await pass(29);
@@ -207,14 +193,14 @@ describe('the wait while GitHub lags', () => {
 
   test('requests that go to GitHub anyway carry the waiting retries, too', async () => {
     web.lag();
-    const absent = [web.openPullRequest(), web.openPullRequest()];
+    const absent = home.open(2);
     await deliverAndSync(...absent.map(({ opened }) => opened));
     const lib = home.acme.repository('lib');
     for (let turn = 0; turn < 2; turn += 1) {
       const other = lib.openPullRequest();
       await deliver(other.opened);
       world.github.requests.length = 0;
-      await untilIdle();
+      await world.workOff();
       expect(world.github.requests.map(({ variables }) => (variables.ids as string[]).toSorted())).toEqual([
         [other, ...absent].map(({ nodeId }) => nodeId).toSorted(),
       ]);
@@ -224,9 +210,7 @@ describe('the wait while GitHub lags', () => {
 
   test('sync requests that have failed wait for their own time, even if others go out', async () => {
     const source = web.openPullRequest();
-    source.lag();
-    world.github.clock.advance(1);
-    await deliverAndSync(source.edit({ title: 'One' }));
+    await deliverAndSync(editUnseen(source, 'One'));
     world.github.fault({ kind: 'broken', nodeIds: [source.nodeId] }, { times: Infinity });
     for (let turn = 0; turn < 2; turn += 1) {
       await deliverAndSync(web.openPullRequest().opened);
@@ -236,9 +220,7 @@ describe('the wait while GitHub lags', () => {
 
   test('a delivery with a higher floor restarts the wait for GitHub', async () => {
     const source = web.openPullRequest();
-    source.lag();
-    world.github.clock.advance(1);
-    await deliverAndSync(source.edit({ title: 'One' }));
+    await deliverAndSync(editUnseen(source, 'One'));
     await pass(29);
     world.github.clock.advance(1);
     await deliverAndSync(source.edit({ title: 'Two' }));
@@ -250,8 +232,7 @@ describe('the wait while GitHub lags', () => {
     ['comment', (source: PullRequest) => source.deleteComment(source.author)],
     ['inline comment', (source: PullRequest) => withAction(reviewCommentEvent(source, '', source.author), 'deleted')],
   ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
-    const source = web.openPullRequest({ comments: 1 });
-    await home.sync(source);
+    const source = await home.openStored({ comments: 1 });
     const { updatedAt } = source;
     world.github.clock.advance(5);
     source.lag();
@@ -280,12 +261,9 @@ describe('the wait while GitHub lags', () => {
   });
 
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
-    const source = web.openPullRequest({ title: 'Before' });
-    await home.sync(source);
+    const source = await home.openStored({ title: 'Before' });
     await home.remove((await home.stored(source))?.id);
-    source.lag();
-    world.github.clock.advance(1);
-    await deliverAndSync(source.edit({ title: 'After' }));
+    await deliverAndSync(editUnseen(source));
     expect(await home.stored(source)).toBeUndefined();
     source.catchUp();
     await pass(1);
@@ -294,12 +272,11 @@ describe('the wait while GitHub lags', () => {
 });
 
 test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {
-  const source = web.openPullRequest();
-  await home.sync(source);
+  const source = await home.openStored();
   source.remove();
-  await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+  await home.makeSweepDue();
   expect(await home.refetch(10)).toBe(1);
-  await untilIdle();
+  await world.workOff();
   expect(await waiting()).toEqual([]);
   expect(await home.stored(source)).toBeDefined();
   expect(service.complaints).toEqual([]);
@@ -336,8 +313,7 @@ describe('a change without another `updated_at`', () => {
   });
 
   test('a webhook that comes late does not end the time that GitHub gets', async () => {
-    const source = web.openPullRequest({ labels: [bug] });
-    await home.sync(source);
+    const source = await home.openStored({ labels: [bug] });
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
     source.lag();
@@ -349,19 +325,17 @@ describe('a change without another `updated_at`', () => {
   });
 
   test('a webhook that comes at the same moment does not end the time that GitHub gets', async () => {
-    const source = web.openPullRequest();
-    await home.sync(source);
+    const source = await home.openStored();
     const deleted = withAction(reviewCommentEvent(source, 'A remark.', null), 'deleted');
     // Two statements are under way at once: the next one takes both.
     const others = [web.openPullRequest().opened, web.openPullRequest().opened];
     await Promise.all([...others, deleted, source.edit({ title: 'After' })].map(event => deliver(event)));
-    await untilIdle();
+    await world.workOff();
     expect(await waiting()).toHaveLength(1);
   });
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
-    const source = web.openPullRequest({ labels: [bug] });
-    await home.sync(source);
+    const source = await home.openStored({ labels: [bug] });
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
     await home.sync(source);
@@ -391,7 +365,7 @@ test('a delivery whose node id is of another pull request ends as gone, after on
   const { event, payload } = source.edit({ title: 'Real' });
   const claimed = { ...(payload as { pull_request: object }).pull_request, id: 999 };
   await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
-  for (let turn = 0; turn < 3; turn += 1) await work();
+  await world.workOff();
   expect(world.github.count()).toBe(1);
   expect(await waiting()).toEqual([]);
   expect(await states()).toEqual(['gone']);
@@ -408,21 +382,21 @@ test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
       requestListed(executor, home.organisation.id, [{ githubId: id, nodeId, sourceUpdatedAt: updatedAt }]),
   ],
 ])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
-  const [source, other] = [web.openPullRequest(), web.openPullRequest()];
+  const [source, other] = home.open(2);
   await home.sync(source);
-  await executor.execute(sql`update pull_requests set fetched_at = now() - interval '2 days'`);
+  await home.makeSweepDue();
   const { event, payload } = source.edit({ title: 'Real' });
   const claimed = { ...(payload as { pull_request: object }).pull_request, node_id: other.nodeId };
   await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
   await request(source);
-  await untilIdle();
+  await world.workOff();
   expect(await home.stored(source)).toMatchObject({ title: 'Real' });
   expect(await home.stored(other)).toBeUndefined();
   expect(await waiting()).toEqual([]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {
-  const [oldest, older, fresh] = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
+  const [oldest, older, fresh] = home.open(3);
   await home.sync(oldest, older, fresh);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
     when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
@@ -431,6 +405,6 @@ test('the sweep takes what was fetched longest ago first, and nothing that was f
   expect(await home.refetch(5)).toBe(1);
   expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
   oldest.linkIssues(2);
-  await untilIdle();
+  await world.workOff();
   expect(await home.stored(oldest)).toMatchObject({ linkedIssues: 2 });
 });

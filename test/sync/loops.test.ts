@@ -3,12 +3,10 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, onTestFinished } from 'vitest';
 import { beginRemoval } from '../../src/database/erasure.ts';
-import { getOrganisation } from '../../src/database/organisations.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { createLatch } from '../support/github/faults.ts';
-import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { closing, type Service } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
@@ -28,15 +26,7 @@ async function stopLoops(): Promise<void> {
 }
 afterEach(stopLoops);
 
-const now = ({ organisation }: Home) => getOrganisation(executor, organisation.id);
-
 const countRequests = async (home: Home) => (await home.waitingSyncs()).length;
-
-async function request({ organisation }: Home, { id, nodeId }: PullRequest): Promise<void> {
-  await executor.execute(sql`
-    insert into sync_requests (organisation_id, github_id, node_id, ticket)
-    values (${organisation.id}, ${id}, ${nodeId}, nextval('tickets'))`);
-}
 
 async function listeners(): Promise<number[]> {
   const { rows } = await executor.execute<{ pid: number }>(
@@ -54,11 +44,10 @@ describe('an idle service', () => {
   };
 
   test('applies a delivery at once', async ({ home }) => {
-    const web = home.web;
     const other = await world.replica();
     await startDeaf(service);
     for (let turn = 0; turn < 2; turn += 1) {
-      const pullRequest = web.addPullRequest();
+      const pullRequest = home.web.addPullRequest();
       await deliver(other, pullRequest.open());
       await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
     }
@@ -70,7 +59,7 @@ describe('an idle service', () => {
     for (let turn = 0; turn < 2; turn += 1) {
       const login = `${home.acme.login}-${turn}`;
       await deliver(service, home.acme.rename(login));
-      await waitUntil(async () => (await now(home)).login === login);
+      await waitUntil(async () => (await home.row()).login === login);
     }
   });
 
@@ -84,17 +73,15 @@ describe('an idle service', () => {
     await deliver(replica, home.acme.join(elsewhere.member('grace')));
     await waitUntil(async () => (await home.on(replica).memberLogins()).includes('grace'));
     // A minute later it is repeated, and that is all.
-    await waitUntil(async () => (await now(home)).comparedAt !== null);
-    expect(await now(home)).toMatchObject({ comparisonRequested: true });
+    await waitUntil(async () => (await home.row()).comparedAt !== null);
+    expect(await home.row()).toMatchObject({ comparisonRequested: true });
     await stopLoops();
-    await executor.execute(
-      sql`update organisations set comparison_due_at = now(), comparison_again_at = now() where id = ${home.organisation.id}`,
-    );
+    await home.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
     expect(await compareOrganisation(replica)).toBe(true);
-    expect(await now(home)).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
+    expect(await home.row()).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
     await executor.execute(sql`update organisations set comparison_due_at = now()`);
     expect(await compareOrganisation(replica)).toBe(false);
-    expect(await now(other)).toMatchObject({ comparedAt: null });
+    expect(await other.row()).toMatchObject({ comparedAt: null });
   });
 
   test('scores pull requests again at once after new rules', async ({ home }) => {
@@ -110,7 +97,7 @@ describe('an idle service', () => {
     const pullRequest = home.web.openPullRequest();
     start();
     await waitUntil(async () => (await listeners()).length === 1);
-    await request(home, pullRequest);
+    await home.request(pullRequest);
     await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
   });
 });
@@ -119,8 +106,8 @@ test('a small organisation is served at once while GitHub keeps four large ones 
   const homes = await Promise.all([1, 2, 3, 4].map(() => world.newHome()));
   const small = await world.newHome();
   for (const home of homes) {
-    const web = home.web;
-    for (let count = 0; count < 51; count += 1) await request(home, web.addPullRequest());
+    const { web } = home;
+    for (let count = 0; count < 51; count += 1) await home.request(web.addPullRequest());
   }
   const latches = [1, 2, 3, 4].map(() => createLatch());
   onTestFinished(() => latches.forEach(latch => void latch.release()));
@@ -130,7 +117,7 @@ test('a small organisation is served at once while GitHub keeps four large ones 
   // Each organisation has one request under way.
   await waitUntil(async () => world.github.count() === 4);
   const pullRequest = small.acme.repository('web').openPullRequest();
-  await request(small, pullRequest);
+  await small.request(pullRequest);
   await waitUntil(async () => (await small.stored(pullRequest)) !== undefined);
   expect(world.github.count()).toBe(5);
   for (const latch of latches) latch.release();
@@ -140,7 +127,7 @@ test('a small organisation is served at once while GitHub keeps four large ones 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
   const homes = await Promise.all(Array.from({ length: 50 }, () => world.newHome()));
-  for (const home of homes) await request(home, home.web.addPullRequest());
+  for (const home of homes) await home.request(home.web.addPullRequest());
   await makeDue(service, ...homes.slice(0, 16));
   const { released, release } = createLatch();
   onTestFinished(release);
@@ -296,11 +283,10 @@ describe('a database that goes away and comes back', () => {
   });
 
   test('loses no delivery if PostgreSQL ends all connections', async ({ home }) => {
-    const web = home.web;
     start();
     let acknowledged = 0;
     for (let turn = 0; turn < 2; turn += 1) {
-      const opened = Array.from({ length: 10 }, () => web.openPullRequest());
+      const opened = home.open(10);
       for (const pullRequest of opened) {
         if (pullRequest.opened && (await post(service, pullRequest.opened)).status === 202) acknowledged += 1;
       }

@@ -7,7 +7,7 @@ import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked } from '../../src/database/untracked-pull-requests.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
-import { queryTimeout, replacing } from '../support/github/faults.ts';
+import { furtherPage, queryTimeout, replacing } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { openClient } from '../support/service.ts';
 import { deliver, figureOf, type Home, rule, startSyncWorld } from './support.ts';
@@ -37,10 +37,7 @@ describe('members', () => {
   test('stay as they are if a page of the list fails', async ({ home }) => {
     const first = addMembers(home, 101);
     await home.syncMembers();
-    world.github.fault(
-      { kind: 'reply', status: 500 },
-      { when: ({ operation, variables }) => operation === 'Members' && variables.after !== null },
-    );
+    world.github.fault({ kind: 'reply', status: 500 }, { when: furtherPage('Members') });
     for (const account of first.slice(0, 50)) home.acme.leave(account);
     addMembers(home, 50, 'n');
     await expect(home.syncMembers()).rejects.toMatchObject({ code: 'github_failed' });
@@ -259,10 +256,9 @@ const manyOf = (author: Account, count: number) =>
 /** Somebody who is not a member, with pull requests that were fetched but not kept. */
 async function startStranger(home: Home, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
-  const web = home.web;
-  const opened = Array.from({ length: count }, () => web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
+  const opened = home.open(count, { author, authorAssociation: 'CONTRIBUTOR' });
   await home.sync(...opened);
-  return { author, web, opened };
+  return { author, opened };
 }
 
 describe('the earlier pull requests of somebody who joins', () => {
@@ -276,8 +272,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     await home.compare();
     expect(await storedIds(home)).toEqual([]);
 
-    home.acme.join(author);
-    await home.syncMembers();
+    await home.joined(author);
     expect(await untracked(home)).toEqual([]);
     const before = world.github.count();
     await world.workOff();
@@ -288,8 +283,8 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('are fetched if another one shows that their author has joined', async ({ home }) => {
-    const { author, web, opened } = await startStranger(home);
-    const marked = web.openPullRequest({ author, authorAssociation: 'MEMBER' });
+    const { author, opened } = await startStranger(home);
+    const marked = home.web.openPullRequest({ author, authorAssociation: 'MEMBER' });
     expect(await home.sync(marked)).toEqual(['saved']);
     expect((await home.waitingSyncs()).map(({ githubId }) => githubId)).toEqual(idsOf(opened));
     await world.workOff();
@@ -299,22 +294,18 @@ describe('the earlier pull requests of somebody who joins', () => {
   test('are fetched if another one shows that their author is a member again', async ({ home }) => {
     const author = home.acme.member(`bert-${home.acme.login}`);
     await home.syncMembers();
-    home.acme.leave(author);
-    await home.syncMembers();
-    const web = home.web;
-    const earlier = web.openPullRequest({ author });
+    await home.left(author);
+    const earlier = home.web.openPullRequest({ author });
     expect(await home.sync(earlier)).toEqual(['untracked']);
     home.acme.join(author);
-    const later = web.openPullRequest({ author });
-    await home.sync(later);
+    const later = await home.openStored({ author });
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf([earlier, later]));
   });
 
   test('are looked for again if GitHub does not show them at once', async ({ home }) => {
     const { author, opened } = await startStranger(home, 1);
-    home.acme.join(author);
-    await home.syncMembers();
+    await home.joined(author);
     const notFound = { type: 'NOT_FOUND', message: 'Could not resolve to a node', path: ['nodes', 0] };
     world.github.fault({ kind: 'alter', change: () => ({ data: { nodes: [null] }, errors: [notFound] }) });
     await world.workOff();
@@ -326,17 +317,14 @@ describe('the earlier pull requests of somebody who joins', () => {
 
   test('wait for the next return if their author leaves again at once', async ({ home }) => {
     const { author, opened } = await startStranger(home);
-    home.acme.join(author);
-    await home.syncMembers();
-    home.acme.leave(author);
-    await home.syncMembers();
+    await home.joined(author);
+    await home.left(author);
     await world.workOff();
     expect(await storedIds(home)).toEqual([]);
     await home.syncMembers();
     expect(await untracked(home)).toEqual(idsOf(opened));
 
-    home.acme.join(author);
-    await home.syncMembers();
+    await home.joined(author);
     await world.workOff();
     expect(await storedIds(home)).toEqual(idsOf(opened));
   });
@@ -359,16 +347,14 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('keep their sync requests, which no fetch under way settles', async ({ home }) => {
-    const { author, web, opened } = await startStranger(home);
+    const { author, opened } = await startStranger(home);
     const [one] = opened;
-    if (one === undefined) throw new Error('none');
     await deliver(service, one.edit({ title: 'changed' }));
     const [before] = await home.waitingSyncs();
-    const { database } = service;
-    const underWay = await drawTicket(database.executor);
-    await home.sync(web.openPullRequest({ author, authorAssociation: 'OWNER' }));
+    const underWay = await drawTicket(executor);
+    await home.sync(home.web.openPullRequest({ author, authorAssociation: 'OWNER' }));
     const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
-    await settleSyncRequests(database, home.organisation.id, underWay, [answer]);
+    await settleSyncRequests(service.database, home.organisation.id, underWay, [answer]);
     const waiting = await home.waitingSyncs();
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
@@ -394,11 +380,10 @@ describe('the earlier pull requests of somebody who joins', () => {
   test('are remembered in both organisations if they move, and fetched in the one that their author joins', async () => {
     const home = await world.newHome();
     const other = await world.newHome();
-    const { author, web, opened } = await startStranger(home);
-    web.transfer(other.acme);
+    const { author, opened } = await startStranger(home);
+    home.web.transfer(other.acme);
     await other.sync(...opened);
-    other.acme.join(author);
-    await other.syncMembers();
+    await other.joined(author);
     expect(await untracked(other)).toEqual([]);
     await world.workOff();
     expect(await storedIds(other)).toEqual(idsOf(opened));
@@ -463,11 +448,9 @@ describe('a pull request that was fetched but not kept', () => {
   test('is not remembered if it is stored', async ({ home }) => {
     const { author, opened } = await startStranger(home);
     const [one, two] = opened;
-    if (one === undefined || two === undefined) throw new Error('none');
     // As if the list had been read at the same moment as the fetch.
     const early = await home.fetchedSync(one);
-    home.acme.join(author);
-    await home.syncMembers();
+    await home.joined(author);
     await rememberUntracked(executor, home.organisation.id, [
       { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id, sourceUpdatedAt: one.updatedAt },
     ]);
@@ -475,8 +458,7 @@ describe('a pull request that was fetched but not kept', () => {
     expect(await untracked(home)).toEqual([]);
     await world.workOff();
     // Nor if its author has left: it stays stored.
-    home.acme.leave(author);
-    await home.syncMembers();
+    await home.left(author);
     expect(await home.sync(two)).toEqual(['saved']);
     expect(await untracked(home)).toEqual([]);
     expect((await home.stored(two))?.authorAssociation).toBe('CONTRIBUTOR');

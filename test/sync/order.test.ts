@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished } from 'vitest';
+import { furtherPage } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { type Home, startSyncWorld } from './support.ts';
 
@@ -50,8 +51,7 @@ describe('what an older fetch found', () => {
   });
 
   test('a reply that is outdated for one pull request still saves the others', async ({ home }) => {
-    const web = home.web;
-    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
+    const [one, other] = home.open(2);
     await home.sync(one, other);
     await executor.execute(
       `update pull_requests set source_updated_at = now() + interval '10 years' where github_id = ${one.id}`,
@@ -95,30 +95,25 @@ test('a save says which facts its release knows: a column that a later one has a
   expect(rows).toEqual([{ later: 7, is_unknown: true }]);
 });
 
-describe('a name that changed after a fetch began', () => {
-  test('is not changed back if a comparison has saved it', async ({ home }) => {
-    const web = home.web;
-    const pullRequest = web.openPullRequest();
-    await home.sync(pullRequest);
-    const early = await home.fetchedSync(pullRequest);
-    web.rename('site');
-    await home.compare();
-    expect(await early.save()).toBe('saved');
-    expect(await repositoryNames(home)).toEqual(['site']);
-  });
+test('a fetch does not change back a name that a comparison has saved since it began', async ({ home }) => {
+  const pullRequest = await home.openStored();
+  const early = await home.fetchedSync(pullRequest);
+  home.web.rename('site');
+  await home.compare();
+  expect(await early.save()).toBe('saved');
+  expect(await repositoryNames(home)).toEqual(['site']);
+});
 
-  test('is not brought back to one that a repository had for a while, after a comparison', async ({ home }) => {
-    const web = home.web;
-    const pullRequest = web.openPullRequest();
-    world.github.clock.advance(120);
-    await home.compare();
-    web.rename('site');
-    const early = await home.fetchedSync(pullRequest);
-    web.rename('web');
-    await home.compare();
-    expect(await early.save()).toBe('saved');
-    expect(await repositoryNames(home)).toEqual(['web']);
-  });
+test('a fetch does not bring back a name that a repository had for a while, after a comparison', async ({ home }) => {
+  const { web } = home;
+  const pullRequest = web.openPullRequest();
+  await home.compareLater();
+  web.rename('site');
+  const early = await home.fetchedSync(pullRequest);
+  web.rename('web');
+  await home.compare();
+  expect(await early.save()).toBe('saved');
+  expect(await repositoryNames(home)).toEqual(['web']);
 });
 
 describe('somebody who left after a fetch began', () => {
@@ -126,8 +121,7 @@ describe('somebody who left after a fetch began', () => {
     await home.syncMembers();
     const pullRequest = home.web.openPullRequest();
     const early = await home.fetchedSync(pullRequest);
-    home.acme.leave(home.ada);
-    await home.syncMembers();
+    await home.left(home.ada);
     expect(await early.save()).toBe('saved');
     expect(await home.memberLogins()).toEqual([]);
   });
@@ -147,8 +141,7 @@ describe('somebody who left after a fetch began', () => {
     const author = home.ada;
     const pullRequest = home.web.openPullRequest();
     await home.syncMembers();
-    home.acme.leave(author);
-    await home.syncMembers();
+    await home.left(author);
     expect(await home.memberLogins()).toEqual([]);
     home.acme.join(author);
     await home.sync(pullRequest);
@@ -161,16 +154,12 @@ test('a list of members that began before another one and ends after it undoes n
   const leaver = home.acme.member(`leaver-${home.acme.login}`);
   for (let index = 0; index < 100; index += 1) home.acme.member(`m${index}-${home.acme.login}`);
   await home.syncMembers();
-  const secondPage = world.github.hold(
-    'hold',
-    ({ operation, variables }) => operation === 'Members' && variables.after !== null,
-  );
+  const secondPage = world.github.hold('hold', furtherPage('Members'));
   const early = home.syncMembers();
   await secondPage.begun;
   // Its second page is on its way, without those who were not on the first one yet.
   home.acme.leave(leaver);
-  home.acme.join(comer);
-  await home.syncMembers();
+  await home.joined(comer);
   secondPage.release();
   expect(await early).toMatchObject({ left: 0 });
   const known = await home.memberLogins();
@@ -213,8 +202,7 @@ test('three replicas that first see a pull request at once store one row and one
   const replicas = [service, await world.replica(), await world.replica()];
   for (let round = 0; round < 3; round += 1) {
     const home = await world.newHome();
-    const web = home.web;
-    const opened = [web.openPullRequest(), web.openPullRequest(), web.openPullRequest()];
+    const opened = home.open(3);
     const saves = await Promise.all(
       replicas.flatMap(replica => opened.map(pullRequest => home.on(replica).fetchedSync(pullRequest))),
     );

@@ -12,6 +12,7 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { createRandom } from '../support/random.ts';
 import { startReplica } from '../support/service.ts';
 import { createTenant, insertPullRequests, type Tenant } from '../support/tenants.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { startWorld } from '../support/world.ts';
 import { secondsTo, waitUntil } from './support.ts';
 
@@ -46,14 +47,11 @@ test('deliveries are deleted in batches after eight days, and those not yet appl
   await addDeliveries(3, { age: '89 days', state: 'pending' });
   await addDeliveries(4, { age: '91 days', state: 'pending' });
   await addDeliveries(5, { age: '8 days -1 minute' });
-  await execute(sql`
-    create function refuse() returns trigger language plpgsql as $$
-      begin if (select count(*) from gone) > 5000 then raise 'too many at once'; end if; return null; end $$;
-    create trigger refuse after delete on webhook_deliveries referencing old table as gone
-      for each statement execute function refuse()`);
-  onTestFinished(async () => {
-    await execute(sql`drop function refuse cascade`);
-  });
+  await addTrigger(
+    service.database.executor,
+    'after delete on webhook_deliveries referencing old table as gone for each statement',
+    `if (select count(*) from gone) > 5000 then raise 'too many at once'; end if`,
+  );
   expect(await pruneOrganisation(service)).toBe(true);
   expect(await countDeliveries()).toEqual([
     { state: 'applied', count: 5 },

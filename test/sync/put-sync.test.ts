@@ -2,27 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
 import type { PullRequestBody } from '../support/client.ts';
-import { type GithubStandInRequest, htmlError, naming, secondaryLimit } from '../support/github/faults.ts';
+import { type GithubStandInRequest, htmlError, naming, secondaryLimit, tooExpensive } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, startSyncWorld } from './support.ts';
+import { startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { client } = world;
 
-interface Sources {
-  home: Home;
-  /** Stored, and edited on GitHub since then. */
-  pullRequests: PullRequest[];
-  put(pullRequest: PullRequest): Promise<{ status: number; headers: Record<string, unknown>; body: Body }>;
-  /** Resolves when the PUT syncs before it wait for GitHub: reads are answered in their order. */
-  untilArrived(): Promise<unknown>;
-}
+type Sources = Awaited<ReturnType<typeof newSources>>;
 type Body = { data?: PullRequestBody; message?: string };
 
-async function newSources(count: number): Promise<Sources> {
+/** An organisation with pull requests that are stored, and edited on GitHub since then. */
+async function newSources(count: number) {
   const home = await world.newHome();
-  const web = home.web;
-  const pullRequests = Array.from({ length: count }, () => web.addPullRequest({}));
+  const pullRequests = home.open(count);
   for (let from = 0; from < count; from += 50) await home.sync(...pullRequests.slice(from, from + 50));
   const rows = await home.storedPullRequests();
   const ids = new Map(rows.map(({ githubId, id }) => [githubId, formatId('pr', id)]));
@@ -31,7 +24,8 @@ async function newSources(count: number): Promise<Sources> {
   return {
     home,
     pullRequests,
-    put: ({ id }) => client.put<Body>(`/2025-04/pull-requests/${ids.get(id)}/sync`, home.token),
+    put: ({ id }: PullRequest) => client.put<Body>(`/2025-04/pull-requests/${ids.get(id)}/sync`, home.token),
+    /** Resolves when the PUT syncs before it wait for GitHub: reads are answered in their order. */
     untilArrived: () => client.get(`/2026-12/pull-requests/${[...ids.values()][0]}`, home.token),
   };
 }
@@ -43,9 +37,8 @@ const requestsFor = (...pullRequests: PullRequest[]) =>
 
 /** Syncs all but the last in one request, because they come while one for the last is under way. */
 async function putTogether({ pullRequests, put, untilArrived }: Sources) {
-  const shared = [...pullRequests];
-  const last = shared.pop();
-  if (last === undefined) throw new Error('none');
+  const shared = pullRequests.slice(0, -1);
+  const last = pullRequests.at(-1) as PullRequest;
   const { begun, release } = world.github.hold('hold', naming(last));
   const held = put(last);
   await begun;
@@ -94,7 +87,7 @@ describe('PUT syncs that come together', () => {
   test('PUT syncs that come one by one while a request is under way share the next one', async () => {
     const sources = await newSources(3);
     const { home, pullRequests, put } = sources;
-    const [first, second, third] = pullRequests as [PullRequest, PullRequest, PullRequest];
+    const [first, second, third] = pullRequests;
     const { begun, release } = world.github.hold('hold');
     const replies = [put(first)];
     await begun;
@@ -111,7 +104,7 @@ describe('PUT syncs that come together', () => {
 
   test('PUT syncs of one pull request do not join a request under way, which may know less', async () => {
     const { pullRequests, put } = await newSources(1);
-    const [pullRequest] = pullRequests as [PullRequest];
+    const [pullRequest] = pullRequests;
     const { begun, release } = world.github.hold('late');
     const asked = requestsFor(pullRequest).length;
     const early = put(pullRequest);
@@ -142,7 +135,7 @@ describe('PUT syncs that come together', () => {
 describe('PUT syncs that share a request', () => {
   test('if GitHub serves one pull request neither with others nor alone, only its PUT sync fails', async () => {
     const sources = await newSources(11);
-    const [poisoned] = sources.pullRequests as [PullRequest];
+    const [poisoned] = sources.pullRequests;
     world.github.fault(htmlError(502), { when: naming(poisoned), times: Infinity });
     const { replies, requests } = await putTogether(sources);
     expect(statusesOf(sources, replies)).toEqual([502, ...Array.from({ length: 9 }, () => 200)]);
@@ -151,7 +144,7 @@ describe('PUT syncs that share a request', () => {
 
   test('if one pull request is broken inside the reply, only its PUT sync fails', async () => {
     const sources = await newSources(4);
-    const [broken] = sources.pullRequests as [PullRequest];
+    const [broken] = sources.pullRequests;
     world.github.fault(
       { kind: 'broken', nodeIds: [broken.nodeId], message: 'boom' },
       { when: naming(broken), times: Infinity },
@@ -163,11 +156,8 @@ describe('PUT syncs that share a request', () => {
 
   test('no PUT sync fails because a shared reply would be too large for GitHub', async () => {
     const sources = await newSources(4);
-    const [large, larger] = sources.pullRequests as [PullRequest, PullRequest];
-    world.github.fault(
-      { kind: 'broken', nodeIds: [large.nodeId, larger.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' },
-      { when: naming(large) },
-    );
+    const [large, larger] = sources.pullRequests;
+    world.github.fault(tooExpensive(large, larger), { when: naming(large) });
     const { replies, requests } = await putTogether(sources);
     expect(statusesOf(sources, replies)).toEqual([200, 200, 200]);
     expect(requests.map(request => idsOf(request).length)).toEqual([3, 1, 1]);
@@ -183,7 +173,7 @@ describe('PUT syncs that share a request', () => {
 
   test('each PUT sync gets 503 with Retry-After after one request if GitHub limits its rate', async () => {
     const sources = await newSources(4);
-    const [first] = sources.pullRequests as [PullRequest];
+    const [first] = sources.pullRequests;
     world.github.fault(secondaryLimit('90'), { when: naming(first), times: Infinity });
     const { replies, requests } = await putTogether(sources);
     expect(replies.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(
@@ -205,7 +195,6 @@ describe('PUT syncs that share a request', () => {
   test('a PUT sync with many files gets 504 within 10 s if GitHub is slow with each page', async () => {
     const { pullRequests, put } = await newSources(1);
     const [large] = pullRequests;
-    if (large === undefined) throw new Error('none');
     const files = Array.from({ length: 600 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 }));
     large.push({ files });
     expect(await put(large)).toMatchObject({ status: 200, body: { data: { additions: 600 } } });

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterEach, describe, expect, onTestFinished } from 'vitest';
+import { afterEach, describe, expect } from 'vitest';
 import { createFactsReader } from '../../src/database/facts.ts';
 import { saveRepositories } from '../../src/database/repositories.ts';
 import { readRange, saveScores } from '../../src/database/rescore-ranges.ts';
@@ -11,7 +11,17 @@ import { type Decision, writeDecisions } from '../../src/database/sync-requests.
 import { takePullRequestDeliveries } from '../../src/database/webhook-deliveries.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { createTenant } from '../support/tenants.ts';
-import { type Home, lockWaits, openTransaction, rule, startSyncWorld, waitUntil } from './support.ts';
+import { addTrigger } from '../support/trigger.ts';
+import {
+  type Home,
+  lockWaits,
+  openSave,
+  openTransaction,
+  rule,
+  startSyncWorld,
+  waitUntil,
+  wholeRange,
+} from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
@@ -33,9 +43,8 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
   await home.apply(rule('additions'));
   const pullRequest = await home.openStored({ additions: 1 });
   const { database } = service;
-  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
   const reader = createFactsReader(new Set(['additions']));
-  const { value: step } = await readRange(database.executor, home.organisation.id, whole, reader).next();
+  const { value: step } = await readRange(database.executor, home.organisation.id, wholeRange, reader).next();
   const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
@@ -103,9 +112,7 @@ test.for([
   const settings = { ignoredGlobs: ['old'] };
   await home.update(settings);
   api.rename('service');
-  const saver = await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
-    organisation.id,
-  ]);
+  const saver = await openSave(world, home);
   const renaming = home.as(settings)[rename]();
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await saver.query(
@@ -121,9 +128,7 @@ describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
     const home = await world.newHome();
     const pullRequest = home.web.openPullRequest();
-    await executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, attempts, last_error)
-      values (${home.organisation.id}, ${pullRequest.id}, ${pullRequest.nodeId}, nextval('tickets'), 3, 'It failed.')`);
+    await home.request(pullRequest, { attempts: 3, lastError: 'It failed.' });
     return home;
   }
   const retry = async (home: Home) => expect(await home.retryFailed()).toEqual({ retried: 1, parked: 0 });
@@ -171,13 +176,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
     [{ ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } }],
     60,
   );
-  await executor.execute(sql`
-    create function hold_deletion() returns trigger language plpgsql as $$
-      begin perform pg_advisory_xact_lock_shared(1); return old; end $$;
-    create trigger hold_deletion before delete on sync_requests for each row execute function hold_deletion()`);
-  onTestFinished(async () => {
-    await executor.execute(sql`drop function hold_deletion cascade`);
-  });
+  await addTrigger(executor, 'before delete on sync_requests for each row', 'perform pg_advisory_xact_lock_shared(1)');
   const gate = await openTransaction(world, 'select pg_advisory_xact_lock(1)');
   const syncing = home.sync(pullRequest);
   await waitUntil(async () => (await lockWaits(service)) === 1);
@@ -214,9 +213,7 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
       saveRepositories(executor, organisation.id, ticket, [{ githubId: 1, nodeId: 'R_1', name }]),
     );
   await save(1, 'acme/before');
-  const lock = await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
-    organisation.id,
-  ]);
+  const lock = await openSave(world, { organisation });
   // It has read the former name, and waits to change it.
   const saving = save(2, 'acme/earlier');
   await waitUntil(async () => (await lockWaits(service)) === 1);

@@ -9,7 +9,6 @@ import { previewImport } from '../../src/sync/scope-import.ts';
 import { readMemberList, syncMembers } from '../../src/sync/sync-members.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
-import { rescoreAll } from '../support/rescore.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
 import { deliver, type Home, makeDue, rule, startSyncWorld } from './support.ts';
@@ -23,8 +22,6 @@ const loginOf = async (home: Home) => (await home.row()).login;
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await compareOrganisation(service))) return made;
 }
-
-const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
 const repositoryNames = async (home: Home) => (await home.storedRepositories()).map(({ name }) => name);
 
@@ -45,13 +42,12 @@ describe('an organisation that is renamed on GitHub', () => {
     const opened = [web.openPullRequest(), lib.openPullRequest()];
     await home.apply(rule('7', `starts_with(repository, "${login}/")`));
     await home.sync(...opened);
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     home.acme.rename(login);
     expect(await home.compare()).toBe(1);
     expect(await loginOf(home)).toBe(login);
     expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
-    await rescore(home);
+    await home.rescore();
     const stored = await home.storedPullRequests();
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
@@ -132,8 +128,7 @@ describe('a repository that is renamed twice', () => {
     const pullRequest = web.openPullRequest();
     await home.sync(pullRequest);
     // Later comparisons read no pull request, which would show the latest name.
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     await makeDue(service);
     const name = (last: string) => [`${home.acme.login}/${last}`];
     return { home, web, pullRequest, name };
@@ -147,7 +142,7 @@ describe('a repository that is renamed twice', () => {
       expect(await compareDue()).toBe(1);
       expect(await repositoryNames(home)).toEqual(name('c'));
     }
-    await rescore(home);
+    await home.rescore();
     expect((await home.storedPullRequests()).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
@@ -170,15 +165,13 @@ describe('the address of a pull request', () => {
   test('follows a renamed repository, and no other address changes', async ({ home }) => {
     const [web, lib] = [home.web, home.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     const odd = `https://github.test/elsewhere/${opened[2]?.id}`;
     await executor.execute(sql`update pull_requests set url = ${odd} where github_id = ${opened[2]?.id}`);
     web.rename('site');
     await home.compare();
     await home.apply(rule('1'));
-    await home.apply(rule('2'));
-    await rescore(home);
+    await home.scoreBy(rule('2'));
     const stored = await home.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
@@ -186,10 +179,9 @@ describe('the address of a pull request', () => {
 
   test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
     const home = await world.newHome();
-    const web = home.web;
+    const { web } = home;
     web.openPullRequest();
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     type Named = PullRequestBody & { repository: string };
     const read = async <Body>(path: string) => (await world.client.get<Body>(`/2026-12${path}`, home.token)).body;
     const list = async () => (await read<PageBody<Named>>('/pull-requests')).data;
@@ -204,11 +196,10 @@ describe('the address of a pull request', () => {
 
   test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
     const home = await world.newHome();
-    const web = home.web;
+    const { web } = home;
     web.openPullRequest();
-    world.github.clock.advance(120);
-    await home.compare();
-    await rescore(home);
+    await home.compareLater();
+    await home.rescore();
     type Named = PullRequestBody & { repository: string };
     type Change = { type: string; pull_request: Named };
     const known = new Map<string, Named>();
@@ -228,7 +219,7 @@ describe('the address of a pull request', () => {
     await follow();
     web.rename('web');
     await home.compare();
-    await rescore(home);
+    await home.rescore();
     await follow();
     const { data } = (await world.client.get<PageBody<Named>>('/2026-12/pull-requests', home.token)).body;
     expect([...known.values()]).toEqual(data);
@@ -236,14 +227,12 @@ describe('the address of a pull request', () => {
 
   test('a fetch from before a renaming that is saved after it gets the new address and score', async ({ home }) => {
     await home.apply(rule('7', 'ends_with(repository, "/site")'));
-    const web = home.web;
-    const [one, other] = [web.openPullRequest(), web.openPullRequest()];
-    world.github.clock.advance(120);
-    await home.compare();
+    const [one, other] = home.open(2);
+    await home.compareLater();
     const early = await home.fetchedSync(one);
-    web.rename('site');
+    home.web.rename('site');
     await home.compare();
-    await rescore(home);
+    await home.rescore();
     expect(await early.save()).toBe('saved');
     const stored = await home.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);

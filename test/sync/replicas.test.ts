@@ -48,7 +48,7 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
   for (const [index, home] of homes.entries()) {
     // GitHub's clock is wrong in either direction, and right.
     world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
-    const web = home.web;
+    const { web } = home;
     for (let count = 0; count < 4; count += 1) opened.push([home, web.openPullRequest()]);
     for (let turn = 0; turn < 4; turn += 1) {
       world.github.clock.advance(turn % 2);

@@ -2,14 +2,23 @@ import { eq, ne, sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { countPoints } from '../../src/database/github-rate-limits.ts';
-import { organisations, syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
+import { organisations, syncRequests } from '../../src/database/schema.ts';
 import { writeDecisions } from '../../src/database/sync-requests.ts';
 import { claimSyncTurn } from '../../src/database/turn-leases.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
-import { htmlError, naming, queryTimeout, type ReplyFault, secondaryLimit } from '../support/github/faults.ts';
+import {
+  type GithubStandInRequest,
+  htmlError,
+  naming,
+  queryTimeout,
+  type ReplyFault,
+  secondaryLimit,
+  tooExpensive,
+} from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { isoTime } from '../support/github/world.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { setPoints } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
 import { type Home, startSyncWorld } from './support.ts';
@@ -79,16 +88,13 @@ const makeRequestsDue = () => executor.update(syncRequests).set({ dueAt: sql`now
 const orderByAge = () =>
   executor.update(syncRequests).set({ dueAt: sql`to_timestamp(${syncRequests.githubId} / 1e6)` });
 
-async function deliveryStates({ organisation }: Home): Promise<string[]> {
-  const rows = await executor
-    .select({ state: webhookDeliveries.state })
-    .from(webhookDeliveries)
-    .where(eq(webhookDeliveries.organisationId, organisation.id));
-  return rows.map(({ state }) => state).toSorted();
-}
-
 /** How many pull requests each request asked for. */
 const batchSizes = () => world.github.requests.map(({ variables }) => (variables.ids as string[]).length);
+
+const askingForMoreThan =
+  (count: number) =>
+  ({ variables }: GithubStandInRequest) =>
+    (variables.ids as string[]).length > count;
 
 /** What failed alone is tried again after some seconds, which a slow machine takes: that counts once. */
 const countBatches = () => new Set(world.github.requests.map(({ variables }) => String(variables.ids))).size;
@@ -105,16 +111,12 @@ async function retryAll(times = 1): Promise<void> {
   }
 }
 
-/** Of two at most, the types know that they exist. */
-const open = (home: Home, count: number) =>
-  Array.from({ length: count }, () => home.web.openPullRequest()) as [PullRequest, PullRequest, ...PullRequest[]];
-
 describe('pending pull requests', () => {
   test('of the organisation that was served longest ago come first, however long others have waited', async () => {
     const [large, small] = [await world.newHome(), await world.newHome()];
-    await request(large, ...open(large, 70));
+    await request(large, ...large.open(70));
     await work();
-    await request(small, ...open(small, 1));
+    await request(small, ...small.open(1));
     await executor
       .update(syncRequests)
       .set({ dueAt: sql`now() - interval '1 minute'` })
@@ -126,13 +128,13 @@ describe('pending pull requests', () => {
 
   test('of one organisation are never in two requests at the same time', async () => {
     const [large, small] = [await world.newHome(), await world.newHome()];
-    await request(large, ...open(large, 60));
+    await request(large, ...large.open(60));
     const { begun, release } = world.github.hold('hold');
     const working = work();
     await begun;
     const other = createRequestWorker(await world.replica());
     expect(await other()).toBe(false);
-    await request(small, ...open(small, 1));
+    await request(small, ...small.open(1));
     expect(await other()).toBe(true);
     expect(await waiting(small)).toEqual([]);
     expect(world.github.count()).toBe(2);
@@ -142,7 +144,7 @@ describe('pending pull requests', () => {
   });
 
   test('in the background come after those of webhooks, and fill up their requests', async () => {
-    const [first, ...others] = open(home, 60);
+    const [first, ...others] = home.open(60);
     await request(home, first, ...others);
     await executor
       .update(syncRequests)
@@ -156,11 +158,11 @@ describe('pending pull requests', () => {
   test('need no more work if their author is not a member', async () => {
     await requestAndSync(home, home.web.openPullRequest({ author: null }));
     expect(await waiting(home)).toEqual([]);
-    expect(await deliveryStates(home)).toEqual(['applied']);
+    expect(await home.deliveryStates()).toEqual(['applied']);
   });
 
   test('stay pending if they change again while they are fetched', async () => {
-    const [pullRequest] = open(home, 1);
+    const [pullRequest] = home.open(1);
     await request(home, pullRequest);
     const { begun, release } = world.github.hold('late');
     const working = work();
@@ -170,16 +172,16 @@ describe('pending pull requests', () => {
     release();
     await working;
     expect(await waiting(home)).toMatchObject([{ githubId: pullRequest.id }]);
-    expect(await deliveryStates(home)).toEqual(['pending', 'pending']);
+    expect(await home.deliveryStates()).toEqual(['pending', 'pending']);
     await untilIdle();
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+    expect(await home.deliveryStates()).toEqual(['applied', 'applied']);
     expect((await home.stored(pullRequest))?.title).toBe('changed during the fetch');
   });
 });
 
 describe('a fetch that fails', () => {
   test('is repeated later and later, until GitHub answers', async () => {
-    await request(home, ...open(home, 3));
+    await request(home, ...home.open(3));
     world.github.fault(htmlError(500), { times: Infinity });
     for (const [index, expected] of [5, 30].entries()) {
       const startedAt = performance.now();
@@ -196,11 +198,11 @@ describe('a fetch that fails', () => {
     world.github.clearFaults();
     await retryAll();
     expect(await waiting(home)).toEqual([]);
-    expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
+    expect(await home.deliveryStates()).toEqual(Array(3).fill('applied'));
   });
 
   test('does not make a new request wait as long as the old ones that failed with it', async () => {
-    const [old, fresh] = open(home, 2);
+    const [old, fresh] = home.open(2);
     await request(home, old);
     await executor.update(syncRequests).set({ attempts: 6 });
     await request(home, fresh);
@@ -213,7 +215,7 @@ describe('a fetch that fails', () => {
   });
 
   test('is repeated within a minute of a new delivery, which does not reset its failures', async () => {
-    const opened = open(home, 1);
+    const opened = home.open(1);
     await request(home, ...opened);
     await executor
       .update(syncRequests)
@@ -227,11 +229,8 @@ describe('a fetch that fails', () => {
   });
 
   test('is split without a wait if it asks for too much', async () => {
-    await request(home, ...open(home, 20));
-    world.github.fault(queryTimeout(), {
-      times: Infinity,
-      when: ({ variables }) => (variables.ids as string[]).length > 5,
-    });
+    await request(home, ...home.open(20));
+    world.github.fault(queryTimeout(), { times: Infinity, when: askingForMoreThan(5) });
     await untilIdle();
     expect(await waiting(home)).toEqual([]);
     expect(await home.storedPullRequests()).toHaveLength(20);
@@ -239,30 +238,28 @@ describe('a fetch that fails', () => {
   });
 
   test('saves the others, and defers the one that GitHub names', async () => {
-    const opened = open(home, 5);
+    const opened = home.open(5);
     const [broken, ...others] = opened;
     await request(home, ...opened);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] });
     await untilIdle();
     expect((await home.storedPullRequests()).map(({ githubId }) => githubId)).toEqual(others.map(({ id }) => id));
     expect(await waiting(home)).toMatchObject([{ githubId: broken.id, attempts: 1 }]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
+    expect(await home.deliveryStates()).toEqual(['applied', 'applied', 'applied', 'applied', 'pending']);
     await retryAll();
-    expect(await deliveryStates(home)).toEqual(Array(5).fill('applied'));
+    expect(await home.deliveryStates()).toEqual(Array(5).fill('applied'));
   });
 
   test('on a further page of files defers that pull request, and saves nothing of it', async () => {
-    const [large, small] = open(home, 2);
+    const [large, small] = home.open(2);
     await home.sync(large, small);
     const files = Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 2, deletions: 1 }));
     world.github.clock.advance(1);
     for (const pullRequest of [large, small]) pullRequest.push({ files: pullRequest === large ? files : [] });
     await request(home, large, small);
     const failure = { message: 'A page is missing.', path: ['page0'] };
-    world.github.fault(
-      { kind: 'alter', change: () => ({ data: { page0: null }, errors: [failure] }) },
-      { when: 'FurtherPages' },
-    );
+    const reply = { data: { page0: null }, errors: [failure] };
+    world.github.fault({ kind: 'alter', change: () => reply }, { when: 'FurtherPages' });
     await untilIdle();
     const commitsAndFiles = async () =>
       (await home.storedPullRequests()).map(({ commits, files, fileChanges }) => [
@@ -277,17 +274,17 @@ describe('a fetch that fails', () => {
     expect(await waiting(home)).toMatchObject([
       { githubId: large.id, attempts: 1, lastError: expect.stringContaining('A page is missing.') },
     ]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'pending']);
+    expect(await home.deliveryStates()).toEqual(['applied', 'pending']);
     await retryAll();
     expect(await commitsAndFiles()).toEqual([
       [2, 101, 202],
       [2, 0, 0],
     ]);
-    expect(await deliveryStates(home)).toEqual(['applied', 'applied']);
+    expect(await home.deliveryStates()).toEqual(['applied', 'applied']);
   });
 
   test('at a rate limit on a further page defers all pull requests, and none counts as failed', async () => {
-    const opened = open(home, 2);
+    const opened = home.open(2);
     opened[0]?.push({
       files: Array.from({ length: 101 }, (_, index) => ({ path: `${index}`, additions: 1, deletions: 0 })),
     });
@@ -303,7 +300,7 @@ describe('a fetch that fails', () => {
   });
 
   test('because of refused credentials says so, and keeps all requests', async () => {
-    await request(home, ...open(home, 1));
+    await request(home, ...home.open(1));
     world.github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } });
     await untilIdle();
     expect((await waiting(home))[0]?.lastError).toContain('GITHUB_TOKEN');
@@ -319,7 +316,7 @@ describe('a pull request that makes every request for it fail', () => {
   const poison = (source: PullRequest) => world.github.fault(htmlError(502), { times: Infinity, when: naming(source) });
 
   test.each([0, 25, 49])('is found among fifty, at place %i, in nine requests, which store the rest', async place => {
-    const opened = open(home, 50);
+    const opened = home.open(50);
     const poisoned = opened[place] as PullRequest;
     poison(poisoned);
     await request(home, ...opened);
@@ -331,13 +328,13 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('is fetched alone, and batches of others keep their size', async () => {
-    const opened = open(home, 3);
+    const opened = home.open(3);
     const [, poisoned] = opened;
     const heal = poison(poisoned);
     await requestAndSync(home, ...opened);
     for (let turn = 0; turn < 2; turn += 1) {
       world.github.requests.length = 0;
-      await request(home, poisoned, ...open(home, 59));
+      await request(home, poisoned, ...home.open(59));
       await retryAll();
       expect(batchSizes()).toEqual([50, 9, 1]);
     }
@@ -348,7 +345,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('is isolated even if a webhook asks for it during its last failure', async () => {
-    const opened = open(home, 2);
+    const opened = home.open(2);
     const [poisoned] = opened;
     const isAlone = naming(poisoned);
     const { begun, release } = world.github.hold('hold', each => isAlone(each) && world.github.count() === 2);
@@ -363,7 +360,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('does not wait for ever in a busy organisation', async () => {
-    const opened = open(home, 2);
+    const opened = home.open(2);
     const [poisoned] = opened;
     const heal = poison(poisoned);
     await requestAndSync(home, ...opened);
@@ -371,7 +368,7 @@ describe('a pull request that makes every request for it fail', () => {
     const isStored = [];
     for (const secondsAgo of [20, 40]) {
       await executor.update(syncRequests).set({ dueAt: sql`now() - make_interval(secs => ${secondsAgo})` });
-      await request(home, ...open(home, 1));
+      await request(home, ...home.open(1));
       await work();
       isStored.push((await home.stored(poisoned)) !== undefined);
     }
@@ -383,7 +380,7 @@ describe('a pull request that makes every request for it fail', () => {
     [0, 30],
     [48, 49],
   ])('is found with another one among fifty, at places %i and %i, in seventeen requests', async (...places) => {
-    const opened = open(home, 50);
+    const opened = home.open(50);
     for (const place of places) poison(opened[place] as PullRequest);
     await request(home, ...opened);
     await orderByAge();
@@ -397,52 +394,39 @@ describe('a pull request that makes every request for it fail', () => {
 
   test('leaves other organisations their turns while it is looked for', async () => {
     const other = await world.newHome();
-    const opened = open(home, 4);
+    const opened = home.open(4);
     const [poisoned] = opened;
     poison(poisoned);
     await request(home, ...opened);
     await work();
-    await request(other, ...open(other, 1));
+    await request(other, ...other.open(1));
     await work();
     expect(batchSizes()).toEqual([4, 1]);
     expect(await waiting(other)).toEqual([]);
   });
 
   test('does not make others wait if only it is too expensive inside a reply', async () => {
-    const opened = open(home, 10);
+    const opened = home.open(10);
     const [, expensive] = opened;
-    world.github.fault(
-      { kind: 'broken', nodeIds: [expensive.nodeId], type: 'RESOURCE_LIMITS_EXCEEDED' },
-      { times: Infinity },
-    );
+    world.github.fault(tooExpensive(expensive), { times: Infinity });
     await requestAndSync(home, ...opened);
     expect(batchSizes()).toEqual([10, 1]);
     expect(await waiting(home)).toMatchObject([{ githubId: expensive.id, attempts: 1, isIsolated: true }]);
   });
 
   test('pull requests do not count as failed if only their number is too expensive', async () => {
-    const opened = open(home, 10);
-    const dropped = opened.slice(6).map(({ nodeId }) => nodeId);
-    world.github.fault(
-      { kind: 'broken', nodeIds: dropped, type: 'RESOURCE_LIMITS_EXCEEDED' },
-      { times: Infinity, when: ({ variables }) => (variables.ids as string[]).length > 6 },
-    );
+    const opened = home.open(10);
+    world.github.fault(tooExpensive(...opened.slice(6)), { times: Infinity, when: askingForMoreThan(6) });
     await requestAndSync(home, ...opened);
     expect(await waiting(home)).toEqual([]);
     expect(batchSizes()).toEqual([10, 2, 1, 1]);
   });
 
   test('is found among others, which are saved, if the service cannot save it', async () => {
-    const opened = open(home, 5);
+    const opened = home.open(5);
     const [, broken] = opened;
-    await executor.execute(
-      sql.raw(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-        create trigger refuse before insert on pull_requests for each row when (new.github_id = ${broken.id})
-        execute function refuse()`),
-    );
-    onTestFinished(async () => {
-      await executor.execute('drop function refuse cascade');
-    });
+    const when = `before insert on pull_requests for each row when (new.github_id = ${broken.id})`;
+    await addTrigger(executor, when, "raise 'refused'");
     await request(home, ...opened);
     // The loop logs what the worker throws, and continues.
     while (await work().catch(() => true));
@@ -455,7 +439,7 @@ describe('a pull request that keeps failing', () => {
   /** One that fails, next to a stored one that does not. */
   async function startFailing() {
     const home = await world.newHome();
-    const [broken, sound] = open(home, 2);
+    const [broken, sound] = home.open(2);
     await requestAndSync(home, sound);
     await request(home, broken);
     world.github.fault({ kind: 'broken', nodeIds: [broken.nodeId] }, { times: Infinity });
@@ -514,12 +498,12 @@ describe('a pull request that keeps failing', () => {
     await request(home, broken);
     world.github.clearFaults();
     await retryAll();
-    expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
+    expect(new Set(await home.deliveryStates())).toEqual(new Set(['applied']));
   });
 
   test('is tried by a retry, like all that failed, but not in other organisations', async () => {
     const [{ home, broken }, other] = [await park(await startFailing()), await world.newHome()];
-    const [limited, fresh] = open(home, 2);
+    const [limited, fresh] = home.open(2);
     // As if it had moved from there.
     await request(other, limited);
     await request(home, limited, fresh);
@@ -567,12 +551,12 @@ describe('a pull request that keeps failing', () => {
     expect(await home.sync(broken)).toEqual(['saved']);
     expect(await idle()).toBe(false);
     expect(await waiting(home)).toEqual([]);
-    expect(new Set(await deliveryStates(home))).toEqual(new Set(['applied']));
+    expect(new Set(await home.deliveryStates())).toEqual(new Set(['applied']));
   });
 });
 
 test('pull requests that all fail cost one request at a time, however many there are', async () => {
-  const failing = open(home, 20);
+  const failing = home.open(20);
   const nodeIds = failing.map(({ nodeId }) => nodeId);
   world.github.fault({ kind: 'broken', nodeIds, type: 'FORBIDDEN' }, { times: Infinity });
   await request(home, ...failing);
@@ -585,7 +569,7 @@ test.each<[string, ReplyFault]>([
   ['a refusal of the credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }],
   ['an empty reply from GitHub', { kind: 'reply', status: 200, body: { data: {} } }],
 ])('%s parks no pull request, however long it lasts', async (_, fault) => {
-  const [stored, ...others] = open(home, 3);
+  const [stored, ...others] = home.open(3);
   await requestAndSync(home, stored);
   await request(home, ...others);
   world.github.fault(fault, { times: Infinity });
@@ -596,7 +580,7 @@ test.each<[string, ReplyFault]>([
   world.github.clearFaults();
   await retryAll();
   expect(await waiting(home)).toEqual([]);
-  expect(await deliveryStates(home)).toEqual(Array(3).fill('applied'));
+  expect(await home.deliveryStates()).toEqual(Array(3).fill('applied'));
 });
 
 describe('a rate limit', () => {
@@ -611,7 +595,7 @@ describe('a rate limit', () => {
 
   test('keeps two replicas from calling early, and costs no attempt', async () => {
     const replica = createRequestWorker(await world.replica());
-    const opened = open(home, 2);
+    const opened = home.open(2);
     await request(home, ...opened);
     world.github.fault(secondaryLimit('40'));
     await untilIdle();
@@ -634,7 +618,7 @@ describe('a rate limit', () => {
   });
 
   test('without a time doubles the wait from a minute to an hour, until GitHub answers', async () => {
-    await request(home, ...open(home, 1));
+    await request(home, ...home.open(1));
     world.github.fault(secondaryLimit(), { times: 8 });
     const waits: (number | undefined)[] = [];
     for (let turn = 0; turn < 8; turn += 1) {
@@ -646,13 +630,13 @@ describe('a rate limit', () => {
     expect(waits).toEqual([60, 120, 240, 480, 960, 1920, 3600, 3600]);
     await untilIdle();
     world.github.fault(secondaryLimit());
-    await request(home, ...open(home, 1));
+    await request(home, ...home.open(1));
     await work();
     expect(await blockedSeconds()).toBe(60);
   });
 
   test('with a time does not lengthen the wait of a later one without', async () => {
-    await request(home, ...open(home, 1));
+    await request(home, ...home.open(1));
     for (const fault of [secondaryLimit('1'), secondaryLimit('1'), secondaryLimit()]) {
       await endBlock();
       await makeRequestsDue();
@@ -664,7 +648,7 @@ describe('a rate limit', () => {
 });
 
 test('what PostgreSQL cannot hold is replaced in the reason of a failure', async () => {
-  await request(home, ...open(home, 1));
+  await request(home, ...home.open(1));
   const [due] = await home.dueRequests(1);
   if (due === undefined) throw new Error('none is due');
   const decision = {
@@ -680,14 +664,14 @@ test('what PostgreSQL cannot hold is replaced in the reason of a failure', async
 
 describe('a turn', () => {
   test('fetches nothing once the service is told to stop, and loses nothing', async () => {
-    await request(home, ...open(home, 3));
+    await request(home, ...home.open(3));
     await createRequestWorker(service)(AbortSignal.abort());
     expect(world.github.count()).toBe(0);
     expect(await waiting(home)).toHaveLength(3);
   });
 
   test('of a dead replica is taken over when its lease ends', async () => {
-    await request(home, ...open(home, 3));
+    await request(home, ...home.open(3));
     await claimSyncTurn(executor, leaseSeconds);
     expect(await work()).toBe(false);
     await endLeases();
@@ -699,7 +683,7 @@ describe('a turn', () => {
   test('is followed by half a minute at most for each point, if more points are used than left', async () => {
     const [busy, other] = [await world.newHome(), await world.newHome()];
     setPoints(world.github, 20);
-    const pullRequests = open(busy, 4);
+    const pullRequests = busy.open(4);
     const [first, ...later] = pullRequests;
     const turn = async (home: Home, pullRequest: PullRequest) => {
       await request(home, pullRequest);
@@ -718,7 +702,7 @@ describe('a turn', () => {
     await work();
     expect(await waiting(busy)).toEqual([]);
     expect(world.github.count()).toBe(asked + 1);
-    const [opened] = open(other, 1);
+    const [opened] = other.open(1);
     for (let turns = 0; turns < 3; turns += 1) expect(await turn(other, opened)).toBe(true);
     expect(await pause(other)).toBeLessThan(0.1);
   });
@@ -726,8 +710,8 @@ describe('a turn', () => {
   test('that costs thirty points is paced by them, and leaves other organisations their points', async () => {
     const [large, small] = [await world.newHome(), await world.newHome()];
     setPoints(world.github, 450);
-    const [edited] = open(large, 1);
-    const [other] = open(small, 1);
+    const [edited] = large.open(1);
+    const [other] = small.open(1);
     const { limit } = world.github;
     if (limit === null) throw new Error('no limit');
     const hourEnd = limit.resetAt;
@@ -772,7 +756,7 @@ describe('a turn', () => {
     'of %i that have used more points than are left is paced, and these last until the reset',
     async count => {
       const homes = await Promise.all(Array.from({ length: count }, () => world.newHome()));
-      const opened = homes.map(home => [home, open(home, 1)[0]] as const);
+      const opened = homes.map(home => [home, home.open(1)[0]] as const);
       for (const [home, pullRequest] of opened) await request(home, pullRequest);
       await untilIdle();
       // Each takes one, and 500 above the reserve are left.
@@ -791,7 +775,7 @@ describe('a turn', () => {
 
   test('goes to each organisation once if replicas ask at the same moment', async () => {
     const homes = [await world.newHome(), await world.newHome(), await world.newHome()];
-    for (const home of homes) await request(home, ...open(home, 1));
+    for (const home of homes) await request(home, ...home.open(1));
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
     const turns = await Promise.all(homes.map(() => claimSyncTurn(executor, leaseSeconds)));

@@ -16,12 +16,10 @@ import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
 import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
 import { closing } from '../support/service.ts';
-import { figureOf, type Home, lockWaits, openTransaction, rule, startSyncWorld, waitUntil } from './support.ts';
+import { figureOf, type Home, lockWaits, openSave, rule, startSyncWorld, waitUntil, wholeRange } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
-
-const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
 async function summary({ organisation }: Home) {
   const { rows } = await executor.execute<{ score: number; version: number; count: number }>(sql`
@@ -57,12 +55,9 @@ describe('scores', () => {
     await home.sync(pullRequest);
     pullRequest.edit({ title: 'of no weight' });
     await home.sync(pullRequest);
-    await home.apply(rule('additions * 2'));
-    await rescore(home);
-    await home.apply(rule('additions + additions'));
-    await rescore(home);
-    await home.apply();
-    await rescore(home);
+    await home.scoreBy(rule('additions * 2'));
+    await home.scoreBy(rule('additions + additions'));
+    await home.scoreBy();
     expect(await home.scoreHistory()).toEqual([
       'null → 5 (pull_request, 1)',
       '5 → 7 (pull_request, 1)',
@@ -75,19 +70,17 @@ describe('scores', () => {
 describe('re-scoring', () => {
   test('does not touch or record a row whose score stays the same', async ({ home }) => {
     await home.newStored(3);
-    await home.apply(rule('additions', 'true', 'Size'));
-    await rescore(home);
+    await home.scoreBy(rule('additions', 'true', 'Size'));
     await home.apply(rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
-    expect(await rescore(home)).toBe(3);
+    expect(await home.rescore()).toBe(3);
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
     expect(await countOutdated(executor, home.organisation.id)).toBe(0);
   });
 
   test('a pull request that is fetched after new rules no longer counts as outdated', async ({ home }) => {
     const { database } = service;
-    const [first, second, third] = [1, 2, 3].map(() => home.web.openPullRequest());
+    const [first, second, third] = home.open(3);
     const outdated = () => countOutdated(database.executor, home.organisation.id);
-    if (first === undefined || second === undefined || third === undefined) throw new Error('no pull requests');
     for (const each of [first, second, third]) await home.sync(each);
     await home.apply(rule('1'));
     expect(await outdated()).toBe(3);
@@ -96,7 +89,7 @@ describe('re-scoring', () => {
     await database.transaction(executor => splitRemainder(executor, home.organisation.id));
     await home.sync(second);
     expect(await outdated()).toBe(1);
-    expect(await rescore(home)).toBe(3);
+    expect(await home.rescore()).toBe(3);
     expect(await outdated()).toBe(0);
   });
 
@@ -110,8 +103,7 @@ describe('re-scoring', () => {
       return rows;
     };
     const before = await findPages();
-    await home.apply(rule('additions'));
-    await rescore(home);
+    await home.scoreBy(rule('additions'));
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 200 }]);
     expect(await findPages()).toEqual(before);
   });
@@ -190,16 +182,14 @@ describe('re-scoring', () => {
     });
     await waiting;
     expect(attempts).toBe(1);
-    expect(await rescore(home)).toBe(2);
+    expect(await home.rescore()).toBe(2);
   });
 
   test('does not wait for saves', async ({ home }) => {
     await home.newStored(2);
     await home.apply(rule('additions'));
-    await openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [
-      home.organisation.id,
-    ]);
-    expect(await rescore(home)).toBe(2);
+    await openSave(world, home);
+    expect(await home.rescore()).toBe(2);
   });
 
   test('continues at the point where a worker was killed, and records each change once', async ({ home }) => {
@@ -242,7 +232,7 @@ describe('re-scoring', () => {
       over = true;
       await Promise.all(working);
     }
-    await rescore(home);
+    await home.rescore();
     expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 1_999 }]);
   });
 
@@ -286,8 +276,7 @@ describe('re-scoring', () => {
     }
     const home = await world.newHome();
     await home.newStored(2);
-    await home.apply(rule('additions'));
-    await rescoreAll(service);
+    await home.scoreBy(rule('additions'));
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
@@ -295,7 +284,7 @@ describe('re-scoring', () => {
     await home.newStored(3);
     await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
     service.complaints.length = 0;
-    await rescore(home);
+    await home.rescore();
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
     const reports = service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
     expect(reports).toHaveLength(1);
@@ -311,7 +300,7 @@ describe('re-scoring', () => {
         rules: [{ ...rule('1'), logic: [{ expression: 'true', effect: { action: 'ADD', value: 'eval("1")' } }] }],
       })
       .where(eq(rulesets.organisationId, home.organisation.id));
-    await rescore(home);
+    await home.rescore();
     expect(await summary(home)).toEqual([{ score: 0, version: 0, count: 1 }]);
   });
 });
@@ -319,8 +308,7 @@ describe('re-scoring', () => {
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
   const home = await world.newHome();
   const replicas = [service, await world.replica(), await world.replica()];
-  const web = home.web;
-  const opened = Array.from({ length: 12 }, () => web.openPullRequest());
+  const opened = home.open(12);
   await home.sync(...opened);
   const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
   let over = false;
@@ -350,7 +338,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     over = true;
     await Promise.all(background);
   }
-  await rescore(home);
+  await home.rescore();
   expect(new Set(found)).toEqual(new Set([0]));
   expect(await summary(home)).toEqual([{ score: 10, version: 10, count: 12 }]);
   const ends = (await home.storedPullRequests()).map(({ scoreBreakdown }) => scoreBreakdown);
@@ -396,8 +384,12 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   };
   const before = await rows();
   expect(before[0]?.bytes).toBeGreaterThan(4_000);
-  const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
-  const { value: step } = await readRange(executor, home.organisation.id, whole, createFactsReader(['title'])).next();
+  const { value: step } = await readRange(
+    executor,
+    home.organisation.id,
+    wholeRange,
+    createFactsReader(['title']),
+  ).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
   await home.apply(...long('1'));
   expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
@@ -412,9 +404,8 @@ test('steps of large facts are larger while these are small', async ({ home }) =
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
       update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${home.organisation.id}`);
-    const whole = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };
     const sizes: number[] = [];
-    for await (const step of readRange(executor, home.organisation.id, whole, createFactsReader(['body']))) {
+    for await (const step of readRange(executor, home.organisation.id, wholeRange, createFactsReader(['body']))) {
       sizes.push([...step].length);
     }
     return sizes;

@@ -10,7 +10,6 @@ import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { rescoreAll } from '../support/rescore.ts';
 import { applyRules } from '../support/tenants.ts';
 import { type Home, rule, startSyncWorld } from './support.ts';
 
@@ -63,8 +62,6 @@ async function reviewScoresText(pullRequest: PullRequest) {
     .where(eq(pullRequests.githubId, pullRequest.id));
   return row?.text;
 }
-
-const rescore = ({ organisation }: Home) => rescoreAll(service, organisation.id);
 
 /** Runs `change` after the pull request was fetched and scored, and before it is saved. */
 async function syncAcross(home: Home, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
@@ -164,7 +161,7 @@ describe('points for reviews', () => {
     const [before, ofOther] = await Promise.all(await versions());
 
     await applyRules(service, home.organisation.id, { reviews: byMembers, rules: [rule('additions')] });
-    await rescore(home);
+    await home.rescore();
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 6 }]);
     const [after, ofOtherAfter] = await Promise.all(await versions());
     expect(after).not.toBe(before);
@@ -174,16 +171,17 @@ describe('points for reviews', () => {
     const told = () => executor.$count(changes, and(isOfOrganisation, sql`transaction::text = ${after}`));
     expect(await told()).toBe(1);
 
-    await home.apply(rule('additions'));
-    await rescore(home);
+    await home.scoreBy(rule('additions'));
     expect(await home.stored(pullRequest)).toMatchObject({ score: 7, reviewScores: null });
     expect(await home.scoreHistory()).toEqual(['null → 7 (pull_request, 1)', 'null → 0 (pull_request, 1)']);
   });
 
   test('are saved and cleared side by side, and not if the pull request was fetched since', async () => {
     const { home, pullRequest } = await newHome();
-    const web = home.web;
-    const all = [pullRequest, ...Array.from({ length: 3 }, () => web.openPullRequest({ author: pullRequest.author }))];
+    const all = [
+      pullRequest,
+      ...Array.from({ length: 3 }, () => home.web.openPullRequest({ author: pullRequest.author })),
+    ];
     await home.sync(...all);
     const rows = await Promise.all(all.map(each => home.stored(each)));
     const scores = ['[{"a":1}]', null, '[{"b":"\\n"}]', '[{"late":1}]'].map((given, index) => ({
@@ -210,7 +208,7 @@ describe('points for reviews', () => {
       .set({ factsVersion: 2 })
       .where(eq(pullRequests.organisationId, home.organisation.id));
     await applyRules(service, home.organisation.id, { reviews: [rule('7')] });
-    await rescore(home);
+    await home.rescore();
     expect(await reviewScores(home, pullRequest)).toBeNull();
     await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ score: 7 }]);
@@ -223,9 +221,8 @@ describe('erasing a person', () => {
     const { home, bob, pullRequest, join, idOf } = await newHome(rule('4', mimicry));
     const carol = home.acme.member(`carol-of-${home.acme.login}`);
     await join(service.database.executor, bob, carol);
-    const web = home.web;
-    const hers = web.openPullRequest({ author: pullRequest.author });
-    const other = web.openPullRequest({ author: pullRequest.author });
+    const hers = home.web.openPullRequest({ author: pullRequest.author });
+    const other = home.web.openPullRequest({ author: pullRequest.author });
     for (const each of [bob, carol]) pullRequest.review(each, 'APPROVED');
     pullRequest.review(world.github.account('passer-by'), 'COMMENTED');
     hers.review(bob, 'COMMENTED');
@@ -255,7 +252,7 @@ describe('erasing a person', () => {
     expect((await home.stored(other))?.changedBy).toBe(changedBefore);
     const told = eq(changes.organisationId, home.organisation.id);
     expect(await database.executor.$count(changes, and(told, sql`transaction::text = ${after?.changedBy}`))).toBe(2);
-    await rescore(home);
+    await home.rescore();
     // They reviewed it on GitHub all the same.
     await home.sync(pullRequest, hers, other);
     expect(await home.stored(pullRequest)).toMatchObject({

@@ -48,9 +48,7 @@ describe('a tenth of the hourly points', () => {
 
   test('requests in the background wait, not fail, if only a tenth of the hourly points is left', async () => {
     const home = await withFewPoints(500);
-    await executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
-      values (${home.organisation.id}, 1, 'PR_1', 1, true)`);
+    await home.request({ id: 1, nodeId: 'PR_1' }, { isBackground: true });
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);
     const [waiting] = await home.waitingSyncs();
@@ -66,9 +64,7 @@ describe('a tenth of the hourly points', () => {
     const [, swept, other] = home.web.pullRequests;
     const changed = place === 1 ? swept : other;
     if (swept === undefined || changed === undefined) throw new Error('none');
-    await executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, is_background)
-      values (${home.organisation.id}, ${swept.id}, ${swept.nodeId}, 1, true)`);
+    await home.request(swept, { isBackground: true });
     await deliver(service, changed.edit({ title: 'Changed' }));
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
-import { test as anyTest, expect } from 'vitest';
+import { test as anyTest, expect, onTestFinished } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
 import type { Executor } from '../../src/database/client.ts';
@@ -12,6 +12,7 @@ import {
   repositories,
   scoreChanges,
   syncRequests,
+  webhookDeliveries,
 } from '../../src/database/schema.ts';
 import { findDueSyncRequests } from '../../src/database/sync-requests.ts';
 import type { Deps } from '../../src/deps.ts';
@@ -21,12 +22,13 @@ import { compareOrganisation } from '../../src/sync/compare.ts';
 import { type ImportOptions, importPullRequests } from '../../src/sync/import.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
+import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { type SyncOutcome, syncByNodeIds } from '../../src/sync/sync-pull-requests.ts';
 import type { WebhookEvent } from '../support/github/events.ts';
 import { createLatch } from '../support/github/faults.ts';
 import type { Organisation } from '../support/github/organisation.ts';
-import type { PullRequest } from '../support/github/pull-request.ts';
+import type { PullRequest, PullRequestOptions } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import type { Account } from '../support/github/world.ts';
 import { rescoreAll } from '../support/rescore.ts';
@@ -152,9 +154,24 @@ export class Home implements TenantOnGithub {
       .orderBy(asc(syncRequests.githubId));
   }
 
+  /** Inserts a sync request with these values. */
+  request({ id, nodeId }: Pick<PullRequest, 'id' | 'nodeId'>, values: Partial<typeof syncRequests.$inferInsert> = {}) {
+    const request = { organisationId: this.organisation.id, githubId: id, nodeId, ticket: 1, ...values };
+    return this.executor.insert(syncRequests).values(request);
+  }
+
   /** The requests that come next, up to `limit`. */
   dueRequests(limit: number) {
     return findDueSyncRequests(this.executor, this.organisation.id, { limit, isolatedAfterSeconds: 30 });
+  }
+
+  /** Of its deliveries, sorted. */
+  async deliveryStates(): Promise<string[]> {
+    const rows = await this.executor
+      .select({ state: webhookDeliveries.state })
+      .from(webhookDeliveries)
+      .where(eq(webhookDeliveries.organisationId, this.organisation.id));
+    return rows.map(({ state }) => state).toSorted();
   }
 
   /** `from → to (cause, version)`, oldest first. */
@@ -211,6 +228,18 @@ export class Home implements TenantOnGithub {
     return syncMembers(this.service, this.organisation, confirm);
   }
 
+  /** Somebody joins it, and the members are listed. */
+  joined(account: Account) {
+    this.acme.join(account);
+    return this.syncMembers();
+  }
+
+  /** Somebody leaves it, and the members are listed. */
+  left(account: Account) {
+    this.acme.leave(account);
+    return this.syncMembers();
+  }
+
   /** Syncs the pull requests in one request. @returns outcomes in the order given */
   async sync(...wanted: PullRequest[]): Promise<(SyncOutcome | undefined)[]> {
     const nodeIds = wanted.map(({ nodeId }) => nodeId);
@@ -222,8 +251,14 @@ export class Home implements TenantOnGithub {
     });
   }
 
+  /** Opens so many in `web`. Of four at most, the types know that they exist. */
+  open(count: number, options?: PullRequestOptions) {
+    const opened = Array.from({ length: count }, () => this.web.openPullRequest(options));
+    return opened as [PullRequest, PullRequest, PullRequest, PullRequest, ...PullRequest[]];
+  }
+
   /** Opens a pull request in `web`, and syncs it. */
-  async openStored(options?: Parameters<Repository['openPullRequest']>[0]): Promise<PullRequest> {
+  async openStored(options?: PullRequestOptions): Promise<PullRequest> {
     const pullRequest = this.web.openPullRequest(options);
     await this.sync(pullRequest);
     return pullRequest;
@@ -284,8 +319,20 @@ export class Home implements TenantOnGithub {
     return count() - before;
   }
 
+  /** The same, two minutes later: what has changed since is more than a minute old. */
+  compareLater(): Promise<number> {
+    this.world.github.clock.advance(120);
+    return this.compare();
+  }
+
   apply(...rules: RuleDefinition[]) {
     return applyRules(this.service, this.organisation.id, { rules });
+  }
+
+  /** Puts rules in force, and scores all by them. @returns how many pull requests */
+  async scoreBy(...rules: RuleDefinition[]): Promise<number> {
+    await this.apply(...rules);
+    return this.rescore();
   }
 
   rescore(): Promise<number> {
@@ -350,6 +397,19 @@ export async function openTransaction({ service }: Pick<World, 'service'>, state
   return client;
 }
 
+/** The same as somebody who saves what was fetched: it has the lock that savers share. */
+export const openSave = (
+  world: Pick<World, 'service'>,
+  { organisation: { id } }: Pick<TenantOnGithub, 'organisation'>,
+) => openTransaction(world, 'select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [id]);
+
+/** Runs the loops until the test ends. */
+export function runLoops(...options: Parameters<typeof startLoops>): Loops {
+  const loops = startLoops(...options);
+  onTestFinished(() => loops.stop());
+  return loops;
+}
+
 /** How many statements wait for a lock. */
 export async function lockWaits({ database }: Deps): Promise<number> {
   const { rows } = await database.executor.execute(
@@ -384,15 +444,17 @@ export async function withTwoRepositories(world: SyncWorld, name: string) {
   const [web, other] = [home.acme.repository('web'), home.acme.repository(name)];
   const [inWeb, inOther] = [web.openPullRequest(), other.openPullRequest()];
   await home.import();
-  world.github.clock.advance(120);
-  await home.compare();
+  await home.compareLater();
   return { home, web, other, inWeb, inOther };
 }
 
-/** A rule that adds `value` if `expression` is true. */
-export const rule = (value: string, expression = 'true', name = value): RuleDefinition => ({
+/** A rule that adds `value` if `expression` is true, in so many entries. */
+export const rule = (value: string, expression = 'true', name = value, entries = 1): RuleDefinition => ({
   name,
   description: '',
   is_enabled: true,
-  logic: [{ expression, effect: { action: 'ADD', value } }],
+  logic: Array.from({ length: entries }, () => ({ expression, effect: { action: 'ADD', value } })),
 });
+
+/** Of the ranges to score again: all pull requests. */
+export const wholeRange = { fromId: '00000000-0000-0000-0000-000000000000', untilId: null };

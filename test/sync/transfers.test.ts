@@ -1,6 +1,7 @@
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
+import { rescoreRanges } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { replacing } from '../support/github/faults.ts';
@@ -43,8 +44,7 @@ describe('a repository that has left the organisation', () => {
     for (let index = 0; index < 105; index += 1) home.acme.repository(`empty-${index}`);
     home.acme.repository('on-the-last-page').openPullRequest();
     await home.import();
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     elsewhere(web);
     expect(await home.compare()).toBe(2 + 1);
     expect(await leftRepositories(home)).toEqual(['web']);
@@ -125,7 +125,6 @@ describe('a repository that a list does not have', () => {
             reply.data as { node: { repositories: { edges: { node: { id: string } }[] } } }
           ).node;
           page.edges = page.edges.filter(({ node }) => node.id !== web.nodeId);
-          return reply;
         },
       },
       { when: 'Repositories' },
@@ -161,10 +160,7 @@ describe('a repository that a list does not have', () => {
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'RepositoryOwners' });
     await home.compare();
     expect(await leftRepositories(home)).toEqual([]);
-    const { rows } = await executor.execute(
-      sql`select from members where organisation_id = ${home.organisation.id} and login = ${grace.login}`,
-    );
-    expect(rows).toHaveLength(1);
+    expect(await home.memberLogins()).toContain(grace.login);
     await home.compare();
     expect(await leftRepositories(home)).toEqual(['web']);
   });
@@ -184,8 +180,7 @@ describe('a repository that comes back', () => {
     inWeb.edit({ title: 'Edited elsewhere' });
     web.rename('site');
     web.transfer(home.acme);
-    world.github.clock.advance(120);
-    await home.compare();
+    await home.compareLater();
     expect(await leftRepositories(home)).toEqual([]);
     expect(await home.stored(inWeb)).toMatchObject({ title: 'Edited elsewhere' });
     await home.makeSweepDue();
@@ -202,10 +197,7 @@ describe('a repository that comes back', () => {
     await world.workOff();
     expect(await home.stored(inWeb)).toMatchObject({ title: 'Back' });
     expect(await leftRepositories(home)).toEqual([]);
-    const { rows } = await executor.execute(
-      sql`select from rescore_ranges where organisation_id = ${home.organisation.id}`,
-    );
-    expect(rows).toEqual([]);
+    expect(await executor.$count(rescoreRanges, eq(rescoreRanges.organisationId, home.organisation.id))).toBe(0);
   });
 
   test('loses its mark with an import', async () => {
@@ -217,13 +209,12 @@ describe('a repository that comes back', () => {
 
   test('brings pull requests whose author has joined meanwhile', async ({ home }) => {
     const author = world.github.account(`stranger-${home.acme.login}`);
-    const web = home.web;
+    const { web } = home;
     const early = web.openPullRequest({ author });
     await home.compare();
     expect(await home.sync(early)).toEqual(['untracked']);
     elsewhere(web);
-    home.acme.join(author);
-    await home.syncMembers();
+    await home.joined(author);
     await world.workOff();
     expect([await home.storedPullRequests(), await leftRepositories(home)]).toEqual([[], ['web']]);
     web.transfer(home.acme);

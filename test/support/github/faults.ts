@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { PullRequest } from './pull-request.ts';
+import type { Repository } from './repository.ts';
 
 /** A request as it arrived, before any fault or answer. */
 export interface GithubStandInRequest {
@@ -42,7 +43,7 @@ export type Fault =
   | { kind: 'hold' | 'late'; until: Promise<unknown> }
   /** The real answer at the time of the request, sent later. */
   | { kind: 'late'; milliseconds: number }
-  /** The real answer, changed: for replies that break the schema. */
+  /** The real answer, changed, or what takes its place: for replies that break the schema. */
   | { kind: 'alter'; change: (reply: { data?: unknown; errors?: unknown }) => unknown }
   /** A reply of 200 in which these pull requests, or one field of each, fail, and the others are complete. */
   | { kind: 'broken'; nodeIds: string[]; type?: string; message?: string; field?: string };
@@ -58,11 +59,17 @@ export function createLatch(): { released: Promise<void>; release(): void } {
 
 type Condition = (request: GithubStandInRequest) => boolean;
 
-/** Requests that name one of the pull requests by its node id. */
+/** Requests that name one of the pull requests, or lists one of the repositories, by its node id. */
 export const naming =
-  (...pullRequests: PullRequest[]): Condition =>
-  ({ variables: { ids } }) =>
-    Array.isArray(ids) && pullRequests.some(({ nodeId }) => ids.includes(nodeId));
+  (...nodes: (PullRequest | Repository)[]): Condition =>
+  ({ variables: { ids, repository } }) =>
+    nodes.some(({ nodeId }) => nodeId === repository || (Array.isArray(ids) && ids.includes(nodeId)));
+
+/** Requests for the second page of a list, or a later one. */
+export const furtherPage =
+  (operation?: string): Condition =>
+  ({ operation: name, variables: { after } }) =>
+    (after ?? null) !== null && name === (operation ?? name);
 
 export interface FaultOptions {
   /** Number of requests that it hits, once by default; `Infinity` lasts until all are cleared. */
@@ -163,10 +170,17 @@ export const refusedNode = (type: string, message: string): ReplyFault => ({
   body: { data: { node: null }, errors: [{ type, message, path: ['node'] }] },
 });
 
+/** In a reply of 200, GitHub gives up on these, and the others are complete. */
+export const tooExpensive = (...pullRequests: PullRequest[]): Fault => ({
+  kind: 'broken',
+  nodeIds: pullRequests.map(({ nodeId }) => nodeId),
+  type: 'RESOURCE_LIMITS_EXCEEDED',
+});
+
 /** The real answer with another text in its JSON. */
-export const replacing = (pattern: RegExp | string, text: string): Fault => ({
+export const replacing = (pattern: RegExp | string, text: string | (() => string)): Fault => ({
   kind: 'alter',
-  change: reply => JSON.parse(JSON.stringify(reply).replace(pattern, text)),
+  change: reply => JSON.parse(JSON.stringify(reply).replace(pattern, typeof text === 'string' ? text : text())),
 });
 
 /** Carries out a fault that needs no real answer. False if it needs one first. */
@@ -200,7 +214,10 @@ export function answerWithFault(fault: Fault, response: ServerResponse): boolean
 /** Sends the real answer, as far as the fault lets it. */
 export function sendWithFault(fault: Fault | undefined, response: ServerResponse, status: number, body: object): void {
   let text = JSON.stringify(body);
-  if (fault?.kind === 'alter') text = JSON.stringify(fault.change(JSON.parse(text)));
+  if (fault?.kind === 'alter') {
+    const reply = JSON.parse(text);
+    text = JSON.stringify(fault.change(reply) ?? reply);
+  }
   if (fault?.kind === 'oversize') text = ' '.repeat(fault.mebibytes * 1024 * 1024) + text;
   response.statusCode = status;
   response.setHeader('content-type', 'application/json; charset=utf-8');
