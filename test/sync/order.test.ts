@@ -95,15 +95,6 @@ test('a save says which facts its release knows: a column that a later one has a
   expect(rows).toEqual([{ later: 7, is_unknown: true }]);
 });
 
-test('a fetch does not change back a name that a comparison has saved since it began', async ({ home }) => {
-  const pullRequest = await home.openStored();
-  const early = await home.fetchedSync(pullRequest);
-  home.web.rename('site');
-  await home.compare();
-  expect(await early.save()).toBe('saved');
-  expect(await repositoryNames(home)).toEqual(['site']);
-});
-
 test('a fetch does not bring back a name that a repository had for a while, after a comparison', async ({ home }) => {
   const { web } = home;
   const pullRequest = web.openPullRequest();
