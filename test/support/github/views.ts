@@ -35,15 +35,16 @@ function readCursor(cursor: string): Position {
 }
 
 /**
- * The bounds of a page of `items`, which are in ascending (`direction` 1) or descending (-1) order of their positions. A
- * cursor is the position of the last item seen, so it stays valid while items come, go and move.
+ * One page of `items`, which are in ascending (`direction` 1) or descending (-1) order of their positions. A cursor is the
+ * position of the last item seen, so it stays valid while items come, go and move.
  */
-function boundsOf<Item>(
+function connection<Item>(
   items: readonly Item[],
   { first, last, after }: PageArguments,
-  positionOf: (item: Item, index: number) => Position,
-  direction: 1 | -1,
-): { start: number; end: number } {
+  view: (item: Item) => unknown,
+  positionOf: (item: Item, index: number) => Position = (_, index) => [index, 0],
+  direction: 1 | -1 = 1,
+) {
   let start = 0;
   if (after) {
     const [time, id] = readCursor(after);
@@ -53,18 +54,6 @@ function boundsOf<Item>(
   }
   const end = first === undefined ? items.length : Math.min(start + first, items.length);
   if (first === undefined && last !== undefined) start = Math.max(start, end - last);
-  return { start, end };
-}
-
-/** One page of `items`. */
-function connection<Item>(
-  items: readonly Item[],
-  wanted: PageArguments,
-  view: (item: Item) => unknown,
-  positionOf: (item: Item, index: number) => Position = (_, index) => [index, 0],
-  direction: 1 | -1 = 1,
-) {
-  const { start, end } = boundsOf(items, wanted, positionOf, direction);
   const page = items.slice(start, end);
   const cursors = page.map((item, index) => cursorOf(positionOf(item, start + index)));
   return {
@@ -131,18 +120,6 @@ interface PullRequestArguments extends PageArguments {
   states?: string[];
 }
 
-/** All that GraphQL shows, in the requested order. */
-function listOf(repository: Repository, { orderBy, states }: PullRequestArguments) {
-  const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
-  const isDescending = orderBy?.direction === 'DESC';
-  const shown = repository.shownBy(order).filter(each => !states || states.includes(each.state));
-  return {
-    shown: isDescending ? shown.reverse() : shown,
-    positionOf: (each: PullRequest): Position => [each[order], each.id],
-    direction: isDescending ? (-1 as const) : (1 as const),
-  };
-}
-
 function repositoryView(repository: Repository) {
   const { nodeId, id, name, organisation, fullName } = repository;
   return {
@@ -156,9 +133,13 @@ function repositoryView(repository: Repository) {
     isFork: repository.fork,
     isPrivate: repository.private,
     url: `${organisation.world.webUrl}/${fullName}`,
-    pullRequests: (wanted: PullRequestArguments, viewer: Viewer) => {
-      const { shown, positionOf, direction } = listOf(repository, wanted);
-      return connection(shown, wanted, each => pullRequestView(each, viewer), positionOf, direction);
+    pullRequests: ({ orderBy, states, ...page }: PullRequestArguments, viewer: Viewer) => {
+      const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
+      const direction = orderBy?.direction === 'DESC' ? -1 : 1;
+      const shown = repository.shownBy(order).filter(each => !states || states.includes(each.state));
+      if (direction === -1) shown.reverse();
+      const view = (each: PullRequest) => pullRequestView(each, viewer);
+      return connection(shown, page, view, each => [each[order], each.id], direction);
     },
   };
 }
