@@ -115,26 +115,15 @@ describe('a repository that has left the organisation', () => {
 });
 
 describe('a repository that a list does not have', () => {
-  /** A comparison whose list is without `web`, which is still there. */
-  async function compareWithout(web: Repository, home: Home): Promise<number> {
-    world.github.fault(
-      {
-        kind: 'alter',
-        change: reply => {
-          const { repositories: page } = (
-            reply.data as { node: { repositories: { edges: { node: { id: string } }[] } } }
-          ).node;
-          page.edges = page.edges.filter(({ node }) => node.id !== web.nodeId);
-        },
-      },
-      { when: 'Repositories' },
-    );
-    return home.compare();
-  }
-
   test('is not marked if GitHub says that the organisation still has it', async () => {
     const { home, web } = await twoRepositories();
-    expect(await compareWithout(web, home)).toBe(2);
+    type Page = { node: { repositories: { edges: { node: { id: string } }[] } } };
+    const change = ({ data }: { data?: unknown }) => {
+      const { repositories } = (data as Page).node;
+      repositories.edges = repositories.edges.filter(({ node }) => node.id !== web.nodeId);
+    };
+    world.github.fault({ kind: 'alter', change }, { when: 'Repositories' });
+    expect(await home.compare()).toBe(2);
     expect(await leftRepositories(home)).toEqual([]);
   });
 
