@@ -6,6 +6,7 @@ import {
   type GraphQLCompositeType,
   GraphQLError,
   type GraphQLSchema,
+  getArgumentValues,
   getNamedType,
   isCompositeType,
   isInterfaceType,
@@ -67,21 +68,17 @@ export function measureQuery({ document, operation }: Query, variables: Record<s
   let requests = 0;
   let error: GraphQLError | undefined;
 
-  const argument = (field: FieldNode, name: string): unknown => {
-    const value = field.arguments?.find(each => each.name.value === name)?.value;
-    if (value?.kind === Kind.VARIABLE) return variables[value.name.value];
-    return value?.kind === Kind.INT ? Number(value.value) : undefined;
-  };
-
   function measureField(field: FieldNode, parent: GraphQLCompositeType, parents: number): void {
     if (!isObjectType(parent) && !isInterfaceType(parent)) return;
-    const type = getNamedType(parent.getFields()[field.name.value]?.type);
-    if (!field.selectionSet || !isCompositeType(type)) return;
+    const name = field.name.value;
+    const definition = parent.getFields()[name];
+    const type = getNamedType(definition?.type);
+    if (definition === undefined || !field.selectionSet || !isCompositeType(type)) return;
     let children = parents;
     if (type.name.endsWith('Connection')) {
-      const bound = argument(field, 'first') === undefined ? 'last' : 'first';
-      const size = argument(field, bound) ?? undefined;
-      const name = field.name.value;
+      const wanted = getArgumentValues(definition, field, variables);
+      const bound = wanted.first === undefined ? 'last' : 'first';
+      const size = wanted[bound] ?? undefined;
       const lists = field.selectionSet.selections.some(
         each => each.kind !== Kind.FIELD || each.name.value === 'nodes' || each.name.value === 'edges',
       );
