@@ -9,8 +9,7 @@ const world = await startSyncWorld();
 const { service } = world;
 const { run, runJson } = commandsWith({ ...world.shell, LOG_LEVEL: 'silent' });
 
-const runIn = ({ organisation }: Home, ...command: string[]) =>
-  run(...command, '--organisation', organisation.login);
+const runIn = ({ organisation }: Home, ...command: string[]) => run(...command, '--organisation', organisation.login);
 const readList = (home: Home) => runIn(home, 'members sync');
 
 async function namesOf(home: Home, { id }: PullRequest) {

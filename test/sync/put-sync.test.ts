@@ -2,7 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
 import type { PullRequestBody } from '../support/client.ts';
-import { type GithubStandInRequest, htmlError, naming, secondaryLimit, tooExpensive } from '../support/github/faults.ts';
+import {
+  type GithubStandInRequest,
+  htmlError,
+  naming,
+  secondaryLimit,
+  tooExpensive,
+} from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startSyncWorld } from './support.ts';
 
