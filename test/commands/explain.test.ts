@@ -11,14 +11,14 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { entry, rule as ruleOf } from '../scoring/support.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { applyRules, createTenant, insertPullRequests } from '../support/tenants.ts';
-import { type Home, startSyncWorld } from '../sync/support.ts';
+import { type SyncTenant, startSyncWorld } from '../sync/support.ts';
 import { createFolder, runHere } from './support.ts';
 
 const { write, writeRules } = createFolder();
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, github } = world;
 let homes = 0;
-let home: Home;
+let home: SyncTenant;
 let login: string;
 let id: string;
 
@@ -60,7 +60,7 @@ beforeEach(async () => {
   login = `acme-${homes}`;
   const acme = github.organisation(login);
   acme.member('grace', { name: 'Grace' });
-  home = await world.newHome(acme);
+  home = await world.newTenant(acme);
   acme.repository('web').addPullRequest({
     title: 'Answer 404 for unknown members',
     state: 'MERGED',

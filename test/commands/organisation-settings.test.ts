@@ -1,15 +1,15 @@
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Home, startSyncWorld } from '../sync/support.ts';
+import { type SyncTenant, startSyncWorld } from '../sync/support.ts';
 import { commandsWith, expectFailure } from './support.ts';
 
 const world = await startSyncWorld();
 const { executor } = world;
 const { run, runJson } = commandsWith(world.shell);
-let home: Home;
+let home: SyncTenant;
 let login: string;
 beforeEach(async () => {
-  home = await world.newHome();
+  home = await world.newTenant();
   login = home.acme.login;
 });
 

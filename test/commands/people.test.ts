@@ -2,24 +2,25 @@
 import { expect, test } from 'vitest';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, startSyncWorld } from '../sync/support.ts';
+import { type SyncTenant, startSyncWorld } from '../sync/support.ts';
 import { commandsWith, complaintOf } from './support.ts';
 
 const world = await startSyncWorld();
 const { service } = world;
 const { run, runJson } = commandsWith({ ...world.shell, LOG_LEVEL: 'silent' });
 
-const runIn = ({ organisation }: Home, ...command: string[]) => run(...command, '--organisation', organisation.login);
-const readList = (home: Home) => runIn(home, 'members sync');
+const runIn = ({ organisation }: SyncTenant, ...command: string[]) =>
+  run(...command, '--organisation', organisation.login);
+const readList = (home: SyncTenant) => runIn(home, 'members sync');
 
-async function namesOf(home: Home, { id }: PullRequest) {
+async function namesOf(home: SyncTenant, { id }: PullRequest) {
   const row = (await home.storedPullRequests()).find(({ githubId }) => githubId === id);
   return row && { assignees: row.assignees, mergedBy: row.mergedBy };
 }
 
 /** One who left, and who took their login; each has a pull request. */
 async function withTakenLogin() {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { acme } = home;
   const login = `eve-of-${acme.login}`;
   const first = acme.member(login);
@@ -57,7 +58,7 @@ test.each([
   ['a member', false],
   ['somebody who has left', true],
 ])('an erasure and an export of %s know the login that a pull request brought', async (_, hasLeft) => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { acme } = home;
   const [author, ada] = [acme.member(`bert-of-${acme.login}`), acme.member(`ruth-of-${acme.login}`)];
   const web = acme.repository('web');
@@ -77,7 +78,7 @@ test.each([
 });
 
 test('an erasure leaves the assignments and merges of who has the former login now', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { acme } = home;
   const [author, kim] = [acme.member(`bert-of-${acme.login}`), acme.member(`kim-of-${acme.login}`)];
   const web = acme.repository('web');

@@ -12,7 +12,7 @@ import { rule, startSyncWorld } from '../sync/support.ts';
 test('re-scoring and a plan finish correctly, and no rules are suspended, whenever their processes are killed', async () => {
   requireBuild();
   const world = await startSyncWorld();
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { database, log } = world.service;
   const { id: organisationId } = home.organisation;
   await home.newStored(2_000);

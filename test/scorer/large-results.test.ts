@@ -10,7 +10,7 @@ import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { factsWith, reviewWith } from '../scoring/support.ts';
 import { applyRules } from '../support/tenants.ts';
 import { appOptions } from '../support/world.ts';
-import { type Home, rule, startSyncWorld } from '../sync/support.ts';
+import { rule, type SyncTenant, startSyncWorld } from '../sync/support.ts';
 
 const world = await startSyncWorld(...appOptions());
 const { service } = world;
@@ -27,7 +27,7 @@ const longRules = (entries: number) =>
   }));
 
 async function applyLong(
-  { organisation }: Home,
+  { organisation }: SyncTenant,
   given: { rules?: number; reviews?: number },
   define = longDefinition,
 ): Promise<void> {
@@ -44,11 +44,11 @@ function processesOfRules(): Scorer {
   return scorer;
 }
 
-const suspendedVersionOf = async ({ organisation }: Home) =>
+const suspendedVersionOf = async ({ organisation }: SyncTenant) =>
   (await getOrganisation(service.database.executor, organisation.id)).suspendedVersion;
 
 test('check runs of ten pull requests by a thousand long entries are published', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { id } = home.organisation;
   await applyLong(home, { rules: 1_000 });
   const web = home.acme.repository('web');
@@ -60,7 +60,7 @@ test('check runs of ten pull requests by a thousand long entries are published',
 });
 
 test('a pull request with fifty reviews is explained by a hundred long entries, with some of its reviews', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   await applyLong(home, { reviews: 100 });
   const reviews = Array.from({ length: 50 }, (_, index) => reviewWith({ member: `mem_${index}` }));
   const facts = factsWith({ size: 3, given_reviews: reviews });
@@ -72,7 +72,7 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
 });
 
 test('a pull request with many files is explained by a thousand entries that read them again and again', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const lengths = Array.from({ length: 20 }, () => 'length(files) > 3000').join(' || ');
   await applyLong(home, { rules: 1_000 }, { d: lengths });
   const facts = factsWith({ files: Array.from({ length: 3_000 }, (_, index) => `${index}/`.padEnd(87, 'x')) });
@@ -93,7 +93,7 @@ test('a check of many large tests gives what is wrong with the file, and no more
 });
 
 test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const balanced = (parts: string[]): string => {
     const half = parts.length >> 1;
     return half === 0 ? parts.join() : `(${balanced(parts.slice(0, half))} || ${balanced(parts.slice(half))})`;
@@ -111,7 +111,7 @@ test('a pull request is explained in time by rules that are nested as deeply as 
 });
 
 test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;
   const pairs = [
     ['floor', 'abs'],
@@ -137,7 +137,7 @@ test('five hundred reviews are scored in time by rules that calculate as much as
 });
 
 test('pull requests with hundreds of reviews are scored in several jobs', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   await applyRules(service, home.organisation.id, { reviews: [rule('1')] });
   const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
   const pullRequests = Array.from({ length: 5 }, () => home.acme.repository('web').openPullRequest());
@@ -157,7 +157,7 @@ test('pull requests with hundreds of reviews are scored in several jobs', async 
 const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
 
 test('hundreds of pull requests as large as GitHub has them are planned', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const { id: organisationId } = home.organisation;
   await home.newStored(450);
   const { executor } = service.database;

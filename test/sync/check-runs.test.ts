@@ -12,17 +12,17 @@ import { headShaOf } from '../support/github/payloads.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { applyRules } from '../support/tenants.ts';
 import { appOptions, setPoints } from '../support/world.ts';
-import { type Home, rule, runLoops, startSyncWorld, waitUntil } from './support.ts';
+import { rule, runLoops, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const world = await startSyncWorld(...appOptions());
 const { service, executor } = world;
 
-const enable = ({ organisation }: Home, enabled = true) =>
+const enable = ({ organisation }: SyncTenant, enabled = true) =>
   service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
 
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
-async function newShowingTenant(): Promise<Home> {
-  const home = await world.newHome();
+async function newShowingTenant(): Promise<SyncTenant> {
+  const home = await world.newTenant();
   await home.scoreBy(
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
@@ -33,10 +33,10 @@ async function newShowingTenant(): Promise<Home> {
   return home;
 }
 
-const turn = ({ organisation }: Home) => publishCheckRuns(service, { organisationId: organisation.id });
+const turn = ({ organisation }: SyncTenant) => publishCheckRuns(service, { organisationId: organisation.id });
 
 /** Publishes what is due now. */
-async function publish(home: Home): Promise<void> {
+async function publish(home: SyncTenant): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
     await executor
@@ -48,39 +48,39 @@ async function publish(home: Home): Promise<void> {
 }
 
 /** The minute in which a pull request gets no other check run is over. */
-const afterAMinute = ({ organisation }: Home) =>
+const afterAMinute = ({ organisation }: SyncTenant) =>
   executor
     .update(checkRuns)
     .set({ publishedAt: sql`now() - interval '1 minute'` })
     .where(eq(checkRuns.organisationId, organisation.id));
 
 /** Fetches and publishes it. */
-async function show(home: Home, pullRequest: PullRequest): Promise<void> {
+async function show(home: SyncTenant, pullRequest: PullRequest): Promise<void> {
   await home.sync(pullRequest);
   await publish(home);
 }
 
 /** The same after the minute in which a pull request gets no other check run. */
-async function publishLater(home: Home): Promise<void> {
+async function publishLater(home: SyncTenant): Promise<void> {
   await afterAMinute(home);
   await publish(home);
 }
 
 /** The same after that minute. */
-async function showLater(home: Home, pullRequest: PullRequest): Promise<void> {
+async function showLater(home: SyncTenant, pullRequest: PullRequest): Promise<void> {
   await home.sync(pullRequest);
   await publishLater(home);
 }
 
 /** Opens a pull request that GitHub shows from then on. */
-async function openShown(home: Home): Promise<PullRequest> {
+async function openShown(home: SyncTenant): Promise<PullRequest> {
   const pullRequest = home.web.openPullRequest();
   await show(home, pullRequest);
   return pullRequest;
 }
 
 /** Publishes it while `change` happens. @returns as `turn` does */
-async function publishWhile(home: Home, change: () => Promise<unknown>): Promise<boolean> {
+async function publishWhile(home: SyncTenant, change: () => Promise<unknown>): Promise<boolean> {
   const { begun, release } = world.github.hold('hold', 'CheckRuns');
   const publishing = turn(home);
   await begun;
@@ -101,7 +101,7 @@ const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = no
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
-const counts = ({ organisation }: Home) => countCheckRuns(executor, organisation.id);
+const counts = ({ organisation }: SyncTenant) => countCheckRuns(executor, organisation.id);
 
 const requestsOf = () => world.github.count('CheckRuns');
 
@@ -454,9 +454,9 @@ describe('a failure to show a score', () => {
 });
 
 test.each([
-  ['by a comparison', (home: Home) => home.compare()],
+  ['by a comparison', (home: SyncTenant) => home.compare()],
   // It was deleted here.
-  ['by a fetch of which nothing is kept', (home: Home, gone: PullRequest) => home.sync(gone)],
+  ['by a fetch of which nothing is kept', (home: SyncTenant, gone: PullRequest) => home.sync(gone)],
 ])(
   'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
   async (_, track) => {

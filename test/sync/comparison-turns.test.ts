@@ -6,14 +6,14 @@ import { compareOrganisation } from '../../src/sync/compare.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { naming, secondaryLimit } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { type Home, makeDue, runLoops, startSyncWorld } from './support.ts';
+import { makeDue, runLoops, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const made = names.map(name => home.acme.repository(name));
   for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
   world.github.clock.advance(120);
@@ -26,7 +26,7 @@ async function withRepositories(names: readonly string[], count: number) {
 const pagesOf = (made: readonly Repository[]) =>
   made.map(repository => world.github.requests.filter(naming(repository)).length);
 
-const storedCount = async (home: Home) => (await home.storedPullRequests()).length;
+const storedCount = async (home: SyncTenant) => (await home.storedPullRequests()).length;
 
 describe('a comparison that is interrupted', () => {
   test('ends after the page under way if the service stops, and the next one finds the rest', async () => {
@@ -69,7 +69,7 @@ test('an organisation is compared while GitHub keeps another one waiting', async
 });
 
 test('the organisation that has been due for longest is compared first', async () => {
-  const [one, other] = [await world.newHome(), await world.newHome()];
+  const [one, other] = [await world.newTenant(), await world.newTenant()];
   await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
   await one.update({ comparisonDueAt: sql`now() - interval '1 second'` });
   await other.update({ comparisonDueAt: sql`now() - interval '1 minute'` });
@@ -92,7 +92,7 @@ test('organisations are compared at different times, never later than RECONCILE_
 });
 
 describe('a comparison that a webhook requests', () => {
-  const request = (home: Home, options?: { members: boolean }) =>
+  const request = (home: SyncTenant, options?: { members: boolean }) =>
     requestComparison(executor, home.organisation.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {

@@ -16,14 +16,14 @@ import {
   replacing,
 } from '../support/github/faults.ts';
 import { addTrigger } from '../support/trigger.ts';
-import { type Home, lockWaits, makeDue, startSyncWorld } from './support.ts';
+import { lockWaits, makeDue, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
 /** An organisation that was imported and compared, a minute ago. */
 async function imported(pullRequests: number) {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const opened = home.open(pullRequests);
   for (const [index, pullRequest] of opened.entries()) pullRequest.edit({ title: `Change ${index}` });
   await home.import();
@@ -33,12 +33,12 @@ async function imported(pullRequests: number) {
   return { home, opened };
 }
 
-const dueInSeconds = (home: Home) => home.secondsTo('comparison_due_at');
+const dueInSeconds = (home: SyncTenant) => home.secondsTo('comparison_due_at');
 
-const titles = async (home: Home) => (await home.storedPullRequests()).map(({ title }) => title).sort();
+const titles = async (home: SyncTenant) => (await home.storedPullRequests()).map(({ title }) => title).sort();
 
 describe('the result of a comparison', () => {
-  const row = async (home: Home) => {
+  const row = async (home: SyncTenant) => {
     const found = await home.row();
     return { comparedAt: found.comparedAt, failedAt: found.comparisonFailedAt, failure: found.comparisonFailure };
   };
@@ -57,7 +57,7 @@ describe('the result of a comparison', () => {
   });
 
   test('names the members if only these fail, counts as both finished and failed, and is repeated as usual', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     home.web.openPullRequest();
     world.github.fault({ kind: 'reply', status: 500 }, { when: 'Members' });
     await home.compare();
@@ -149,7 +149,7 @@ describe('a comparison with GitHub', () => {
   ])("brings in all since the organisation was added if GitHub's clock is an hour %s", async (_, ahead) => {
     const before = world.github.clock.now();
     world.github.clock.set(Math.floor(Date.now() / 1000) + ahead);
-    const home = await world.newHome();
+    const home = await world.newTenant();
     home.web.openPullRequest({ title: 'Missed' });
     await home.compare();
     world.github.clock.set(before);
@@ -335,7 +335,7 @@ describe('a comparison with GitHub', () => {
 });
 
 describe('the sweep at the end of a comparison', () => {
-  const dueForSweep = (home: Home, hours: number) =>
+  const dueForSweep = (home: SyncTenant, hours: number) =>
     home.update({ sweptAt: sql`now() - make_interval(mins => ${Math.round(hours * 60)})` });
 
   test('is repeated by the next one if a failure interrupted it', async ({ home }) => {

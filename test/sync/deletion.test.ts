@@ -5,18 +5,18 @@ import { deletedPullRequests } from '../../src/database/schema.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { startProxy } from '../support/proxy.ts';
 import { closing } from '../support/service.ts';
-import { type Home, lockWaits, openTransaction, startSyncWorld, waitUntil } from './support.ts';
+import { lockWaits, openTransaction, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
-const remove = async (home: Home, pullRequest: PullRequest) => home.remove((await home.stored(pullRequest))?.id);
+const remove = async (home: SyncTenant, pullRequest: PullRequest) => home.remove((await home.stored(pullRequest))?.id);
 
-const tombstones = (home: Home) =>
+const tombstones = (home: SyncTenant) =>
   executor.select().from(deletedPullRequests).where(eq(deletedPullRequests.organisationId, home.organisation.id));
 
 async function newStored() {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const pullRequest = await home.openStored();
   return { home, pullRequest };
 }

@@ -7,7 +7,7 @@ import { applyRuleset } from '../../src/database/rules.ts';
 import { pullRequests, repositories, rescoreRanges } from '../../src/database/schema.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { rescoreBatch } from '../support/rescore.ts';
-import { type Home, rule, startSyncWorld } from './support.ts';
+import { rule, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
@@ -23,12 +23,12 @@ const expensiveRules = (entries: number): RuleDefinition[] => [
 const bits = Array.from({ length: 400 }, (_, index) => ((index * 2_654_435_761) >>> 16) & 1);
 const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
 
-type Change = (executor: Executor, home: Home) => Promise<unknown>;
+type Change = (executor: Executor, home: SyncTenant) => Promise<unknown>;
 
-const replaceRules = (executor: Executor, { organisation }: Home, ...rules: RuleDefinition[]) =>
+const replaceRules = (executor: Executor, { organisation }: SyncTenant, ...rules: RuleDefinition[]) =>
   applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '' });
 
-const rangesOf = ({ organisation }: Home) =>
+const rangesOf = ({ organisation }: SyncTenant) =>
   executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
 
 test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async ({ home }) => {
@@ -69,7 +69,7 @@ test.each([
 ] satisfies [string, Change, string][])(
   'scores are discarded if %s while they are calculated',
   async (_, change, expected) => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.newStored(3);
     await home.apply(rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
     const { database } = service;

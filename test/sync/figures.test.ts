@@ -12,7 +12,7 @@ import { runLoops, startSyncWorld } from './support.ts';
 const world = await startSyncWorld();
 
 test('three hundred webhooks for 100 pull requests cost at most 4 requests while the loop is busy', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const repositories = ['web', 'api'].map(name => home.acme.repository(name));
   const opened = repositories.flatMap(repository => Array.from({ length: 50 }, () => repository.addPullRequest()));
   // As if another replica had the organisation's turn.
@@ -40,7 +40,7 @@ test('three hundred webhooks for 100 pull requests cost at most 4 requests while
 const outage = Number(process.env.OUTAGE_PULL_REQUESTS ?? 300);
 
 test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 listed, and two per repository`, async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const day = 86_400;
   const begin = world.github.clock.now() - 3 * day;
   const names = Array.from({ length: Math.ceil(outage / 500) }, (_, index) => `repository-${index}`);

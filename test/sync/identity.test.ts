@@ -43,7 +43,7 @@ describe('pull requests that are kept', () => {
   });
 
   test('a stored pull request keeps its member even if its author leaves or the account is deleted', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const author = home.ada;
     const pullRequest = home.web.openPullRequest({ authorAssociation: 'NONE' });
     await home.syncMembers();
@@ -134,8 +134,8 @@ describe('a repository', () => {
   });
 
   test('leaves its pull requests as they are if it moves to another owner, and gets no other; a refresh fails', async () => {
-    const home = await world.newHome();
-    const other = await world.newHome();
+    const home = await world.newTenant();
+    const other = await world.newTenant();
     const { web } = home;
     const pullRequest = await home.openStored();
     const before = await home.stored(pullRequest);

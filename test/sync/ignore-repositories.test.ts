@@ -14,9 +14,9 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { post } from '../webhooks/support.ts';
 import {
   deliver,
-  type Home,
   lockWaits,
   openTransaction,
+  type SyncTenant,
   startSyncWorld,
   waitUntil,
   withTwoRepositories,
@@ -26,7 +26,7 @@ const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
 /** Changes the setting with the command. The organisation of `home` stays as a turn that began before has it. */
-const settings = ({ organisation }: Home, ...options: string[]) =>
+const settings = ({ organisation }: SyncTenant, ...options: string[]) =>
   runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', organisation.login, ...options);
 
 async function twoRepositories() {
@@ -42,14 +42,14 @@ async function withIgnoredSandbox() {
 }
 
 /** Why each is not tracked, by name without the owner: null if it has left. */
-async function untracked(home: Home): Promise<Record<string, string | null>> {
+async function untracked(home: SyncTenant): Promise<Record<string, string | null>> {
   const rows = await home.storedRepositories();
   const left = rows.filter(({ leftAt }) => leftAt !== null);
   return Object.fromEntries(left.map(({ name, ignoredBecause }) => [name.split('/')[1], ignoredBecause]));
 }
 
 /** Names of the repositories that standings count. */
-async function countedRepositories({ organisation }: Home): Promise<string[]> {
+async function countedRepositories({ organisation }: SyncTenant): Promise<string[]> {
   const period = { by: 'created', from: undefined, until: undefined } as const;
   const totals = await listTotals(executor, organisation.id, 'repositories', period, {
     withIdle: false,
@@ -57,7 +57,8 @@ async function countedRepositories({ organisation }: Home): Promise<string[]> {
   return totals.map(({ name }) => name.split('/')[1] ?? '');
 }
 
-const idOf = async (home: Home, pullRequest: PullRequest) => formatId('pr', (await home.stored(pullRequest))?.id ?? '');
+const idOf = async (home: SyncTenant, pullRequest: PullRequest) =>
+  formatId('pr', (await home.stored(pullRequest))?.id ?? '');
 
 const trackedMessage = 'Ignored: this organisation does not track this repository.';
 
@@ -165,7 +166,7 @@ describe('a repository that is ignored', () => {
   });
 
   test('one that is not known yet is fetched once, for its first webhook, and nothing of it is kept', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await settings(home, '--ignore', 'sandbox-*');
     const sandbox = home.acme.repository('sandbox-1');
     const early = sandbox.openPullRequest();
@@ -367,14 +368,14 @@ describe('a repository that is tracked again', () => {
 });
 
 describe('what is remembered of the pull requests of an ignored repository', () => {
-  const remembered = ({ organisation }: Home) =>
+  const remembered = ({ organisation }: SyncTenant) =>
     executor.$count(untrackedPullRequests, eq(untrackedPullRequests.organisationId, organisation.id));
 
-  async function fetchIgnored(home: Home, pullRequest: PullRequest): Promise<void> {
+  async function fetchIgnored(home: SyncTenant, pullRequest: PullRequest): Promise<void> {
     expect(await home.as({ ignoredGlobs: ['sandbox-*'] }).sync(pullRequest)).toEqual(['ignored']);
   }
 
-  async function erase({ organisation }: Home, login: string): Promise<void> {
+  async function erase({ organisation }: SyncTenant, login: string): Promise<void> {
     const { database } = service;
     await eraseMembers(database, organisation.id, await findMembersByLogin(database.executor, organisation.id, login));
   }

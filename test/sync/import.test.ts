@@ -19,13 +19,13 @@ import {
   secondaryLimit,
 } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, rule, startSyncWorld } from './support.ts';
+import { rule, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
 /** Adds so many pull requests to each repository, a second apart, oldest first. */
-function fill(home: Home, counts: Record<string, number>): void {
+function fill(home: SyncTenant, counts: Record<string, number>): void {
   const begin = world.github.clock.now() - 1_000_000;
   for (const [name, count] of Object.entries(counts)) {
     const repository = home.acme.repository(name);
@@ -35,12 +35,12 @@ function fill(home: Home, counts: Record<string, number>): void {
   }
 }
 
-const storedCount = async (home: Home) => (await home.storedPullRequests()).length;
+const storedCount = async (home: SyncTenant) => (await home.storedPullRequests()).length;
 
 const lists = () => world.github.count('PullRequestList');
 
 /** Stops an import while it lists page number `count`, as Ctrl-C does. */
-async function interruptIn(home: Home, count: number, options: ImportOptions = {}): Promise<void> {
+async function interruptIn(home: SyncTenant, count: number, options: ImportOptions = {}): Promise<void> {
   const interruption = new AbortController();
   const before = lists();
   const interrupted = home.import({
@@ -68,7 +68,7 @@ describe('an import', () => {
   });
 
   test('brings in every pull request, a hundred per list request and fifty per fetch, and reports its progress', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.apply(rule('additions'));
     fill(home, { web: 120, api: 29, empty: 0 });
     home.acme.repository('api').addPullRequest({ author: world.github.account('a stranger to all') });
@@ -202,7 +202,7 @@ describe('a preview', () => {
   });
 
   test('costs one request, imports nothing, and its estimate is close to what the import then takes', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     fill(home, { web: 120, api: 30, empty: 0 });
     const preview = await previewImport(service, home.organisation);
     expect(world.github.count()).toBe(1);
@@ -442,7 +442,7 @@ describe('an import of some repositories', () => {
   });
 
   test('is refused if one of them has moved to another owner', async ({ home }) => {
-    const other = await world.newHome();
+    const other = await world.newTenant();
     fill(home, { web: 3 });
     home.web.transfer(other.acme);
     await expect(home.import({ repositories: ['web'] })).rejects.toThrow(`now belongs to ${other.acme.login}`);
@@ -543,7 +543,7 @@ describe('trouble at GitHub during an import', () => {
 describe('a page', () => {
   /** Reads the first page of a list, and says how many entries were asked for each time. */
   const pages = async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     fill(home, { web: 60 });
     const { nodeId, fullName: name } = home.web;
     const range = { since: undefined, after: null };

@@ -8,7 +8,7 @@ import { reviewCommentEvent, type WebhookEvent } from '../support/github/events.
 import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { deliver as deliverTo, type Home, startSyncWorld } from './support.ts';
+import { deliver as deliverTo, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor } = world;
@@ -18,10 +18,10 @@ afterEach(async () => {
   service.complaints.length = 0;
 });
 
-let home: Home;
+let home: SyncTenant;
 let web: Repository;
 beforeEach(async () => {
-  home = await world.newHome();
+  home = await world.newTenant();
   web = home.web;
   world.github.clock.advance(60);
 });

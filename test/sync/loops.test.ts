@@ -10,7 +10,7 @@ import { createLatch } from '../support/github/faults.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { closing, type Service } from '../support/service.ts';
 import { post } from '../webhooks/support.ts';
-import { deliver, type Home, makeDue, rule, startSyncWorld, waitUntil } from './support.ts';
+import { deliver, makeDue, rule, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
@@ -26,7 +26,7 @@ async function stopLoops(): Promise<void> {
 }
 afterEach(stopLoops);
 
-const countRequests = async (home: Home) => (await home.waitingSyncs()).length;
+const countRequests = async (home: SyncTenant) => (await home.waitingSyncs()).length;
 
 async function listeners(): Promise<number[]> {
   const { rows } = await executor.execute<{ pid: number }>(
@@ -64,7 +64,7 @@ describe('an idle service', () => {
   });
 
   test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async ({ home }) => {
-    const other = await world.newHome();
+    const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(service);
     await startDeaf(replica);
@@ -103,8 +103,8 @@ describe('an idle service', () => {
 });
 
 test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
-  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newHome()));
-  const small = await world.newHome();
+  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
+  const small = await world.newTenant();
   for (const home of homes) {
     const { web } = home;
     for (let count = 0; count < 51; count += 1) await home.request(web.addPullRequest());
@@ -126,7 +126,7 @@ test('a small organisation is served at once while GitHub keeps four large ones 
 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
-  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newHome()));
+  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
   for (const home of homes) await home.request(home.web.addPullRequest());
   await makeDue(service, ...homes.slice(0, 16));
   const { released, release } = createLatch();

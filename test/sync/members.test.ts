@@ -10,12 +10,12 @@ import { syncMembers } from '../../src/sync/sync-members.ts';
 import { furtherPage, queryTimeout, replacing } from '../support/github/faults.ts';
 import type { Account } from '../support/github/world.ts';
 import { openClient } from '../support/service.ts';
-import { deliver, figureOf, type Home, rule, startSyncWorld } from './support.ts';
+import { deliver, figureOf, rule, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
-function addMembers({ acme }: Home, count: number, name = 'm'): Account[] {
+function addMembers({ acme }: SyncTenant, count: number, name = 'm'): Account[] {
   return Array.from({ length: count }, (_, index) => acme.member(`${name}${index}-${acme.login}`));
 }
 
@@ -83,7 +83,7 @@ describe('members', () => {
   });
 
   test('do not leave if the token may read public members only; an operator is told so even if none is missing', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const hidden = { members: 0, left: null };
     world.github.grants.readsMembers = false;
     expect(await home.syncMembers(async () => undefined)).toEqual(hidden);
@@ -145,7 +145,7 @@ test('those who have left are counted once, even if the transaction that saves i
 });
 
 test('an earlier fetch in which somebody is not marked as a member does not bring back a former name', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const bert = home.acme.member(`bert-${home.acme.login}`, { name: 'Bert' });
   await home.syncMembers();
   const pullRequest = home.web.openPullRequest({ author: bert, authorAssociation: 'CONTRIBUTOR' });
@@ -232,7 +232,7 @@ test.for(['came and left', 'left and came back'])(
 );
 
 /** GitHub ids of pull requests that were fetched but not kept. */
-async function untracked({ organisation }: Home): Promise<number[]> {
+async function untracked({ organisation }: SyncTenant): Promise<number[]> {
   const rows = await executor
     .select()
     .from(untrackedPullRequests)
@@ -241,7 +241,7 @@ async function untracked({ organisation }: Home): Promise<number[]> {
   return rows.map(({ githubId }) => githubId);
 }
 
-const storedIds = async (home: Home) => (await home.storedPullRequests()).map(({ githubId }) => githubId);
+const storedIds = async (home: SyncTenant) => (await home.storedPullRequests()).map(({ githubId }) => githubId);
 const idsOf = (all: readonly { id: number }[]) => all.map(({ id }) => id).sort((a, b) => a - b);
 
 /** Of an author, for {@link rememberUntracked}. */
@@ -254,7 +254,7 @@ const manyOf = (author: Account, count: number) =>
   }));
 
 /** Somebody who is not a member, with pull requests that were fetched but not kept. */
-async function startStranger(home: Home, count = 3) {
+async function startStranger(home: SyncTenant, count = 3) {
   const author = world.github.account(`stranger-${home.acme.login}`);
   const opened = home.open(count, { author, authorAssociation: 'CONTRIBUTOR' });
   await home.sync(...opened);
@@ -362,7 +362,7 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('are requested only if they are their own, and only in that organisation', async ({ home }) => {
-    const other = await world.newHome();
+    const other = await world.newTenant();
     const { author } = await startStranger(home);
     const someone = home.acme.repository('api').openPullRequest({ author: world.github.account('someone-else') });
     const elsewhere = other.acme.repository('web').openPullRequest({ author });
@@ -378,8 +378,8 @@ describe('the earlier pull requests of somebody who joins', () => {
   });
 
   test('are remembered in both organisations if they move, and fetched in the one that their author joins', async () => {
-    const home = await world.newHome();
-    const other = await world.newHome();
+    const home = await world.newTenant();
+    const other = await world.newTenant();
     const { author, opened } = await startStranger(home);
     home.web.transfer(other.acme);
     await other.sync(...opened);
@@ -392,7 +392,7 @@ describe('the earlier pull requests of somebody who joins', () => {
 });
 
 test('more than ten thousand earlier pull requests of a thousand members are all requested with one list, in short transactions', async () => {
-  const [other, home] = [await world.newHome(), await world.newHome()];
+  const [other, home] = [await world.newTenant(), await world.newTenant()];
   const author = home.acme.member(`busiest-${home.acme.login}`);
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
   await rememberUntracked(executor, other.organisation.id, [
@@ -426,7 +426,7 @@ describe('a pull request that was fetched but not kept', () => {
   });
 
   test('is remembered by its latest node id', async () => {
-    const { organisation } = await world.newHome();
+    const { organisation } = await world.newTenant();
     for (const nodeId of ['PR_before', 'PR_now']) {
       await rememberUntracked(executor, organisation.id, [
         { githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 },

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished } from 'vitest';
 import { furtherPage } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { type Home, startSyncWorld } from './support.ts';
+import { type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
@@ -29,7 +29,7 @@ const factsOf = (from: Pick<PullRequest, (typeof columns)[number]>) =>
   Object.fromEntries(columns.map(name => [name, from[name]]));
 const snapshot = (pullRequest: PullRequest) => structuredClone(factsOf(pullRequest));
 
-async function storedFacts(home: Home, pullRequest: PullRequest) {
+async function storedFacts(home: SyncTenant, pullRequest: PullRequest) {
   const row = await home.stored(pullRequest);
   if (row === undefined) throw new Error('not stored');
   return factsOf(row);
@@ -62,7 +62,7 @@ describe('what an older fetch found', () => {
   });
 });
 
-const repositoryNames = async (home: Home) =>
+const repositoryNames = async (home: SyncTenant) =>
   (await home.storedRepositories()).map(({ name }) => name.replace(`${home.acme.login}/`, ''));
 
 test('a fetch that finds nothing new for clients leaves the tags of their pages', async ({ home }) => {
@@ -81,7 +81,7 @@ test('a fetch that finds nothing new for clients leaves the tags of their pages'
 });
 
 test('a save says which facts its release knows: a column that a later one has added is unknown then', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const pullRequest = home.web.openPullRequest();
   const { executor } = service.database;
   await home.sync(pullRequest);
@@ -128,7 +128,7 @@ describe('somebody who left after a fetch began', () => {
   });
 
   test('is a member again after the first fetch that follows their return, even with the same profile', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const author = home.ada;
     const pullRequest = home.web.openPullRequest();
     await home.syncMembers();
@@ -167,10 +167,10 @@ test('in whatever order fetches end, each row is completely what the latest of t
       fc.array(fc.nat(1), { minLength: 4, maxLength: 4 }),
       fc.shuffledSubarray([0, 1, 2, 3], { minLength: 4, maxLength: 4 }),
       async (pauses, order) => {
-        const home = await world.newHome();
+        const home = await world.newTenant();
         const pullRequest = home.web.openPullRequest();
         const author = home.ada;
-        const fetches: Awaited<ReturnType<Home['fetchedSync']>>[] = [];
+        const fetches: Awaited<ReturnType<SyncTenant['fetchedSync']>>[] = [];
         for (const [turn, pause] of pauses.entries()) {
           world.github.clock.advance(pause);
           change(pullRequest, turn + 1);
@@ -192,7 +192,7 @@ test('in whatever order fetches end, each row is completely what the latest of t
 test('three replicas that first see a pull request at once store one row and one first score', async () => {
   const replicas = [service, await world.replica(), await world.replica()];
   for (let round = 0; round < 3; round += 1) {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const opened = home.open(3);
     const saves = await Promise.all(
       replicas.flatMap(replica => opened.map(pullRequest => home.on(replica).fetchedSync(pullRequest))),

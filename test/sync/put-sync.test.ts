@@ -20,7 +20,7 @@ type Body = { data?: PullRequestBody; message?: string };
 
 /** An organisation with pull requests that are stored, and edited on GitHub since then. */
 async function newSources(count: number) {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const pullRequests = home.open(count);
   for (let from = 0; from < count; from += 50) await home.sync(...pullRequests.slice(from, from + 50));
   const rows = await home.storedPullRequests();

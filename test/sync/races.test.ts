@@ -13,11 +13,11 @@ import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import { createTenant } from '../support/tenants.ts';
 import { addTrigger } from '../support/trigger.ts';
 import {
-  type Home,
   lockWaits,
   openSave,
   openTransaction,
   rule,
+  type SyncTenant,
   startSyncWorld,
   waitUntil,
   wholeRange,
@@ -27,7 +27,7 @@ const world = await startSyncWorld();
 const { service, executor, test } = world;
 afterEach(() => executor.delete(syncRequests));
 
-const deliveryOf = ({ acme }: Home, githubId: number) => ({
+const deliveryOf = ({ acme }: SyncTenant, githubId: number) => ({
   guid: randomUUID(),
   event: 'pull_request',
   action: 'edited',
@@ -36,7 +36,7 @@ const deliveryOf = ({ acme }: Home, githubId: number) => ({
   delaySeconds: 0,
 });
 
-const requestsOf = ({ organisation }: Home) =>
+const requestsOf = ({ organisation }: SyncTenant) =>
   executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
 test('a sync between the read and the write of a re-scoring keeps its newer score', async ({ home }) => {
@@ -126,13 +126,13 @@ test.for([
 
 describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const pullRequest = home.web.openPullRequest();
     await home.request(pullRequest, { attempts: 3, lastError: 'It failed.' });
     return home;
   }
-  const retry = async (home: Home) => expect(await home.retryFailed()).toEqual({ retried: 1, parked: 0 });
-  const isNew = async (home: Home) => {
+  const retry = async (home: SyncTenant) => expect(await home.retryFailed()).toEqual({ retried: 1, parked: 0 });
+  const isNew = async (home: SyncTenant) => {
     expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
     expect(await home.dueRequests(10)).toHaveLength(1);
   };
@@ -168,7 +168,7 @@ describe('a retry by the operator during a fetch', () => {
 });
 
 test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const pullRequest = home.web.openPullRequest();
   const delivery = deliveryOf(home, pullRequest.id);
   await takePullRequestDeliveries(
@@ -195,7 +195,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
 });
 
 test('if more sync requests are due than fit into a fetch, candidates go first, then the oldest of webhooks', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background, is_candidate)
     select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
@@ -206,7 +206,7 @@ test('if more sync requests are due than fit into a fetch, candidates go first, 
 });
 
 test('a name from an earlier fetch gives way to a later one that was saved in between', async () => {
-  const { organisation } = await world.newHome();
+  const { organisation } = await world.newTenant();
   const { database } = service;
   const save = (ticket: number, name: string) =>
     database.transaction(executor =>

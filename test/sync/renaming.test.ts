@@ -11,19 +11,19 @@ import type { PageBody, PullRequestBody } from '../support/client.ts';
 import type { Organisation as GithubOrganisation } from '../support/github/organisation.ts';
 import { waitUntilSettled } from '../support/settled.ts';
 import { createTenant } from '../support/tenants.ts';
-import { deliver, type Home, makeDue, rule, startSyncWorld } from './support.ts';
+import { deliver, makeDue, rule, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
-const loginOf = async (home: Home) => (await home.row()).login;
+const loginOf = async (home: SyncTenant) => (await home.row()).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await compareOrganisation(service))) return made;
 }
 
-const repositoryNames = async (home: Home) => (await home.storedRepositories()).map(({ name }) => name);
+const repositoryNames = async (home: SyncTenant) => (await home.storedRepositories()).map(({ name }) => name);
 
 /** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {
@@ -73,7 +73,7 @@ describe('an organisation that is renamed on GitHub', () => {
   });
 
   test('is followed by an import, an estimate, a list of members and a fetch', async () => {
-    const ways: ((home: Home) => Promise<unknown>)[] = [
+    const ways: ((home: SyncTenant) => Promise<unknown>)[] = [
       home => home.import(),
       home => home.import({ repositories: ['web'] }),
       home => previewImport(service, home.organisation),
@@ -81,7 +81,7 @@ describe('an organisation that is renamed on GitHub', () => {
       home => home.sync(...home.web.pullRequests),
     ];
     for (const way of ways) {
-      const home = await world.newHome();
+      const home = await world.newTenant();
       home.web.openPullRequest();
       home.acme.rename(`${home.acme.login}-now`);
       await way(home);
@@ -123,7 +123,7 @@ describe('an organisation that is renamed on GitHub', () => {
 
 describe('a repository that is renamed twice', () => {
   async function renamedTwice() {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const web = home.acme.repository('a');
     const pullRequest = web.openPullRequest();
     await home.sync(pullRequest);
@@ -178,7 +178,7 @@ describe('the address of a pull request', () => {
   });
 
   test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const { web } = home;
     web.openPullRequest();
     await home.compareLater();
@@ -195,7 +195,7 @@ describe('the address of a pull request', () => {
   });
 
   test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const { web } = home;
     web.openPullRequest();
     await home.compareLater();
@@ -245,7 +245,7 @@ describe('two tracked organisations', () => {
     ['the first', 0],
     ['the second', 1],
   ])('that swap their logins are both followed, even if %s is compared alone first', async (_, place) => {
-    const homes = [await world.newHome(), await world.newHome()] as const;
+    const homes = [await world.newTenant(), await world.newTenant()] as const;
     const [one, two] = homes;
     const logins = homes.map(({ acme }) => acme.login);
     one.acme.rename(`${logins[0]}-for-a-moment`);
@@ -269,8 +269,8 @@ test('an answer about an organisation that was removed takes its login away from
 });
 
 describe('an organisation whose node id is not known yet', () => {
-  async function unidentified(values: { githubId?: null } = {}): Promise<Home> {
-    const home = await world.newHome();
+  async function unidentified(values: { githubId?: null } = {}): Promise<SyncTenant> {
+    const home = await world.newTenant();
     await home.update({ nodeId: null, ...values });
     return home.as(await home.row());
   }
@@ -305,7 +305,7 @@ describe('an organisation whose node id is not known yet', () => {
   });
 
   test('does not become a duplicate of one that is tracked already', async () => {
-    const known = await world.newHome();
+    const known = await world.newTenant();
     const former = known.acme.login;
     known.acme.rename(`${former}-now`);
     const twin = await unidentified({ githubId: null });

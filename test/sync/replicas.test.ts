@@ -5,7 +5,7 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
 import { naming } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { deliver, type Home, startSyncWorld, waitUntil } from './support.ts';
+import { deliver, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const hour = 3_600;
 
@@ -35,7 +35,7 @@ afterAll(async () => {
   await Promise.all((workers ?? []).map(({ ended }) => ended));
 });
 
-async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
+async function requestsOf(home: SyncTenant): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
     select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
     where organisation_id = ${home.organisation.id}`);
@@ -43,8 +43,8 @@ async function requestsOf(home: Home): Promise<{ leased: boolean }[]> {
 }
 
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
-  const homes = [await world.newHome(), await world.newHome(), await world.newHome()];
-  const opened: [Home, PullRequest][] = [];
+  const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
+  const opened: [SyncTenant, PullRequest][] = [];
   for (const [index, home] of homes.entries()) {
     // GitHub's clock is wrong in either direction, and right.
     world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
@@ -65,15 +65,15 @@ test('replicas whose clocks and GitHub’s are hours apart keep the order of cha
 });
 
 test('within ten seconds, others do the work of replicas killed during a fetch, during a save or after it', async () => {
-  const homes = { fetching: await world.newHome(), saving: await world.newHome(), saved: await world.newHome() };
-  const open = async (home: Home) => {
+  const homes = { fetching: await world.newTenant(), saving: await world.newTenant(), saved: await world.newTenant() };
+  const open = async (home: SyncTenant) => {
     const pullRequest = await home.openStored({ title: 'before' });
     return pullRequest;
   };
   const [fetching, saving, saved] = [await open(homes.fetching), await open(homes.saving), await open(homes.saved)];
   const lock = new pg.Client({ connectionString: world.service.database.url });
   await lock.connect();
-  const title = async (home: Home, pullRequest: PullRequest) => (await home.stored(pullRequest))?.title;
+  const title = async (home: SyncTenant, pullRequest: PullRequest) => (await home.stored(pullRequest))?.title;
 
   try {
     await lock.query('begin');

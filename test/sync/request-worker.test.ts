@@ -21,14 +21,14 @@ import { isoTime } from '../support/github/world.ts';
 import { addTrigger } from '../support/trigger.ts';
 import { setPoints } from '../support/world.ts';
 import { post } from '../webhooks/support.ts';
-import { type Home, startSyncWorld } from './support.ts';
+import { type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor } = world;
-let home: Home;
+let home: SyncTenant;
 let work: () => Promise<boolean>;
 beforeEach(async () => {
-  home = await world.newHome();
+  home = await world.newTenant();
   work = createRequestWorker(service);
 });
 afterEach(async () => {
@@ -43,7 +43,7 @@ function expectAbout(seconds: number | null, expected: number): void {
 }
 
 /** As webhooks do. */
-async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void> {
+async function request({ acme }: SyncTenant, ...changed: PullRequest[]): Promise<void> {
   const replies = changed.map(({ id, nodeId, updatedAt }) =>
     post(service, {
       event: 'pull_request',
@@ -57,12 +57,12 @@ async function request({ acme }: Home, ...changed: PullRequest[]): Promise<void>
   for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ status: 202 });
 }
 
-async function requestAndSync(home: Home, ...changed: PullRequest[]): Promise<void> {
+async function requestAndSync(home: SyncTenant, ...changed: PullRequest[]): Promise<void> {
   await request(home, ...changed);
   await untilIdle();
 }
 
-async function waiting({ organisation }: Home) {
+async function waiting({ organisation }: SyncTenant) {
   const rows = await executor
     .select({
       githubId: syncRequests.githubId,
@@ -79,7 +79,7 @@ async function waiting({ organisation }: Home) {
 const endLeases = () => executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
 
 /** Seconds until the organisation can have a turn. */
-const pause = (home: Home) => home.secondsTo('sync_leased_until');
+const pause = (home: SyncTenant) => home.secondsTo('sync_leased_until');
 
 /** Lets time pass in the database. */
 const makeRequestsDue = () => executor.update(syncRequests).set({ dueAt: sql`now()` });
@@ -113,7 +113,7 @@ async function retryAll(times = 1): Promise<void> {
 
 describe('pending pull requests', () => {
   test('of the organisation that was served longest ago come first, however long others have waited', async () => {
-    const [large, small] = [await world.newHome(), await world.newHome()];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...large.open(70));
     await work();
     await request(small, ...small.open(1));
@@ -127,7 +127,7 @@ describe('pending pull requests', () => {
   });
 
   test('of one organisation are never in two requests at the same time', async () => {
-    const [large, small] = [await world.newHome(), await world.newHome()];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     await request(large, ...large.open(60));
     const { begun, release } = world.github.hold('hold');
     const working = work();
@@ -393,7 +393,7 @@ describe('a pull request that makes every request for it fail', () => {
   });
 
   test('leaves other organisations their turns while it is looked for', async () => {
-    const other = await world.newHome();
+    const other = await world.newTenant();
     const opened = home.open(4);
     const [poisoned] = opened;
     poison(poisoned);
@@ -438,7 +438,7 @@ describe('a pull request that makes every request for it fail', () => {
 describe('a pull request that keeps failing', () => {
   /** One that fails, next to a stored one that does not. */
   async function startFailing() {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const [broken, sound] = home.open(2);
     await requestAndSync(home, sound);
     await request(home, broken);
@@ -502,7 +502,7 @@ describe('a pull request that keeps failing', () => {
   });
 
   test('is tried by a retry, like all that failed, but not in other organisations', async () => {
-    const [{ home, broken }, other] = [await park(await startFailing()), await world.newHome()];
+    const [{ home, broken }, other] = [await park(await startFailing()), await world.newTenant()];
     const [limited, fresh] = home.open(2);
     // As if it had moved from there.
     await request(other, limited);
@@ -681,11 +681,11 @@ describe('a turn', () => {
   });
 
   test('is followed by half a minute at most for each point, if more points are used than left', async () => {
-    const [busy, other] = [await world.newHome(), await world.newHome()];
+    const [busy, other] = [await world.newTenant(), await world.newTenant()];
     setPoints(world.github, 20);
     const pullRequests = busy.open(4);
     const [first, ...later] = pullRequests;
-    const turn = async (home: Home, pullRequest: PullRequest) => {
+    const turn = async (home: SyncTenant, pullRequest: PullRequest) => {
       await request(home, pullRequest);
       return work();
     };
@@ -708,7 +708,7 @@ describe('a turn', () => {
   });
 
   test('that costs thirty points is paced by them, and leaves other organisations their points', async () => {
-    const [large, small] = [await world.newHome(), await world.newHome()];
+    const [large, small] = [await world.newTenant(), await world.newTenant()];
     setPoints(world.github, 450);
     const [edited] = large.open(1);
     const [other] = small.open(1);
@@ -755,7 +755,7 @@ describe('a turn', () => {
   test.each([1, 2])(
     'of %i that have used more points than are left is paced, and these last until the reset',
     async count => {
-      const homes = await Promise.all(Array.from({ length: count }, () => world.newHome()));
+      const homes = await Promise.all(Array.from({ length: count }, () => world.newTenant()));
       const opened = homes.map(home => [home, home.open(1)[0]] as const);
       for (const [home, pullRequest] of opened) await request(home, pullRequest);
       await untilIdle();
@@ -774,7 +774,7 @@ describe('a turn', () => {
   );
 
   test('goes to each organisation once if replicas ask at the same moment', async () => {
-    const homes = [await world.newHome(), await world.newHome(), await world.newHome()];
+    const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
     for (const home of homes) await request(home, ...home.open(1));
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(homes.map(() => executor.execute(sql`select pg_sleep(0.1)`)));

@@ -16,12 +16,21 @@ import { requireBuild, startForTest } from '../commands/support.ts';
 import { startProxy } from '../support/proxy.ts';
 import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
 import { closing } from '../support/service.ts';
-import { figureOf, type Home, lockWaits, openSave, rule, startSyncWorld, waitUntil, wholeRange } from './support.ts';
+import {
+  figureOf,
+  lockWaits,
+  openSave,
+  rule,
+  type SyncTenant,
+  startSyncWorld,
+  waitUntil,
+  wholeRange,
+} from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
-async function summary({ organisation }: Home) {
+async function summary({ organisation }: SyncTenant) {
   const { rows } = await executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
     where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
@@ -109,7 +118,7 @@ describe('re-scoring', () => {
   });
 
   test('is shared by two replicas that start at once, and each pull request is scored and recorded once', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const replica = await world.replica();
     await home.newStored(8_001);
     await home.apply(rule('additions'));
@@ -125,7 +134,7 @@ describe('re-scoring', () => {
   describe('leases', () => {
     /** An organisation with ten batches. */
     async function withBatches() {
-      const { organisation } = await world.newHome();
+      const { organisation } = await world.newTenant();
       const batches = Array.from({ length: 10 }, () => ({ fromId: newId(), isBatch: true, ticket: 0 }));
       await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId: organisation.id, ...each })));
       return (on = executor) => leaseRanges(on, organisation.id, 8);
@@ -237,7 +246,7 @@ describe('re-scoring', () => {
   });
 
   test('splits off twenty batches, which have an end, and new rules replace them and the remainder', async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.newStored(20_001);
     await home.apply(rule('additions'));
     const ranges = (on = executor) =>
@@ -264,7 +273,7 @@ describe('re-scoring', () => {
   test('takes any organisation with stale scores that others are not working on', async () => {
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
-      const { organisation } = await world.newHome();
+      const { organisation } = await world.newTenant();
       await executor.insert(rescoreRanges).values({
         organisationId: organisation.id,
         fromId: newId(),
@@ -274,7 +283,7 @@ describe('re-scoring', () => {
         leasedUntil: new Date(Date.now() + 60_000),
       });
     }
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.newStored(2);
     await home.scoreBy(rule('additions'));
     expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
@@ -306,7 +315,7 @@ describe('re-scoring', () => {
 });
 
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const replicas = [service, await world.replica(), await world.replica()];
   const opened = home.open(12);
   await home.sync(...opened);
@@ -346,7 +355,7 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const proxy = closing(await startProxy(service.database.url));
   const replica = await world.replica(proxy.through(service.database.url));
   const attempt = () => home.on(replica).apply(rule('1'), rule('2'));
@@ -371,7 +380,7 @@ test('text in rules that PostgreSQL cannot hold is replaced', async ({ home }) =
 });
 
 test('of long breakdowns a rescoring reads digests, and leaves rows alone whose breakdown stays the same', async () => {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const long = (value: string) =>
     Array.from({ length: 20 }, (_, index) => rule(value, `title != "→${'x'.repeat(150)}"`, `Long ${index}`));
   await home.apply(...long('1'));

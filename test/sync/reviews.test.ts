@@ -11,14 +11,14 @@ import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { applyRules } from '../support/tenants.ts';
-import { type Home, rule, startSyncWorld } from './support.ts';
+import { rule, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service } = world;
 
 /** An organisation with the pull request of a member, and another member, who reviews it. */
-async function newHome(...reviews: RuleDefinition[]) {
-  const home = await world.newHome();
+async function newTenant(...reviews: RuleDefinition[]) {
+  const home = await world.newTenant();
   const { acme, organisation } = home;
   const [author, bob] = ['author', 'bob'].map(name => acme.member(`${name}-of-${acme.login}`)) as [Person, Person];
   const pullRequest = acme.repository('web').openPullRequest({ author, additions: 7 });
@@ -36,12 +36,12 @@ async function newHome(...reviews: RuleDefinition[]) {
 
 /** The other one is a member, and has approved it. */
 async function newReviewed(...reviews: RuleDefinition[]) {
-  const parts = await newHome(...reviews);
+  const parts = await newTenant(...reviews);
   await parts.join(service.database.executor, parts.bob);
   parts.pullRequest.review(parts.bob, 'APPROVED');
   return parts;
 }
-type Person = ReturnType<Home['acme']['member']>;
+type Person = ReturnType<SyncTenant['acme']['member']>;
 
 interface ReviewScore {
   reviewer: string | null;
@@ -49,7 +49,7 @@ interface ReviewScore {
   score: number;
 }
 
-async function reviewScores(home: Home, pullRequest: PullRequest): Promise<ReviewScore[] | null> {
+async function reviewScores(home: SyncTenant, pullRequest: PullRequest): Promise<ReviewScore[] | null> {
   const row = await home.stored(pullRequest);
   return JSON.parse(row?.reviewScores ?? 'null');
 }
@@ -64,7 +64,7 @@ async function reviewScoresText(pullRequest: PullRequest) {
 }
 
 /** Runs `change` after the pull request was fetched and scored, and before it is saved. */
-async function syncAcross(home: Home, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
+async function syncAcross(home: SyncTenant, wanted: PullRequest, change: (executor: Executor) => Promise<unknown>) {
   expect(await home.duringSave(() => home.sync(wanted), change)).toEqual(['saved']);
 }
 
@@ -72,7 +72,7 @@ const byMembers = [rule('5', 'reviewer_is_member'), rule('1', 'true', 'anybody')
 
 describe('a stored reviewer', () => {
   test('is a member by id and login, nobody without a name, or a bot', async () => {
-    const { home, bob, pullRequest, join, idOf } = await newHome(
+    const { home, bob, pullRequest, join, idOf } = await newTenant(
       rule('3', 'verdict == "approved"'),
       rule('review_comments', 'true'),
       rule('1', 'reviewer_is_bot'),
@@ -113,7 +113,7 @@ describe('a stored reviewer', () => {
   });
 
   test('is a member once the pull request is fetched after they joined', async () => {
-    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    const { home, bob, pullRequest, join, idOf } = await newTenant(...byMembers);
     pullRequest.review(bob, 'APPROVED');
     await home.sync(pullRequest);
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ reviewer: null, member: null, score: 1 }]);
@@ -123,7 +123,7 @@ describe('a stored reviewer', () => {
   });
 
   test('who becomes a member while it is being saved is one', async () => {
-    const { home, bob, pullRequest, join, idOf } = await newHome(...byMembers);
+    const { home, bob, pullRequest, join, idOf } = await newTenant(...byMembers);
     pullRequest.review(bob, 'APPROVED');
     await syncAcross(home, pullRequest, executor => join(executor, bob));
     expect(await reviewScores(home, pullRequest)).toMatchObject([{ member: await idOf(bob), score: 6 }]);
@@ -149,7 +149,7 @@ describe('a stored reviewer', () => {
 
 describe('points for reviews', () => {
   test('follow the rules: new ones, and none, while scores stay without a change', async () => {
-    const { home, bob, pullRequest, join } = await newHome();
+    const { home, bob, pullRequest, join } = await newTenant();
     await join(service.database.executor, bob);
     const { executor } = service.database;
     const other = home.web.openPullRequest({ author: pullRequest.author });
@@ -177,7 +177,7 @@ describe('points for reviews', () => {
   });
 
   test('are saved and cleared side by side, and not if the pull request was fetched since', async () => {
-    const { home, pullRequest } = await newHome();
+    const { home, pullRequest } = await newTenant();
     const all = [
       pullRequest,
       ...Array.from({ length: 3 }, () => home.web.openPullRequest({ author: pullRequest.author })),
@@ -218,7 +218,7 @@ describe('points for reviews', () => {
 describe('erasing a person', () => {
   test('removes their reviews and points, and leaves those of others as they were written', async () => {
     const mimicry = `reviewer != '","member":"' && title != '{"reviewer":"x","member":"mem_1"} \\\\ \\u2028 é'`;
-    const { home, bob, pullRequest, join, idOf } = await newHome(rule('4', mimicry));
+    const { home, bob, pullRequest, join, idOf } = await newTenant(rule('4', mimicry));
     const carol = home.acme.member(`carol-of-${home.acme.login}`);
     await join(service.database.executor, bob, carol);
     const hers = home.web.openPullRequest({ author: pullRequest.author });

@@ -9,17 +9,17 @@ import { credentialOf, keepToLimits } from '../../src/sync/share-github-points.t
 import { syncMembers } from '../../src/sync/sync-members.ts';
 import { createLatch, htmlError, replacing } from '../support/github/faults.ts';
 import { appOptions, setPoints } from '../support/world.ts';
-import { deliver, type Home, startSyncWorld } from './support.ts';
+import { deliver, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
-const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: Home) =>
+const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { organisation }: SyncTenant) =>
   findLimits(database.executor, credentialOf(config, organisation), organisation.id);
 
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
-async function withFewPoints(remaining: number): Promise<Home> {
-  const home = await world.newHome();
+async function withFewPoints(remaining: number): Promise<SyncTenant> {
+  const home = await world.newTenant();
   const opened = [1, 2, 3].map(() => home.web.openPullRequest());
   setPoints(world.github, 5_000, remaining);
   await home.sync(...opened.slice(0, 1));
@@ -148,8 +148,8 @@ describe('the stored number of points', () => {
 
 describe("an App's limits", () => {
   test("an App's requests for one organisation leave its limits for another as they are", async () => {
-    const { service, newHome } = await startSyncWorld(...appOptions());
-    const [asked, other] = [await newHome(), await newHome()];
+    const { service, newTenant } = await startSyncWorld(...appOptions());
+    const [asked, other] = [await newTenant(), await newTenant()];
     const { released, release } = createLatch();
     const silent = keepToLimits(service, other.organisation, () => released);
     await asked.sync(asked.acme.repository('web').openPullRequest());
@@ -161,10 +161,10 @@ describe("an App's limits", () => {
 });
 
 describe('the points that an organisation has used', () => {
-  const used = async (home: Home) => (await limitsOf(service, home)).points?.used;
+  const used = async (home: SyncTenant) => (await limitsOf(service, home)).points?.used;
 
   test('are those of its webhooks and PUT syncs alone', async () => {
-    const [home, other] = [await world.newHome(), await world.newHome()];
+    const [home, other] = [await world.newTenant(), await world.newTenant()];
     const opened = [1, 2, 3].map(() => home.web.openPullRequest());
     for (const pullRequest of opened) await home.sync(pullRequest);
     await other.sync(other.acme.repository('web').openPullRequest());
@@ -195,7 +195,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.sync(home.web.openPullRequest());
     const { limit } = world.github;
     const resetAt = limit?.resetAt ?? 0;
@@ -210,7 +210,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points start anew in the next hour, also after a reset that was years ahead", async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     const opened = home.web.openPullRequest();
     world.github.fault(replacing(/"resetAt":"[^"]*"/, '"resetAt":"9999-01-01T00:00:00Z"'));
     for (let times = 0; times < 2; times += 1) await home.sync(opened);
@@ -228,7 +228,7 @@ describe('the points that an organisation has used', () => {
   });
 
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
-    const home = await world.newHome();
+    const home = await world.newTenant();
     await home.sync(home.web.openPullRequest());
     const before = (world.github.limit?.resetAt ?? 0) - 3_600;
     await countPoints(executor, home.organisation.id, 100, before);

@@ -51,15 +51,15 @@ export function withStep(deps: Deps, step: (results: Results) => Promise<Results
 
 export type SyncWorld = Awaited<ReturnType<typeof startSyncWorld>>;
 
-/** A world with a `test` that gets a `home`: a new organisation, with the member `ada`. */
+/** A world whose tenants do what tests of syncs ask for, with a `test` that gets a new one as `home`. */
 export async function startSyncWorld(...options: Parameters<typeof startWorld>) {
   const world = await startWorld(...options);
-  const newHome = async (acme?: Organisation) => new Home(world, await world.newTenant(acme));
-  return { ...world, newHome, test: anyTest.extend('home', () => newHome()) };
+  const newTenant = async (acme?: Organisation) => new SyncTenant(world, await world.newTenant(acme));
+  return { ...world, newTenant, test: anyTest.extend('home', () => newTenant()) };
 }
 
 /** An organisation, and what tests do with it. */
-export class Home implements TenantOnGithub {
+export class SyncTenant implements TenantOnGithub {
   readonly acme: TenantOnGithub['acme'];
   readonly organisation: TenantOnGithub['organisation'];
   readonly user: TenantOnGithub['user'];
@@ -79,13 +79,13 @@ export class Home implements TenantOnGithub {
   }
 
   /** The same organisation, whose work another service does. */
-  on(service: Deps): Home {
-    return new Home(this.world, this, service);
+  on(service: Deps): SyncTenant {
+    return new SyncTenant(this.world, this, service);
   }
 
   /** The same organisation, as somebody has it in memory. */
-  as(values: Partial<TenantOnGithub['organisation']>): Home {
-    return new Home(this.world, { ...this, organisation: { ...this.organisation, ...values } }, this.service);
+  as(values: Partial<TenantOnGithub['organisation']>): SyncTenant {
+    return new SyncTenant(this.world, { ...this, organisation: { ...this.organisation, ...values } }, this.service);
   }
 
   get web(): Repository {
@@ -440,7 +440,7 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
 
 /** An organisation whose repositories `web` and the other one are stored, with a pull request each, and compared. */
 export async function withTwoRepositories(world: SyncWorld, name: string) {
-  const home = await world.newHome();
+  const home = await world.newTenant();
   const [web, other] = [home.acme.repository('web'), home.acme.repository(name)];
   const [inWeb, inOther] = [web.openPullRequest(), other.openPullRequest()];
   await home.import();

@@ -6,7 +6,7 @@ import { formatId } from '../../src/ids.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { replacing } from '../support/github/faults.ts';
 import type { Repository } from '../support/github/repository.ts';
-import { deliver, type Home, makeDue, startSyncWorld, waitUntil, withTwoRepositories } from './support.ts';
+import { deliver, makeDue, type SyncTenant, startSyncWorld, waitUntil, withTwoRepositories } from './support.ts';
 
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
@@ -14,7 +14,7 @@ const { service, executor, test } = world;
 const twoRepositories = () => withTwoRepositories(world, 'lib');
 
 /** Names of those that are marked, without the owner. */
-async function leftRepositories(home: Home): Promise<string[]> {
+async function leftRepositories(home: SyncTenant): Promise<string[]> {
   const rows = await home.storedRepositories();
   return rows.flatMap(({ name, leftAt }) => (leftAt === null ? [] : [name.split('/')[1] ?? '']));
 }
