@@ -15,8 +15,6 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // Each worker loads the modules once, not once for each file: a third of the time.
     isolate: false,
-    // A tenth of the processor time: most functions run too seldom to optimise them, and again after their code was dropped.
-    execArgv: ['--interrupt-budget=500000', '--no-flush-bytecode'],
     // For two cores: some tests wait for time limits, and four files at once keep both busy.
     maxWorkers: 4,
   },
