@@ -190,18 +190,26 @@ const recordOf = ({ hash, folderMillis }: MigrationMeta) => [
   `insert into drizzle.__drizzle_migrations (hash, created_at) values ('${hash}', ${folderMillis})`,
 ];
 
-/** @returns `pending`: migrations that have not been applied; `refusal`: why the service would refuse the schema */
-async function readSchema(client: pg.Client, database: string, folder: string) {
+interface SchemaState {
+  isNew: boolean;
+  /** Migrations that have not been applied. */
+  pending: MigrationMeta[];
+  /** Why the service would refuse the schema. */
+  refusal: Refusal | undefined;
+}
+
+async function readSchema(client: pg.Client, database: string, folder: string): Promise<SchemaState> {
   const migrations = readMigrationFiles({ migrationsFolder: folder });
   const newest = await newestMigration(client, migrations[0]);
   const isNew = newest === 0;
   const isLater = newest > (migrations.at(-1)?.folderMillis ?? 0);
   const pending = migrations.filter(({ folderMillis }) => folderMillis > newest);
-  return {
-    isNew,
-    pending,
-    refusal: isNew ? await findForeignTables(client, database) : isLater ? laterSchema : undefined,
-  };
+  const foreign = isNew ? await findForeignTables(client, database) : undefined;
+  // Another replica may have made them since.
+  if (foreign !== undefined && (await newestMigration(client, migrations[0])) > 0) {
+    return readSchema(client, database, folder);
+  }
+  return { isNew, pending, refusal: isLater ? laterSchema : foreign };
 }
 
 /** For operators: how many migrations have not been applied, and why the service would refuse the schema. */

@@ -4,7 +4,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase, type Database } from '../../src/database/client.ts';
-import { isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrations.ts';
+import { inspectSchema, isMigrated, migrateDatabase, migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createMigrationsFolder, readJournal } from '../support/migrations.ts';
 import { message } from '../support/pooler.ts';
@@ -27,6 +27,18 @@ test('if three replicas start on an empty database, one migrates it and all find
   expect(applied.toSorted((a, b) => a - b)).toEqual([0, 0, count]);
   expect(count).toBeGreaterThan(0);
   expect(await isMigrated(connect(url))).toBe(true);
+});
+
+test('tables that another replica makes while a database is looked at are not taken for those of others', async () => {
+  const url = await createEmptyDatabase();
+  const client = await openClient(url);
+  const ask = client.query.bind(client) as (text: string, values?: unknown[]) => Promise<object>;
+  const askAfterMigration = async (text: string, values?: unknown[]) => {
+    if (text.includes('from pg_class')) await migrateDatabase(url);
+    return ask(text, values);
+  };
+  const observed = Object.assign(Object.create(client), { query: askAfterMigration });
+  expect(await inspectSchema(observed, 'scores')).toEqual({ pendingMigrations: 0, refusal: undefined });
 });
 
 test('a replica goes on after the migrations of a later release, but does not start on them', async () => {
