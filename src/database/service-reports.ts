@@ -31,8 +31,8 @@ export interface ServiceProcess {
 
 const derive = promisify(scrypt) as (text: string, salt: string, length: number) => Promise<Buffer>;
 
-/** Takes about 50 ms of a processor. */
-export const fingerprintOf = async (values: string, salt: string): Promise<string> =>
+/** The fingerprint of values. Takes about 50 ms of a processor. */
+export const hashValues = async (values: string, salt: string): Promise<string> =>
   (await derive(values, salt, 16)).toString('base64url');
 
 /** Stores the report of a process, or that it still runs. @param refusedDeliveries since its start */
@@ -55,7 +55,7 @@ export async function reportService(
     await executor.delete(serviceReports).where(not(isPresent(goneSeconds)));
     const [other] = await executor.select({ salt: serviceReports.salt }).from(serviceReports).limit(1);
     const salt = other?.salt ?? randomBytes(16).toString('base64url');
-    const fingerprint = await fingerprintOf(values, salt);
+    const fingerprint = await hashValues(values, salt);
     const row = { process: id, command, place, variables: [...variables], salt, fingerprint };
     await executor.insert(serviceReports).values(row);
   });

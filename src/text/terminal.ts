@@ -1,7 +1,8 @@
 /** Text laid out for a terminal: columns, bars and lines that end at its edge, whatever the texts hold. */
 import { createRequire } from 'node:module';
 
-const require = createRequire(import.meta.url);
+/** Loads a module when it is first needed: the pattern of all emoji takes an eighth of a process's start. */
+const load = createRequire(import.meta.url);
 
 /** GitHub Actions and Azure Pipelines execute `##[…]` and `##vso[…]` anywhere in a line of their logs. */
 export const ciCommands = /##(?=\[|vso\[)/gi;
@@ -28,10 +29,10 @@ export const brief = (text: string, columns = 80): string => truncate(plain(text
 /** Max columns of sentences and bars: longer lines are hard to read. */
 export const maxProseWidth = 120;
 
-/** Columns that a text takes. Only what is not ASCII needs a pattern of all emoji, which takes an eighth of a process's start. */
+/** Columns that a text takes. Only what is not ASCII needs the library. */
 function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
-  return (require('string-width') as typeof import('string-width')).default(text);
+  return (load('string-width') as typeof import('string-width')).default(text);
 }
 
 /** Columns to fill: the terminal's, or else those that the variable COLUMNS names, or 80. At least 20. */
@@ -127,7 +128,7 @@ export const table = (
 
 /** Text after a label, wrapped at this width, with the lines after the first indented. */
 export const labelled = (label: string, text: string, width: number): string[] =>
-  (require('wrap-ansi') as typeof import('wrap-ansi'))
+  (load('wrap-ansi') as typeof import('wrap-ansi'))
     .default(text, width - label.length)
     .split('\n')
     // A word that begins a line now may be a command there.

@@ -1,7 +1,7 @@
 /** Checks of the variables: those of this shell, and those that the processes of the service report. */
 import { type Config, isLoopback, isUnencrypted } from '../../config.ts';
 import type { Database } from '../../database/client.ts';
-import { fingerprintOf, listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
+import { hashValues, listServiceReports, type ServiceReport, setsVariable } from '../../database/service-reports.ts';
 import { counted } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { goneSeconds, sharedNames, sharedValues } from '../report-process.ts';
@@ -41,7 +41,7 @@ export const processes = defineCheck('configuration', 'environment', remedy, {
     const reports = database === undefined ? [] : await listServiceReports(database.executor, goneSeconds);
     const [first] = reports;
     // Of this shell, with the salt of the reports.
-    const fingerprint = first === undefined ? '' : await fingerprintOf(sharedValues(config), first.salt);
+    const fingerprint = first === undefined ? '' : await hashValues(sharedValues(config), first.salt);
     return { reports, fingerprint };
   },
   judge({ reports, fingerprint }, { config }) {
@@ -123,7 +123,7 @@ interface Values {
 
 const sharedNamesIn = ({ variables }: Values) => sharedNames.filter(name => setsVariable(variables, name)).join();
 
-/** Whether both set the same variables, but not to the same values. If they set others, the lists of these show it. */
+/** Whether both set the same variables, but not to the same values. If they set different ones, their lists show that. */
 const differ = (one: Values, other: Values): boolean =>
   sharedNamesIn(one) === sharedNamesIn(other) &&
   one.fingerprint !== other.fingerprint &&
