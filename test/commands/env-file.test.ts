@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { readEnvFile, valueIn, withValues } from '../../src/commands/env-file.ts';
-import { complaintOf, type Environment, newTenant, requireBuild, runWith } from './support.ts';
+import { complaintOf, type Environment, newHome, requireBuild, runWith } from './support.ts';
 
 beforeAll(requireBuild);
 
@@ -11,14 +11,14 @@ const list = (cwd: string, environment: Environment = {}) =>
   complaintOf(runWith({ cwd }, environment, 'organisation', 'list'));
 
 test('a variable in .env, also as editors on Windows write it, counts unless it is set already, if only to nothing', () => {
-  const cwd = newTenant('env');
+  const cwd = newHome('env');
   writeFileSync(join(cwd, '.env'), "\uFEFFexport LOG_LEVEL='loud'\r\nRATE_LIMIT=x # ours\r\n");
   expect(list(cwd)).toContain('RATE_LIMIT must be a whole number from 0 to 1000000; LOG_LEVEL must be one of trace');
   expect(list(cwd, { RATE_LIMIT: '', LOG_LEVEL: 'info' })).toContain('There is no database');
 });
 
 test('a value on the first line of a .env from Windows is found, and replaced', () => {
-  const path = join(newTenant('env'), '.env');
+  const path = join(newHome('env'), '.env');
   writeFileSync(path, '\uFEFFGITHUB_TOKEN=old\r\nB=2\r\n');
   const text = readEnvFile(path);
   expect(valueIn(text, 'GITHUB_TOKEN')).toBe('old');
@@ -40,7 +40,7 @@ test('a variable that the file sets twice is replaced in both places: the last o
 });
 
 test('a service says in one line that it has read .env', () => {
-  const cwd = newTenant('env');
+  const cwd = newHome('env');
   writeFileSync(join(cwd, '.env'), 'DATABASE_URL=postgres://nobody@127.0.0.1:1/none\n');
   const { stderr } = runWith({ cwd }, {}, 'serve');
   expect(stderr.split('\n').filter(line => line.includes('.env'))).toEqual([
@@ -50,7 +50,7 @@ test('a service says in one line that it has read .env', () => {
 });
 
 test("a .env that is a folder is not read, and one that can't be read is named", () => {
-  const cwd = newTenant('env');
+  const cwd = newHome('env');
   const path = join(cwd, '.env');
   mkdirSync(path);
   expect(list(cwd)).toContain('There is no database');

@@ -10,7 +10,7 @@ import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { type GithubStandIn, startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { complaintOf, type Environment, expectFailure, newTenant, runHere, runJson, startHere } from './support.ts';
+import { complaintOf, type Environment, expectFailure, newHome, runHere, runJson, startHere } from './support.ts';
 
 interface Setting {
   github: GithubStandIn;
@@ -27,7 +27,7 @@ async function prepare(options: Parameters<typeof startGithub>[0] = {}): Promise
   const acme = github.organisation('acme', { name: 'Acme' });
   acme.member('ada');
   acme.repository('web').addPullRequest();
-  const folder = newTenant('connect');
+  const folder = newHome('connect');
   const environment = {
     DATABASE_URL: service.database.url,
     GITHUB_API_URL: github.apiUrl,

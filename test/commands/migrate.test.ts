@@ -4,7 +4,7 @@ import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase, openClient } from '../support/service.ts';
-import { expectFailure, newTenant, runHere, runJson, startHere } from './support.ts';
+import { expectFailure, newHome, runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -51,7 +51,7 @@ test('serve names the holder of the migration lock, and a signal ends its wait',
 });
 
 test('migrate moves all of the embedded database to another one, once nothing uses it', async () => {
-  const home = newTenant('moving');
+  const home = newHome('moving');
   const embedded = { PULLSCORE_HOME: home };
   const own = { ...embedded, DATABASE_URL: await createEmptyDatabase() };
   await expectFailure(

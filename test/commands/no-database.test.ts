@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
-import { expectFailure, newTenant, requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { expectFailure, newHome, requireBuild, runHere, runJson, startForTest } from './support.ts';
 
 test.each([
   'organisation list',
@@ -17,7 +17,7 @@ test.each([
   'token create --user ada@acme.example',
   'rules apply rules.example.yaml --organisation acme',
 ])('%s makes no database, and says that there is none', async line => {
-  const folder = newTenant('none');
+  const folder = newHome('none');
   const home = join(folder, '.pullscore');
   await expectFailure(
     runHere({ PULLSCORE_HOME: home }, line),
@@ -28,7 +28,7 @@ test.each([
 });
 
 test('doctor does not create a database, and reports that there is none', async () => {
-  const home = newTenant('none');
+  const home = newHome('none');
   const environment = { PULLSCORE_HOME: home, GITHUB_API_URL: 'http://127.0.0.1:1' };
   const { code, stdout } = await runHere(environment, 'doctor --json');
   expect(code).toBe(1);
@@ -43,7 +43,7 @@ test('doctor does not create a database, and reports that there is none', async 
 });
 
 test('a command that adds something makes the database, and then others find it', async () => {
-  const environment = { PULLSCORE_HOME: newTenant('none') };
+  const environment = { PULLSCORE_HOME: newHome('none') };
   await runJson(environment, 'organisation add acme');
   expect(await runJson(environment, 'organisation list')).toMatchObject([{ login: 'acme' }]);
 });
@@ -54,7 +54,7 @@ test.each([
   ['SIGINT', 'doctor'],
 ] as const)('%s ends %s, and leaves no database server behind', async (signal, line) => {
   requireBuild();
-  const home = newTenant('none');
+  const home = newHome('none');
   const github = closing(await startGithub());
   const { begun } = github.hold('hold', () => true);
   await runJson({ PULLSCORE_HOME: home }, 'organisation add first');
@@ -71,7 +71,7 @@ test.each([
 });
 
 test('a signal while a command opens the database leaves no server behind', async () => {
-  const home = newTenant('none');
+  const home = newHome('none');
   const { child, ended } = startForTest({ PULLSCORE_HOME: home }, 'migrate');
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
   await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });

@@ -59,7 +59,7 @@ export function createFolder() {
 }
 
 /** A folder that ends with the test, with the embedded database that a command may make there. */
-export function newTenant(name: string): string {
+export function newHome(name: string): string {
   const home = createHome(name);
   onTestFinished(() => removeHome(home));
   return home;
