@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
-import type { PageBody, PullRequestBody } from '../support/client.ts';
+import { idsOf, type PageBody, type PullRequestBody } from '../support/client.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -11,7 +11,6 @@ const { service, executor, client, newTenant } = await startWorld();
 type Page = PageBody<PullRequestBody>;
 const listUrl = '/2025-04/pull-requests';
 
-const idsOf = (pages: readonly PageBody<{ id: string }>[]) => pages.flatMap(page => page.data.map(({ id }) => id));
 const encode = (cursor: unknown) => Buffer.from(JSON.stringify(cursor)).toString('base64url');
 
 /** Ids in the expected order: latest first, ties by id. */

@@ -181,7 +181,8 @@ test('in a narrow terminal the entries of explain fit, and lose nothing', async 
 });
 
 test('explain --json has the same facts as the text', async () => {
-  expect(await explainJson(id)).toMatchObject({
+  const answer = await explainJson(id);
+  expect(answer).toMatchObject({
     id,
     url: `https://github.com/${login}/web/pull/1`,
     organisation: login,
@@ -197,6 +198,23 @@ test('explain --json has the same facts as the text', async () => {
     history: [
       { changed_at: expect.any(Number), from: null, to: 4, cause: 'pull_request', ruleset_version: 1 },
       { changed_at: expect.any(Number), from: 4, to: 33, cause: 'ruleset', ruleset_version: 2 },
+    ],
+  });
+  const outcomes = answer.rules.map(({ name, entries }: { name: string; entries: { outcome: string }[] }) => [
+    name,
+    ...entries.map(({ outcome }) => outcome),
+  ]);
+  expect(outcomes).toEqual([
+    ['Merged', 'counted'],
+    ['Size', 'condition_false', 'counted'],
+    ['Quick', 'counted'],
+    ['Tests', 'counted'],
+    ['Bots', 'disabled'],
+  ]);
+  expect(answer.rules[1].entries[0].condition.parts[1]).toEqual({
+    ...{ source: 'size <= 200', kind: 'operation', value: false, note: '', chosen: true },
+    parts: [
+      { source: 'size', kind: 'fact', value: 712, note: 'additions 400 + deletions 312', chosen: true, parts: [] },
     ],
   });
 });

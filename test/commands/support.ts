@@ -250,12 +250,12 @@ export function complaintOf({ stderr }: Pick<Ended, 'stderr'>): string {
 
 /**
  * Expects that a command ends with this code and without an answer, and that its message matches. What begins with
- * `pullscore: ` is the whole message.
+ * `pullscore: ` is all that it writes.
  */
 export async function expectFailure(running: Promise<Ended>, code: number, message: string | RegExp): Promise<void> {
   const ended = await running;
   expect(ended).toMatchObject({ code, stdout: '' });
   const isWhole = typeof message === 'string' && message.startsWith('pullscore: ');
-  if (isWhole) expect(complaintOf(ended)).toBe(message);
+  if (isWhole) expect(ended.stderr).toBe(`${message}\n`);
   else expect(complaintOf(ended)).toMatch(message);
 }

@@ -13,16 +13,17 @@ const entry = (expression: string, value = '1', action = 'ADD') =>
   `    - { expression: ${yaml(expression)}, effect: { action: ${action}, value: ${yaml(value)} } }\n`;
 const rule = (...entries: string[]) => `rules:\n- name: R\n  logic:\n${entries.join('')}`;
 
-/** Of one condition, without their places. The second entry keeps the rule alive. */
-const ofCondition = (expression: string, file = rule(entry(expression), entry('true'))) =>
-  warnings(file).map(message => message.replace(/^\d+: Rule "R", entry 1, expression: /, ''));
+const withoutPlace = (place: string, file: string) => warnings(file).map(message => message.replace(place, ''));
+/** Of one condition. The second entry keeps the rule alive. */
+const ofCondition = (expression: string) =>
+  withoutPlace('4: Rule "R", entry 1, expression: ', rule(entry(expression), entry('true')));
 /** Of one condition of a rule for reviews. */
-const ofReview = (expression: string) =>
-  ofCondition('', `rules: []\n${rule(entry(expression), entry('true')).replace('rules', 'reviews')}`);
+const ofReview = (expression: string) => {
+  const reviews = rule(entry(expression), entry('true')).replace('rules', 'reviews');
+  return withoutPlace('5: Rule "R", entry 1, expression: ', `rules: []\n${reviews}`);
+};
 const ofValue = (value: string, action = 'ADD') =>
-  warnings(rule(entry('true', value, action), entry('true'))).map(message =>
-    message.replace('4: Rule "R", entry 1, value: ', ''),
-  );
+  withoutPlace('4: Rule "R", entry 1, value: ', rule(entry('true', value, action), entry('true')));
 
 test.each([
   ['50 > size && merged && 100 < size', 'size'],

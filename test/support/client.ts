@@ -33,7 +33,8 @@ export function createClient(app: App) {
       headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...options.headers },
     });
     const isUnchanged = reply.statusCode === 304;
-    if (!isUnchanged) checkReply(reply, method, url);
+    if (isUnchanged) expect(reply.body).toBe('');
+    else checkReply(reply, method, url);
     return {
       status: reply.statusCode,
       headers: reply.headers,
@@ -97,3 +98,7 @@ export interface PageBody<Item> {
   meta: components['schemas']['PageMeta'];
   links: components['schemas']['PageLinks'];
 }
+
+/** The ids of a list, in order. */
+export const idsOf = (pages: readonly PageBody<{ id: string }>[]) =>
+  pages.flatMap(({ data }) => data.map(({ id }) => id));

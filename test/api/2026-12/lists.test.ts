@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { saveMembers } from '../../../src/database/members.ts';
 import { formatId, newId } from '../../../src/ids.ts';
-import type { PageBody } from '../../support/client.ts';
+import { idsOf, type PageBody } from '../../support/client.ts';
 import { createRandom } from '../../support/random.ts';
 import { insertMembers, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
@@ -153,8 +153,6 @@ async function getPage(url: string): Promise<Page> {
 /** The status if the client has the page already. */
 const statusWithTag = async (url: string, { headers }: { headers: Record<string, unknown> }, token: string) =>
   (await client.get(url, token, { headers: { 'if-none-match': String(headers.etag) } })).status;
-
-const idsOf = (pages: readonly PageBody<{ id: string }>[]) => pages.flatMap(page => page.data.map(({ id }) => id));
 
 async function expectList(filter: Filter, url = urlOf(filter)): Promise<void> {
   const all = expected(filter);

@@ -125,7 +125,15 @@ describe('a plan', () => {
     expect(await planJson(tenant.login, before)).toMatchObject({ changes: false });
     const after = definedFile('redefined.yaml', 15, 'when: size > 5, ');
     const document = await planJson(tenant.login, after);
-    expect(document.rules.map(({ changes }) => changes)).toEqual([['definitions'], ['when']]);
+    expect(document).toMatchObject({
+      changes: true,
+      rule_changes: { added: 0, removed: 0, changed: 2, unchanged: 0 },
+      definition_changes: { added: 0, removed: 0, changed: 1 },
+    });
+    expect(document.rules.map(({ changes, entries }) => [changes, entries.map(entry => entry.expression)])).toEqual([
+      [['definitions'], ['large', 'large']],
+      [['when'], ['(size > 5) && (true)', 'true']],
+    ]);
     const { stdout } = await plan(tenant.login, after);
     expect(stdout).toContain('2 changed; definitions: 1 changed');
     expect(stdout).toContain('~ Large (definitions changed)');
