@@ -59,7 +59,7 @@ test('users sort as people sort names, in any alphabet and case, and equal names
   for (const name of names) users.push(await add(other.organisation.id, name));
   const token = await createToken(service, users[0] ?? other.user);
   const pages = await client.pages<UserBody>('/2025-04/users?per_page=4', token);
-  const [last] = pages.slice(-1);
+  const last = pages.at(-1);
   const back = await client.pages<UserBody>(last?.links.prev ?? '', token, 'prev');
   expect([...back.toReversed(), last].map(page => page?.data)).toEqual(pages.map(({ data }) => data));
   const listed = pages.flatMap(({ data }) => data);

@@ -106,7 +106,7 @@ test.each([
   'rules: []\ntests: NULL',
   '\ufeffrules: []\r\n',
   ...['define:', 'define: {}', 'define: ~', 'define: null'].map(define => `${define}\nrules: []`),
-])('a file may have no rules, tests and definitions: %j', text => {
+])('a file may have no rules, tests or definitions: %j', text => {
   expect(parseRulesFile(text)).toEqual(emptyFile);
 });
 
@@ -948,15 +948,16 @@ test.each([
   expect(within(2_000, () => problems(file)).join('\n')).toMatch(reason);
 });
 
-const conventional = String.raw`^(?i:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\pL\\d-]+\\))?!?: \\pL`;
-const ofRule = '^(feat|fix|docs|style|refactor|perf|test|build|ci|chore|revertINDEX)(\\\\([\\\\w\\\\-./ ]+\\\\))?!?: ';
+const patternOfAlphabets = String.raw`^(?i:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\\([\\pL\\d-]+\\))?!?: \\pL`;
+const patternOfRule =
+  '^(feat|fix|docs|style|refactor|perf|test|build|ci|chore|revertINDEX)(\\\\([\\\\w\\\\-./ ]+\\\\))?!?: ';
 
 test.each([
-  ['a long pattern with letters of all alphabets', fileOf(10, 2, `matches(title, "${conventional}INDEX")`)],
-  ['two hundred rules with patterns of their own', fileOf(200, 1, `matches(title, "${ofRule}")`)],
+  ['a long pattern with letters of all alphabets', fileOf(10, 2, `matches(title, "${patternOfAlphabets}INDEX")`)],
+  ['two hundred rules with patterns of their own', fileOf(200, 1, `matches(title, "${patternOfRule}")`)],
   // A hundred and thirty would be too large together.
   [
-    'a pattern in 130 entries, for which it is compiled once',
+    'a pattern in 130 entries, which is compiled once',
     fileOf(130, 1, String.raw`matches(title, "(?m)(^|\\b|\\B|$|\\A|\\z).{127}")`),
   ],
   ['a million characters', `rules: [] #${'x'.repeat(1_000_000 - 11)}`],

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { beforeAll, expect, test } from 'vitest';
 import { syncMembers } from '../../../src/sync/sync-members.ts';
-import { entry as counted, rule } from '../../scoring/support.ts';
+import { entry, rule } from '../../scoring/support.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
@@ -64,14 +64,14 @@ beforeAll(async () => {
   ids.set('cleo', former?.id ?? '');
 });
 
-const entry = (name: string, effect: number, expression: string) => ({ name, action: 'ADD', effect, expression });
-const approved = entry('A verdict', 3, '(state == "open") && (verdict == "approved")');
+const counted = (name: string, effect: number, expression: string) => ({ name, action: 'ADD', effect, expression });
+const approved = counted('A verdict', 3, '(state == "open") && (verdict == "approved")');
 const reviewsOfFirst = () => [
   {
     reviewer: 'bob',
     member: ids.get('bob'),
     score: 5,
-    breakdown: [approved, entry('Comments "ü"', 2, 'review_comments > 0')],
+    breakdown: [approved, counted('Comments "ü"', 2, 'review_comments > 0')],
   },
   { reviewer: 'cleo', member: ids.get('cleo'), score: 3, breakdown: [approved] },
   { reviewer: null, member: null, score: 3, breakdown: [approved] },
@@ -136,8 +136,8 @@ test('the rules in force are listed with those for reviews, as they are evaluate
   const { body } = await client.get<{ data: object[]; reviews: object[] }>(path, token);
   expect(body.data).toMatchObject([{ name: 'Opened' }]);
   expect(body.reviews).toEqual([
-    rule('A verdict', counted('(state == "open") && (verdict == "approved")', '3')),
-    rule('Comments "ü"', counted('review_comments > 0', 'review_comments')),
+    rule('A verdict', entry('(state == "open") && (verdict == "approved")', '3')),
+    rule('Comments "ü"', entry('review_comments > 0', 'review_comments')),
   ]);
   const former = await client.get<object>('/2025-04/rules', token);
   expect(Object.keys(former.body)).toEqual(['data']);
