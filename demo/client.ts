@@ -7,15 +7,16 @@ import { fileURLToPath } from 'node:url';
 import createClient, { type Client, type ClientOptions } from 'openapi-fetch';
 import type { components, operations, paths } from '../openapi/2026-12.d.ts';
 
-type PullRequest = components['schemas']['PullRequest'];
+export type PullRequest = components['schemas']['PullRequest'];
+export type Api = Client<paths>;
 type Change = components['schemas']['Change'];
 type Query = NonNullable<operations['v202612.pull-requests.index']['parameters']['query']>;
 
-export const connect = (baseUrl: string, token: string, options: ClientOptions = {}): Client<paths> =>
+export const connect = (baseUrl: string, token: string, options: ClientOptions = {}): Api =>
   createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` }, ...options });
 
 /** All pull requests that the filter lets through, latest first, read a page at a time. */
-export async function* list({ GET }: Client<paths>, filter: Omit<Query, 'cursor'> = {}): AsyncGenerator<PullRequest> {
+export async function* list({ GET }: Api, filter: Omit<Query, 'cursor'> = {}): AsyncGenerator<PullRequest> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const query: Query = { per_page: 100, ...filter, ...(cursor && { cursor }) };
     const { data, error } = await GET('/2026-12/pull-requests', { params: { query } });
@@ -41,7 +42,7 @@ export const createMirror = (): Mirror => ({ pullRequests: new Map(), cursor: nu
  *
  * @returns the changes; if there are none, the copy is up to date
  */
-export async function follow(client: Client<paths>, mirror: Mirror, perPage = 100): Promise<Change[]> {
+export async function follow(client: Api, mirror: Mirror, perPage = 100): Promise<Change[]> {
   const query = { per_page: perPage, ...(mirror.cursor && { cursor: mirror.cursor }) };
   const { data, error } = await client.GET('/2026-12/changes', { params: { query } });
   if (error?.code === 'cursor_expired') {

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, styleText } from 'node:util';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
-import { type Api, createApi, curlLines, type PullRequest } from './api.ts';
+import { connect, list, type PullRequest } from './client.ts';
 import { createLiveEvents, printEvent } from './live.ts';
 import {
   choosePort,
@@ -112,14 +112,15 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
 
   await run('standings', ...organisationIs);
 
-  const api = createApi(service.url, token, signal);
-  const [known, pullRequests] = await Promise.all([api.members(), api.allPullRequests()]);
+  const api = connect(service.url, token, { signal });
+  const pullRequests: PullRequest[] = [];
+  for await (const pullRequest of list(api)) pullRequests.push(pullRequest);
   printSection('Your turn: open this in a browser');
   print(styleText('bold', `${service.url}/#token=${token}`));
   printSection('Your turn: the API');
   print(`Token  ${styleText('bold', token)}`);
   print(`Docs   ${service.url}/docs`);
-  printCurlLines(api, token, pullRequests);
+  printCurlLines(`${service.url}/2025-04`, token, pullRequests);
   print();
   print(styleText('dim', '# a client of /2026-12 that filters, and keeps a copy up to date: see demo/client.ts'));
   print(`node --import tsx demo/client.ts ${service.url} ${token}`);
@@ -132,7 +133,7 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
     `Live: each change arrives as a signed webhook${events === Number.POSITIVE_INFINITY ? ' (Ctrl-C stops)' : ''}`,
   );
   github.webhookTo(`${service.url}/webhooks/github`, secret, organisation);
-  const next = createLiveEvents(sample, api, known);
+  const next = createLiveEvents(sample, api);
   for (let count = 1; count <= events; count += 1) {
     const pause = delay(count < events ? intervalMs : 0, undefined, { signal });
     pause.catch(() => undefined);
@@ -141,18 +142,26 @@ async function runDemo({ events, intervalMs }: Options): Promise<void> {
   }
 }
 
-function printCurlLines(api: Api, token: string, pullRequests: readonly PullRequest[]): void {
-  const ids = {
-    member: pullRequests[0]?.links.member.split('/').at(-1) ?? '',
-    sync: pullRequests.find(({ state }) => state === 'open')?.id ?? '',
-    // The oldest: no live event brings it back.
-    remove: pullRequests.at(-1)?.id ?? '',
-  };
-  for (const { shows, line } of curlLines(api.base, token, ids)) {
+/** Prints a command for each endpoint, in the order to try them; DELETE comes last. */
+function printCurlLines(base: string, token: string, pullRequests: readonly PullRequest[]): void {
+  const member = pullRequests[0]?.links.member.split('/').at(-1);
+  const open = pullRequests.find(({ state }) => state === 'open')?.id;
+  // No live event brings it back.
+  const oldest = pullRequests.at(-1)?.id;
+  const curl = (shows: string, path: string, method = '') => {
     print();
     print(styleText('dim', `# ${shows}`));
-    print(line);
-  }
+    print(`curl ${method === '' ? '' : `-X ${method} `}-H 'Authorization: Bearer ${token}' '${base}/${path}'`);
+  };
+  curl('who holds the token', 'account');
+  curl('the users of the organisation', 'users');
+  curl('its current rules', 'rules');
+  curl('its members', 'members');
+  curl('one member', `members/${member}`);
+  curl("that member's pull requests, with scores and breakdowns", `members/${member}/pull-requests`);
+  curl('all pull requests, three to a page', 'pull-requests?per_page=3');
+  curl('one of them fetched again from GitHub', `pull-requests/${open}/sync`, 'PUT');
+  curl('another one deleted', `pull-requests/${oldest}`, 'DELETE');
 }
 
 async function end(): Promise<void> {

@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import { formatInteger, signed } from '../src/text/number-formats.ts';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
-import type { Api, Member, PullRequest, ShownPullRequest } from './api.ts';
+import type { Api, PullRequest } from './client.ts';
 import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
 import { cell, freeColumns, print } from './screen.ts';
 import { liveTitles } from './titles.ts';
@@ -33,17 +33,13 @@ const approvalTimeoutMs = 2_000;
 interface LiveEvent {
   step: Step;
   pullRequest: GithubPullRequest;
-  before: ShownPullRequest | undefined;
+  before: PullRequest | undefined;
   /** Undefined if the change did not arrive. */
-  after: ShownPullRequest | undefined;
+  after: PullRequest | undefined;
 }
 
 /** Makes one change after another on GitHub, and waits each time until the service has saved it. */
-export function createLiveEvents(
-  { organisation, members, random }: SampleData,
-  api: Api,
-  knownMembers: readonly Member[],
-) {
+export function createLiveEvents({ organisation, members, random }: SampleData, api: Api) {
   const waiting = organisation.repositories
     .flatMap(({ pullRequests }) => pullRequests)
     .filter(({ state, reviews }) => state === 'OPEN' && reviews.length === 0);
@@ -87,22 +83,27 @@ export function createLiveEvents(
     if (queue.length < maxInProgress) queue.unshift(startWork());
     const work = queue.shift() ?? startWork();
     const step = work.steps.shift() ?? 'closed';
-    const shown = (pullRequest: GithubPullRequest) => {
-      const member = knownMembers.find(({ name }) => name === pullRequest.author?.name);
-      return member && api.findPullRequest(member, pullRequest.url);
-    };
-    const before = work.pullRequest && (await shown(work.pullRequest));
+    const before = work.pullRequest && (await find(api, work.pullRequest));
     const pullRequest = take(work, step);
     if (work.steps.length > 0) queue.push(work);
 
     const isApproval = step === 'approved';
     const deadline = Date.now() + (isApproval ? approvalTimeoutMs : showTimeoutMs);
     for (; Date.now() < deadline; await delay(30, undefined, { signal })) {
-      const after = await shown(pullRequest);
+      const after = await find(api, pullRequest);
       if (after?.tag !== before?.tag) return { step, pullRequest, before, after };
     }
     return { step, pullRequest, before, after: isApproval ? before : undefined };
   };
+}
+
+/** With the `ETag` of its page: it changes with each save, even if the page stays the same. */
+async function find({ GET }: Api, { repository, number }: GithubPullRequest) {
+  const query = { repository: repository.fullName, number };
+  const { data, error, response } = await GET('/2026-12/pull-requests', { params: { query } });
+  if (data === undefined) throw new Error(error?.message, { cause: error });
+  const [found] = data.data;
+  return found && { ...found, tag: response.headers.get('etag') };
 }
 
 type Formats = Partial<Record<Step, Parameters<typeof styleText>[0]>>;

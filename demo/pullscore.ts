@@ -4,6 +4,8 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
@@ -91,15 +93,11 @@ export async function runCommand(
   const child = start(environment, operands, 'pipe');
   const interrupt = () => child.kill('SIGINT');
   signal.addEventListener('abort', interrupt);
-  let output = '';
-  let errors = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    errors += text;
-  });
-  const [code, endedBy] = (await once(child, 'close')) as [number | null, string | null];
+  const [output, errors, [code, endedBy]] = await Promise.all([
+    text(child.stdout as Readable),
+    text(child.stderr as Readable),
+    once(child, 'close') as Promise<[number | null, string | null]>,
+  ]);
   signal.removeEventListener('abort', interrupt);
   signal.throwIfAborted();
   if (code === 0) return output.trim();
