@@ -1,5 +1,5 @@
 /** What all commands have in common: answers, help, `--json`, required options, and errors of usage. */
-import { Command, type CommanderError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
@@ -82,6 +82,15 @@ export class PullscoreCommand extends Command {
   /** Makes `command('list')` return a command of this class, too. */
   override createCommand(name?: string): PullscoreCommand {
     return new PullscoreCommand(this.context, name);
+  }
+
+  /** Commander calls it for each wrong usage. It would print the message and end the process. */
+  override error(message: string): never {
+    const text = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+    throw new UsageError(
+      `${text[0]?.toUpperCase()}${text.slice(1).replace(/[^.]$/, '$&.')}`,
+      `See: ${[this.context.program, ...pathOf(this)].join(' ')} --help`,
+    );
   }
 
   /** The end of the help: command lines without the program's name. */
@@ -167,11 +176,8 @@ export function refuseBoth({ organisation, server }: FromServer): void {
 }
 
 /** Call it after all commands and their options are defined. */
-export function finishCommands(command: Command, context: Context): void {
-  command.exitOverride(error => {
-    throw usageErrorOf(command, error, context);
-  });
-  for (const child of command.commands) finishCommands(child, context);
+export function finishCommands(command: Command): void {
+  command.commands.forEach(finishCommands);
   if (command.commands.length > 0) return;
   if (!command.options.some(({ long }) => long === '--json')) command.option('--json', 'answer as one JSON document');
   for (const option of command.options) if (option.mandatory) option.description += ' (required)';
@@ -184,13 +190,3 @@ export function finishCommands(command: Command, context: Context): void {
 
 const pathOf = (command: Command): string[] =>
   command.parent === null ? [] : [...pathOf(command.parent), command.name()];
-
-/** Errors that Commander throws for help and for the version stay as they are. */
-function usageErrorOf(command: Command, error: CommanderError, { program }: Context): Error {
-  if (/^commander\.(?:help|version)/.test(error.code)) return error;
-  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
-  return new UsageError(
-    `${message[0]?.toUpperCase()}${message.slice(1).replace(/[^.]$/, '$&.')}`,
-    `See: ${[program, ...pathOf(command)].join(' ')} --help`,
-  );
-}

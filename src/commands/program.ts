@@ -34,9 +34,9 @@ export function buildProgram(context: Context): PullscoreCommand {
     .configureOutput({
       writeOut: text => context.stdout.write(text),
       writeErr: text => context.stderr.write(text),
-      // `runProgram` reports errors.
-      outputError: () => undefined,
     })
+    // Help and the version are then errors, too, instead of ending the process.
+    .exitOverride()
     // `rules apply` has its own --version.
     .enablePositionalOptions();
   serveCommands(program, context);
@@ -55,7 +55,7 @@ export function buildProgram(context: Context): PullscoreCommand {
   standingsCommand(program, context);
   auditLogCommand(program, context);
   doctorCommand(program, context);
-  finishCommands(program, context);
+  finishCommands(program);
   return program;
 }
 
