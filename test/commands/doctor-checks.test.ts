@@ -153,9 +153,7 @@ describe('the processes of the service', () => {
   test('doctor reports a webhook secret whose login is not tracked, without showing a part of it', () => {
     const { config } = scopeWith({ GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only,hush:a-secret-with-a-colon' });
     const organisations = [{ login: 'acme', removedAt: null }] as never;
-    const lines = linesOf(
-      checkedOrganisations.judge({ login: undefined, organisations }, { ...scopeWith(), config } as never),
-    );
+    const lines = linesOf(checkedOrganisations.judge(organisations, { ...scopeWith(), config } as never));
     expect(lines).toEqual([
       'ok: Tracked here: acme.',
       'warning: Secret 2 of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here. → Correct the login. If ' +

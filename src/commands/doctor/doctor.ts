@@ -99,7 +99,7 @@ async function checkDatabase(
 ): Promise<readonly Organisation[]> {
   const chosen = await report.check(stored.organisations, { ...scope, login, database });
   scope.workers = (await report.check(background.workers, { ...scope, executor: database.executor })) ?? 0;
-  const organisations = chosen?.organisations.filter(({ removedAt }) => removedAt === null) ?? [];
+  const organisations = chosen?.filter(({ removedAt }) => removedAt === null) ?? [];
   for (const organisation of organisations) {
     const inspecting = inspectOrganisation(database.executor, organisation.id);
     const own = { ...scope, database, organisation, inspecting };

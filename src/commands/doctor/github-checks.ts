@@ -32,15 +32,10 @@ export interface Access extends Scope {
   inspection: GithubInspection;
 }
 
-export interface RemoteScope extends Omit<Access, 'organisation'>, OrganisationScope {
-  database: Database;
-  call: Call;
-}
+type RemoteScope = Access & OrganisationScope & { database: Database; call: Call };
 
-export interface CurrentScope extends RemoteScope {
-  /** The organisation as GitHub names it now. */
-  current: IdentifiedOrganisation;
-}
+/** `current`: the organisation as GitHub names it now. */
+export type CurrentScope = RemoteScope & { current: IdentifiedOrganisation };
 
 /** @param seconds for which GitHub must not be called */
 export const rateLimit = defineCheck('github', 'patience', logs, {
@@ -180,37 +175,34 @@ export const members = defineCheck('github', 'members', allow(['members']), {
       : ok(`GitHub shows ${counted(page.totalCount, 'member')}.`),
 });
 
-/** Reads the latest pull request as the service does, with all of its facts. */
-export async function tryPullRequests(call: Call, organisation: IdentifiedOrganisation) {
-  const { items, totalCount } = await call(github =>
-    github.pageRepositories(organisation, { after: null, pageSize: maxPageSize }),
-  );
-  const [latest] = separateIgnored(organisation, items)
-    .tracked.filter(({ pullRequests }) => pullRequests > 0)
-    .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
-  if (latest === undefined) return { repositories: totalCount, latest };
-  const page = await call(github =>
-    github.listPullRequests(organisation, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
-  );
-  const nodeIds = page?.items.map(({ nodeId }) => nodeId) ?? [];
-  if (nodeIds.length > 0) {
-    const [result] = (await call(github => github.fetchPullRequests(organisation, nodeIds))).values();
-    if (result?.status === 'failed') throw result.error;
-  }
-  return { repositories: totalCount, latest };
-}
-
 export const pullRequests = defineCheck('github', 'pull_requests', allow(pullRequestPermissions), {
-  ask: ({ call, current }: CurrentScope) => tryPullRequests(call, current),
-  judge(facts) {
-    const { latest, repositories } = facts;
+  /** Reads the latest pull request as the service does, with all of its facts. */
+  async ask({ call, current }: CurrentScope) {
+    const { items, totalCount: repositories } = await call(github =>
+      github.pageRepositories(current, { after: null, pageSize: maxPageSize }),
+    );
+    const [latest] = separateIgnored(current, items)
+      .tracked.filter(({ pullRequests }) => pullRequests > 0)
+      .sort((a, b) => (b.pullRequestsUpdatedAt ?? 0) - (a.pullRequestsUpdatedAt ?? 0));
+    if (latest === undefined) return { repositories, latest };
+    const page = await call(github =>
+      github.listPullRequests(current, latest.nodeId, { order: 'updated', after: null, pageSize: 1 }),
+    );
+    const nodeIds = page?.items.map(({ nodeId }) => nodeId) ?? [];
+    if (nodeIds.length > 0) {
+      const [result] = (await call(github => github.fetchPullRequests(current, nodeIds))).values();
+      if (result?.status === 'failed') throw result.error;
+    }
+    return { repositories, latest };
+  },
+  judge({ latest, repositories }) {
     if (latest !== undefined) return ok(`GitHub shows pull requests, such as those of ${latest.name}.`);
     if (repositories > 0) return ok('GitHub shows the repositories. None that is tracked has a pull request yet.');
     return warning('GitHub shows no repositories.', 'Give the credentials access to the repositories to score.');
   },
 });
 
-export const maxNamed = 3;
+const maxNamed = 3;
 
 export const repositories = defineCheck('github', 'repositories', 'Check the permissions of the credentials.', {
   ask: async ({ call, current, database }: CurrentScope) => {

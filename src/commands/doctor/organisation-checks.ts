@@ -3,7 +3,6 @@
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
-import { countPullRequests } from '../../database/pull-requests.ts';
 import { listIgnoredRepositories } from '../../database/repositories.ts';
 import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
@@ -17,12 +16,11 @@ import { defineCheck, list, ok, problem, warning } from './findings.ts';
 import { command, logs, type Scope, type StoredScope } from './scope.ts';
 
 export const organisations = defineCheck('organisations', 'organisations', logs, {
-  ask: async ({ login, database }: Scope & { login: string | undefined; database: Database }) => {
-    const { executor } = database;
+  ask: async ({ login, database: { executor } }: Scope & { login: string | undefined; database: Database }) => {
     const found = login === undefined ? await listOrganisations(executor) : [await findOrganisation(executor, login)];
-    return { login, organisations: found.filter(each => each !== undefined) };
+    return found.filter(each => each !== undefined);
   },
-  judge({ login, organisations }, { program, config }) {
+  judge(organisations, { login, program, config }) {
     const removed = organisations.flatMap(({ login: name, removedAt }) =>
       removedAt === null
         ? []
@@ -135,9 +133,9 @@ export const people = defineCheck('organisations', 'people', logs, {
 });
 
 export const scores = defineCheck('organisations', 'scores', logs, {
-  ask: async ({ database: { executor }, organisation: { id } }: StoredScope) => ({
-    outdated: await countOutdated(executor, id),
-    total: await countPullRequests(executor, id),
+  ask: async ({ database, organisation, inspecting }: StoredScope) => ({
+    outdated: await countOutdated(database.executor, organisation.id),
+    total: (await inspecting).pullRequests,
   }),
   judge({ outdated, total }, scope) {
     if (total === 0) return warning('No pull requests are stored yet.', `Import them: ${command(scope, 'import')}`);

@@ -1,30 +1,13 @@
 /** Checks of the webhook on GitHub, of how its deliveries were answered, and of those that came. */
 import { type Config, secretsTried, webhookPath, webhookUrl } from '../../config.ts';
-import type { IdentifiedOrganisation } from '../../database/organisations.ts';
 import { countGoneDeliveries } from '../../database/webhook-deliveries.ts';
 import { githubWebsite } from '../../github/app-manifest.ts';
-import type { GithubHook, GithubInspection, HookDelivery } from '../../github/rest.ts';
+import type { GithubHook, HookDelivery } from '../../github/rest.ts';
 import { counted, duration } from '../../text/number-formats.ts';
 import { subscribedEvents } from '../../webhooks/events.ts';
 import { defineCheck, list, ok, problem, skipped, type Verdict, warning } from './findings.ts';
-import type { Call, CurrentScope } from './github-checks.ts';
+import type { CurrentScope } from './github-checks.ts';
 import { command, logs, nameOf, type Scope, type StoredScope } from './scope.ts';
-
-/** @param organisation with its current login */
-async function readHook(
-  call: Call,
-  inspection: GithubInspection,
-  config: Config,
-  organisation: IdentifiedOrganisation,
-) {
-  const hooks = await call(() => inspection.findHooks(organisation));
-  const own = hooks.shown.filter(each => goesHere(config, organisation.login, each));
-  const hook = own.find(({ active }) => active) ?? own[0];
-  const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(organisation, hook));
-  // For the organisation's owners.
-  const settings = `${githubWebsite(config.github.apiUrl)}/organizations/${organisation.login}/settings/hooks`;
-  return { settings, hooks, hook, deliveries };
-}
 
 /** Compares addresses, or only paths without PUBLIC_URL. */
 function goesHere(config: Config, login: string, { url }: GithubHook): boolean {
@@ -41,7 +24,15 @@ function goesHere(config: Config, login: string, { url }: GithubHook): boolean {
 }
 
 export const hook = defineCheck('webhooks', 'hook', 'See Webhooks in the settings of the organisation on GitHub.', {
-  ask: ({ call, inspection, config, current }: CurrentScope) => readHook(call, inspection, config, current),
+  async ask({ call, inspection, config, current }: CurrentScope) {
+    const hooks = await call(() => inspection.findHooks(current));
+    const own = hooks.shown.filter(each => goesHere(config, current.login, each));
+    const hook = own.find(({ active }) => active) ?? own[0];
+    const deliveries = hook === undefined ? [] : await call(() => inspection.listDeliveries(current, hook));
+    // For the organisation's owners.
+    const settings = `${githubWebsite(config.github.apiUrl)}/organizations/${current.login}/settings/hooks`;
+    return { settings, hooks, hook, deliveries };
+  },
   judge(facts, scope) {
     const { settings, hooks, hook, deliveries } = facts;
     const { config } = scope;
