@@ -16,6 +16,10 @@ interface SettingsOptions {
   ignoreForks?: boolean;
 }
 
+/** The repositories that are left out. */
+export const representLeftOut = (repositories: readonly { name: string; ignoredBecause: string | null }[]) =>
+  repositories.map(({ name, ignoredBecause }) => ({ repository: name, reason: ignoredBecause }));
+
 export const representIgnored = ({ ignoredGlobs, ignoresArchived, ignoresForks }: Organisation) => ({
   globs: ignoredGlobs,
   archived: ignoresArchived,
@@ -104,10 +108,7 @@ async function show(context: Context, deps: Deps, organisation: Organisation, is
       organisation: login,
       ignore: representIgnored(organisation),
       // As of the last comparison or import.
-      ignored_repositories: repositories.map(({ name, ignoredBecause }) => ({
-        repository: name,
-        reason: ignoredBecause,
-      })),
+      ignored_repositories: representLeftOut(repositories),
     },
     text: lines.join('\n'),
   };

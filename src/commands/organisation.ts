@@ -191,7 +191,7 @@ async function removeRows(context: Context, database: Database, id: string): Pro
   try {
     await finishRemoval(database, id, rows => {
       deleted += rows;
-      progress.update(deleted, 0, '', deleted);
+      progress.update(deleted, 0);
     });
   } finally {
     progress.stop();

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { reportService, type ServiceProcess, withdrawReport } from '../database/service-reports.ts';
 import type { Deps } from '../deps.ts';
@@ -42,21 +41,15 @@ export async function startReporting(
   const place = `${hostname()}, process ${process.pid}`;
   const own = { id: randomUUID(), command, place, variables, values: sharedValues(config) };
   await reportService(database, own, goneSeconds);
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const renewing = (async () => {
-    for (;;) {
-      await delay(intervalMs, undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      const { refused } = counters.deliveries;
-      await reportService(database, own, goneSeconds, refused).catch(error =>
-        log.debug({ err: error }, 'this process was not reported'),
-      );
-    }
-  })();
+  let latest = Promise.resolve();
+  const timer = setInterval(() => {
+    latest = reportService(database, own, goneSeconds, counters.deliveries.refused).catch(error =>
+      log.debug({ err: error }, 'this process was not reported'),
+    );
+  }, intervalMs);
   return async () => {
-    stopping.abort();
-    await renewing;
+    clearInterval(timer);
+    await latest;
     // Without this the report ends by itself.
     await withdrawReport(database, own.id).catch(() => undefined);
   };
