@@ -1,11 +1,11 @@
 /** What all commands have in common: answers, help, `--json`, required options, and errors of usage. */
-import { Command, Option } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { ciCommands } from '../text/terminal.ts';
-import { type Context, UsageError, withDeps, withOrganisation } from './context.ts';
+import { type Context, complain, UsageError, withDeps, withOrganisation } from './context.ts';
 import { type RunningService, requireAddress, runningService } from './running-service.ts';
 
 /** The result of a command: one document for programs, lines for people. */
@@ -56,17 +56,6 @@ export async function withActions<Result>(actions: Actions, work: () => Promise<
   }
 }
 
-/** Ends a command that has printed its answer with this exit code. */
-export class Answered extends Error {
-  readonly exitCode: number;
-
-  /** @param message printed last, on standard error; an empty text for none */
-  constructor(exitCode: number, message = '') {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
-
 /** JSON that a CI service does not execute: a number sign is escaped, which means the same. */
 export const jsonDocument = (value: unknown): string =>
   `${JSON.stringify(value, null, 2).replace(ciCommands, '#\\u0023')}\n`;
@@ -106,8 +95,9 @@ export class PullscoreCommand extends Command {
       const { json, text, isExact = false, note, failure, exitCode } = await run(options, ...this.processedArgs);
       this.context.stdout.write(options.json ? jsonDocument(json) : `${text}${isExact ? '' : '\n'}`);
       if (note !== undefined && !options.json) this.context.stderr.write(`${note}\n`);
-      if (failure !== undefined) throw new Answered(1, failure);
-      if (exitCode !== undefined) throw new Answered(exitCode);
+      if (failure !== undefined) complain(this.context, failure);
+      const ended = failure === undefined ? exitCode : 1;
+      if (ended !== undefined) throw new CommanderError(ended, 'pullscore.answered', 'The answer is printed.');
     });
   }
 

@@ -6,6 +6,7 @@ import type { Actor } from '../database/audit-log.ts';
 import { findOrganisation, type Organisation } from '../database/organisations.ts';
 import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
+import { plain } from '../text/terminal.ts';
 
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {
@@ -20,6 +21,10 @@ export interface Context {
   readonly columns: number;
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
 }
+
+/** Prints one line on standard error. */
+export const complain = ({ stderr }: Context, text: string) =>
+  stderr.write(`pullscore: ${plain(text.replace(/\s*\n\s*/g, ' '))}\n`);
 
 /** A failure that the operator can fix. */
 export class CommandError extends Error {

@@ -3,11 +3,10 @@ import { ConfigError } from '../config.ts';
 import { driverError, isDatabaseUnavailable } from '../database/driver-errors.ts';
 import { ServiceError } from '../errors.ts';
 import { version } from '../package.ts';
-import { plain } from '../text/terminal.ts';
 import { auditLogCommand } from './audit-log.ts';
 import { checkCommands } from './checks.ts';
-import { Answered, finishCommands, jsonDocument, PullscoreCommand } from './command.ts';
-import { CommandError, type Context, UsageError } from './context.ts';
+import { finishCommands, jsonDocument, PullscoreCommand } from './command.ts';
+import { CommandError, type Context, complain, UsageError } from './context.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { explainCommand } from './explain/explain.ts';
 import { githubCommands } from './github-connect.ts';
@@ -35,7 +34,7 @@ export function buildProgram(context: Context): PullscoreCommand {
       writeOut: text => context.stdout.write(text),
       writeErr: text => context.stderr.write(text),
     })
-    // Help and the version are then errors, too, instead of ending the process.
+    // Help and the version are then errors, too, and don't end the process.
     .exitOverride()
     // `rules apply` has its own --version.
     .enablePositionalOptions();
@@ -83,9 +82,6 @@ function failureOf(context: Context, error: unknown): Failure {
   return { code: 'internal', message: 'Unexpected error.', action: 'See the log on standard error.' };
 }
 
-const complain = ({ stderr }: Context, text: string) =>
-  stderr.write(`pullscore: ${plain(text.replace(/\s*\n\s*/g, ' '))}\n`);
-
 /**
  * Runs a command, such as `rules apply FILE`. A failure is one line on the context's standard error; with `--json` it
  * is also a document on standard output, unless the command has printed its answer.
@@ -97,11 +93,9 @@ export async function runProgram(context: Context, operands: readonly string[]):
     await buildProgram(context).parseAsync(operands, { from: 'user' });
     return 0;
   } catch (error) {
-    // Help was asked for.
-    if (error instanceof CommanderError) return error.exitCode === 1 ? usageFailure : error.exitCode;
-    if (error instanceof Answered) {
-      if (error.message !== '') complain(context, error.message);
-      return error.exitCode;
+    if (error instanceof CommanderError) {
+      // Help that nobody asked for is shown if a command is missing.
+      return error.code === 'commander.help' && error.exitCode === 1 ? usageFailure : error.exitCode;
     }
     const failed = failureOf(context, error);
     const { code, message, details } = failed;
