@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { finished } from 'node:stream/promises';
-import { webhookUrl } from '../config.ts';
+import { webhookPath } from '../config.ts';
 import {
   createManifest,
   exchangeCode,
@@ -36,7 +36,7 @@ export async function registerInBrowser(
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${key}`;
   const urls = {
     service: config.publicUrl ?? '',
-    webhook: webhookUrl({ ...config, webhookSecrets: [{ login: login.toLowerCase(), secret: '' }] }, login),
+    webhook: `${config.publicUrl}${webhookPath}/${login}`,
     redirect: `${address}/done`,
   };
   const manifest = JSON.stringify(createManifest(login, urls, [...subscribedEvents.keys()]));

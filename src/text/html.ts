@@ -31,5 +31,3 @@ function write(piece: Piece): string {
 
 export const html = (strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html =>
   new Html(strings.reduce((out, text, index) => out + write(pieces[index - 1] ?? '') + text));
-
-export const nothing = new Html('');

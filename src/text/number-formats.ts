@@ -11,8 +11,8 @@ const withMinus = (text: string) => text.replace('-', '−');
 /** `1,204` */
 export const formatInteger = (value: number): string => withMinus(whole.format(value));
 
-/** `1,204.25`; `–` for null */
-export const decimal = (value: number | null): string => (value === null ? '–' : withMinus(fine.format(value)));
+/** `1,204.25` */
+export const decimal = (value: number): string => withMinus(fine.format(value));
 
 /** `1,204.50`, for a column of such numbers */
 export const twoDecimals = (value: number): string => withMinus(fixed.format(value));

@@ -18,7 +18,6 @@ test.each([
   [-7.14, '−7.14'],
   [-0.004, '0'],
   [-0, '0'],
-  [null, '–'],
 ])('the number %s is shown as %s', (value, text) => {
   expect(decimal(value)).toBe(text);
 });

@@ -1,4 +1,4 @@
-/** Writes an explanation, for people as text and for programs as JSON. */
+/** An explanation as text. */
 
 import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';

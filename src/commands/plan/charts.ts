@@ -3,7 +3,7 @@
 import type { PlannedMember } from '../../reports/plan.ts';
 import { type Bucket, bucketLabel, roundStep } from '../../scoring/plan/distribution.ts';
 import type { Summary } from '../../scoring/plan/plan.ts';
-import { type Html, html, nothing } from '../../text/html.ts';
+import { type Html, html } from '../../text/html.ts';
 import { decimal, formatInteger } from '../../text/number-formats.ts';
 import { plain, truncate } from '../../text/terminal.ts';
 
@@ -144,7 +144,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
   // A place that is not shown lies below the lower edge, which clips it.
   const y = (place: number) => (place < count ? slope.top + (place + 0.5) * slope.row : height + slope.row);
   const label = (member: PlannedMember, place: number, side: 'before' | 'after') => {
-    if (place >= count) return nothing;
+    if (place >= count) return false;
     const isLeft = side === 'before';
     const [total, rank] = [member[side], isLeft ? member.rank_before : member.rank_after];
     const places = isLeft
@@ -157,7 +157,7 @@ export function rankChart(members: readonly PlannedMember[], rows: number): Html
   };
   const lines = members.map((member, after) => {
     const before = placesBefore.get(member) ?? after;
-    if (before >= count && after >= count) return nothing;
+    if (before >= count && after >= count) return false;
     const moved = member.rank_before - member.rank_after;
     const kind = moved > 0 ? 'up' : moved < 0 ? 'down' : 'same';
     const middle = (slope.left + slope.right) / 2;

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { PlanDocument } from '../../reports/plan.ts';
 import { bucketLabel } from '../../scoring/plan/distribution.ts';
-import { Html, html, nothing } from '../../text/html.ts';
+import { Html, html } from '../../text/html.ts';
 import { formatInteger, percent } from '../../text/number-formats.ts';
 import { right } from '../../text/terminal.ts';
 import { distributionChart, rankChart, shareBar } from './charts.ts';
@@ -57,8 +57,8 @@ ${figures}
 </header>`;
 }
 
-function distribution({ histogram, scores }: PlanDocument, isFirst: boolean): Html {
-  if (histogram.length === 0) return nothing;
+function distribution({ histogram, scores }: PlanDocument, isFirst: boolean): Html | false {
+  if (histogram.length === 0) return false;
   const legend = html`<ul class="legend" aria-hidden="true"><li><span class="key before"></span>before</li><li><span class="key after"></span>after</li></ul>`;
   const numbers = tableOf(histogram, [
     [right('SCORE'), bucketLabel],
