@@ -49,9 +49,10 @@ export function settingsCommand(group: PullscoreCommand, context: Context): void
       const changed = await deps.database.transaction(async executor => {
         // A save under way would keep a pull request by the settings before, or set one aside.
         const current = await lockOrganisation(executor, organisation.id, 'exclusive');
-        const next = { ...current, ...settingsOf(current, options) };
+        const settings = settingsOf(current, options);
+        const next = { ...current, ...settings };
         if (JSON.stringify(representIgnored(next)) === JSON.stringify(representIgnored(current))) return undefined;
-        await updateOrganisation(executor, current.id, settingsOf(current, options));
+        await updateOrganisation(executor, current.id, settings);
         await requestComparison(executor, current.id, settlingSeconds);
         const subject = `ignores ${describeIgnored(next) || 'nothing'}`;
         await recordAuditEvent(executor, current.id, operator(), 'organisation.settings', subject);

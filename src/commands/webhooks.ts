@@ -74,6 +74,7 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
         countCheckRuns(executor, id),
         listFailingCheckRuns(executor, id, maxFailing.json),
       ]);
+      const failure = lastFailure(organisation);
       const services = (await listServiceReports(executor, goneSeconds)).filter(({ command }) => command === 'serve');
       // Without a service this shell's variables are taken for its own, as doctor does.
       const isSecretSet = (services.length > 0 ? services : [config]).every(({ variables }) =>
@@ -109,7 +110,8 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             `GITHUB_WEBHOOK_SECRET is not set ${services.length > 0 ? 'for the service: it' : 'in this shell: a service without it'} refuses deliveries.`,
           suspension !== null && describeSuspension(suspension),
           describeComparison(organisation),
-          describeLastFailure(organisation),
+          failure !== undefined &&
+            brief(failure.isOver ? `Before that: ${failure.text}` : failure.text, maxFailureWidth),
           ...describeWaiting(requests),
           gone > 0 &&
             `${counted(gone, 'delivery', 'deliveries')} in the last ${goneDays} days named a pull request that GitHub never showed. What to do: ${context.program} doctor --organisation ${login}`,
@@ -163,13 +165,6 @@ export function webhookCommands(program: PullscoreCommand, context: Context): vo
             : `Retrying ${counted(retried, 'pull request')}, ${parked} of them parked. To see the results: ${context.program} webhooks status --organisation ${login}`,
       };
     });
-}
-
-function describeLastFailure(organisation: Organisation): string | false {
-  const failure = lastFailure(organisation);
-  return (
-    failure !== undefined && brief(failure.isOver ? `Before that: ${failure.text}` : failure.text, maxFailureWidth)
-  );
 }
 
 const describeWaiting = ({ total, behind, failed, parked }: SyncRequestCounts): (string | false)[] => [

@@ -43,13 +43,6 @@ the service from working, and with 0 if there are only warnings.`,
     });
 }
 
-/** What the checks have opened so far. The signal ends waits. */
-interface Opened {
-  signal: AbortSignal;
-  embedded?: Promise<EmbeddedDatabase>;
-  database?: Database;
-}
-
 /** Runs all checks. Those that depend on something that failed are reported as skipped. */
 export async function examine(context: Context, login: string | undefined): Promise<Finding[]> {
   const report = createReport();
@@ -60,23 +53,24 @@ export async function examine(context: Context, login: string | undefined): Prom
     return report.findings;
   }
   const scope = { program: context.program, config, workers: 0 };
+  let embedded: Promise<EmbeddedDatabase> | undefined;
+  let database: Database | undefined;
   return whileOpen(
     config.databaseUrl === undefined,
-    async (signal): Promise<Opened> => ({ signal }),
-    async ({ embedded, database }) => {
+    async signal => signal,
+    async () => {
       await database?.close();
       await embedded?.then(server => server.leave()).catch(() => undefined);
     },
-    async opened => {
+    async signal => {
       const findUrl = async () => {
         if (config.databaseUrl !== undefined) return config.databaseUrl;
-        opened.embedded = joinEmbeddedDatabase({ home: config.home, create: false, signal: opened.signal });
-        return (await opened.embedded).url;
+        embedded = joinEmbeddedDatabase({ home: config.home, create: false, signal });
+        return (await embedded).url;
       };
       const server = await report.check(databases.server, { ...scope, findUrl });
       // Unlike other commands, doctor does not migrate the database.
-      if (server?.pendingMigrations === 0) opened.database = connectDatabase(server.url, pino({ level: 'silent' }));
-      const { database } = opened;
+      if (server?.pendingMigrations === 0) database = connectDatabase(server.url, pino({ level: 'silent' }));
       const service = await report.check(settings.processes, { ...scope, database });
       const known = database && { database, organisations: await checkDatabase(report, scope, database, login) };
       if (known === undefined) {
