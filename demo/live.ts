@@ -49,11 +49,6 @@ export function createLiveEvents({ organisation, members, random }: SampleData, 
   ];
   let started = 0;
 
-  function startWork(): Work {
-    const steps = [...(courses[started % courses.length] ?? [])];
-    return { pullRequest: undefined, steps };
-  }
-
   function open(): GithubPullRequest {
     const [repository = '', title = ''] = liveTitles[started % liveTitles.length] ?? [];
     started += 1;
@@ -80,8 +75,8 @@ export function createLiveEvents({ organisation, members, random }: SampleData, 
   }
 
   return async function next(signal: AbortSignal): Promise<LiveEvent> {
-    if (queue.length < maxInProgress) queue.unshift(startWork());
-    const work = queue.shift() ?? startWork();
+    const begun = queue.length < maxInProgress ? undefined : queue.shift();
+    const work = begun ?? { pullRequest: undefined, steps: [...(courses[started % courses.length] ?? [])] };
     const step = work.steps.shift() ?? 'closed';
     const before = work.pullRequest && (await find(api, work.pullRequest));
     const pullRequest = take(work, step);
