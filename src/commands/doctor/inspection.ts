@@ -12,24 +12,22 @@ export async function countWorkers(executor: Executor): Promise<number> {
   return oneRow(rows).workers;
 }
 
-export type OrganisationInspection = {
-  members: number;
-  users: number;
-  /** Valid access tokens. */
-  tokens: number;
-  /** Seconds since the last delivery; null if none is stored. */
-  sinceLastDelivery: number | null;
-  /** Deliveries older than ten minutes that are not applied yet, except those that GitHub has yet to catch up with. */
-  lateDeliveries: number;
-  /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
-  untilComparison: number;
-  pullRequests: number;
-  /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
-  sinceOldestFetch: number | null;
-};
-
-export async function inspectOrganisation(executor: Executor, organisationId: string): Promise<OrganisationInspection> {
-  const { rows } = await executor.execute<OrganisationInspection>(sql`select
+export async function inspectOrganisation(executor: Executor, organisationId: string) {
+  const { rows } = await executor.execute<{
+    members: number;
+    users: number;
+    /** Valid access tokens. */
+    tokens: number;
+    /** Seconds since the last delivery; null if none is stored. */
+    sinceLastDelivery: number | null;
+    /** Deliveries older than ten minutes that are not applied yet, except those that GitHub has yet to catch up with. */
+    lateDeliveries: number;
+    /** Seconds until its repositories are compared with GitHub; negative if that is overdue. */
+    untilComparison: number;
+    pullRequests: number;
+    /** Seconds since the least recent fetch of a pull request whose repository has not left; null if none is stored. */
+    sinceOldestFetch: number | null;
+  }>(sql`select
     (select count(*)::int from members where organisation_id = ${organisationId} and left_at is null) as members,
     (select count(*)::int from users where organisation_id = ${organisationId}) as users,
     (select count(*)::int from access_tokens where organisation_id = ${organisationId} and ${isValidToken}) as tokens,

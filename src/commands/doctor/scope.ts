@@ -3,7 +3,7 @@ import type { Config } from '../../config.ts';
 import type { Database } from '../../database/client.ts';
 import type { Organisation } from '../../database/organisations.ts';
 import { list } from './findings.ts';
-import type { OrganisationInspection } from './inspection.ts';
+import type { inspectOrganisation } from './inspection.ts';
 
 export interface Scope {
   program: string;
@@ -21,7 +21,7 @@ export interface OrganisationScope extends Scope {
 export interface StoredScope extends OrganisationScope {
   database: Database;
   /** All checks of an organisation share it. */
-  inspecting: Promise<OrganisationInspection>;
+  inspecting: ReturnType<typeof inspectOrganisation>;
 }
 
 export const logs = 'See the logs of the service and of the database.';
