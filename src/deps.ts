@@ -36,7 +36,7 @@ export interface Counters {
  *
  * @param options `create`: whether an empty database gets our schema, and a home without an embedded database gets one;
  * otherwise these are refused. `upgrade`: whether the schema of an earlier release is brought up to date, or refused.
- * `signal` ends a wait for others who start or migrate. `scorer`: where rules run
+ * `signal` ends a wait for other processes that start or migrate. `scorer`: where rules run
  */
 export async function createDeps(
   config: Config,
