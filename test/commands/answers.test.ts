@@ -5,7 +5,7 @@ import { query } from '../support/database-server.ts';
 import { refusedNode } from '../support/github/faults.ts';
 import { createMigratedDatabase } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { commandsWith, createFolder, expectFailure, runHere } from './support.ts';
+import { commandsWith, complaintOf, createFolder, runHere } from './support.ts';
 
 const { github, shell: environment } = await startWorld();
 const { run, runJson } = commandsWith(environment);
@@ -67,7 +67,9 @@ test('an organisation is added once, with its login and name on GitHub', async (
     removal_began_at: null,
   });
   const upper = login.toUpperCase();
-  await expectFailure(run('organisation add', upper), 1, `pullscore: The organisation ${upper} already exists.`);
+  expect(await complaintOf(run('organisation add', upper))).toBe(
+    `pullscore: The organisation ${upper} already exists.`,
+  );
   expect(await own()).toHaveLength(1);
 });
 
@@ -121,9 +123,7 @@ test('a user is added once, by an e-mail address in any case, and listed', async
     created_at: seconds,
   });
   const upper = email.toUpperCase();
-  await expectFailure(
-    run('user add', ...acme, '--name', 'Ada', '--email', upper),
-    1,
+  expect(await complaintOf(run('user add', ...acme, '--name', 'Ada', '--email', upper))).toBe(
     `pullscore: ${login} already has a user ${upper}.`,
   );
   const list = await runJson<{ email: string; photo_url: string }[]>('user list');
@@ -140,9 +140,7 @@ test('a user of two organisations is told to choose one', async () => {
   github.organisation('apex');
   await runJson('organisation add apex');
   await runJson('user add --organisation apex --name Ada --email', email);
-  await expectFailure(
-    run('token create --user', email),
-    1,
+  expect(await complaintOf(run('token create --user', email))).toBe(
     `pullscore: ${email} is a user of ${login} and apex. Choose one, as in --organisation ${login}.`,
   );
 });

@@ -4,7 +4,7 @@ import { migrationLock } from '../../src/database/migrations.ts';
 import { query } from '../support/database-server.ts';
 import { createEarlierDatabase, readJournal } from '../support/migrations.ts';
 import { createEmptyDatabase, openClient } from '../support/service.ts';
-import { expectFailure, newHome, runHere, runJson, startHere } from './support.ts';
+import { complaintOf, newHome, runHere, runJson, startHere } from './support.ts';
 
 async function countApplied(url: string): Promise<number | undefined> {
   const text = 'select count(*)::int as count from drizzle.__drizzle_migrations';
@@ -18,9 +18,7 @@ test('commands leave the schema of an earlier release to those that migrate, and
   const url = await createEarlierDatabase(all - 2);
   const type = (...operands: string[]) => runHere({ DATABASE_URL: url }, ...operands);
   for (const line of ['organisation list', 'organisation add acme', 'audit-log', 'explain acme/web#1']) {
-    await expectFailure(
-      type(line),
-      1,
+    expect(await complaintOf(type(line))).toBe(
       'pullscore: The database schema is older than this release of pullscore. Run pullscore migrate, or start the service.',
     );
   }
@@ -54,9 +52,7 @@ test('migrate moves all of the embedded database to another one, once nothing us
   const home = newHome('moving');
   const embedded = { PULLSCORE_HOME: home };
   const own = { ...embedded, DATABASE_URL: await createEmptyDatabase() };
-  await expectFailure(
-    runHere(embedded, 'migrate --from-embedded'),
-    2,
+  expect(await complaintOf(runHere(embedded, 'migrate --from-embedded'), 2)).toBe(
     'pullscore: There is no database to copy to. Set DATABASE_URL to it.',
   );
   await runJson(embedded, 'organisation add acme');
@@ -108,9 +104,7 @@ describe('a database without our schema', () => {
       'standings --organisation acme',
       'explain acme/web#1',
     ]) {
-      await expectFailure(
-        runHere({ DATABASE_URL: url }, line),
-        1,
+      expect(await complaintOf(runHere({ DATABASE_URL: url }, line))).toBe(
         `pullscore: The database ${name} is not set up for pullscore. Check DATABASE_URL. To set up an empty database, run pullscore migrate, start the service or add an organisation.`,
       );
     }
@@ -130,9 +124,7 @@ describe('a database without our schema', () => {
     const before = await tablesIn(url);
     const [{ name } = { name: '' }] = await query<{ name: string }>(url, 'select current_database() as name');
     for (const line of ['migrate', 'serve', 'worker', 'organisation add acme']) {
-      await expectFailure(
-        runHere({ DATABASE_URL: url, PORT: '0' }, line),
-        1,
+      expect(await complaintOf(runHere({ DATABASE_URL: url, PORT: '0' }, line))).toBe(
         `pullscore: The database ${name} has tables that are not of pullscore: basket, drizzle.__drizzle_migrations, orders and 2 more. Create an empty database for pullscore, and name that one in DATABASE_URL.`,
       );
     }

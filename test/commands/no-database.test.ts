@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
-import { expectFailure, newHome, requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { complaintOf, newHome, runHere, runJson, startForTest } from './support.ts';
 
 test.each([
   'organisation list',
@@ -19,9 +19,7 @@ test.each([
 ])('%s makes no database, and says that there is none', async line => {
   const folder = newHome('none');
   const home = join(folder, '.pullscore');
-  await expectFailure(
-    runHere({ PULLSCORE_HOME: home }, line),
-    1,
+  expect(await complaintOf(runHere({ PULLSCORE_HOME: home }, line))).toBe(
     `pullscore: There is no database in this folder (${home}). Change to the folder of the service, or set PULLSCORE_HOME or DATABASE_URL. To make a database, start the service or add an organisation.`,
   );
   expect(existsSync(home)).toBe(false);
@@ -53,7 +51,6 @@ test.each([
   ['SIGTERM', 'organisation add acme'],
   ['SIGINT', 'doctor'],
 ] as const)('%s ends %s, and leaves no database server behind', async (signal, line) => {
-  requireBuild();
   const home = newHome('none');
   const github = closing(await startGithub());
   const { begun } = github.hold('hold', () => true);

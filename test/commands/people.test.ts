@@ -40,7 +40,7 @@ test('what concerns several people is neither erased nor exported at once, but b
     ['erase', login, '--yes'],
     ['export', login],
   ]) {
-    expect(complaintOf(await runIn(home, 'member', ...command)).replace(/mem_\w+/g, 'ID')).toContain(
+    expect((await complaintOf(runIn(home, 'member', ...command))).replace(/mem_\w+/g, 'ID')).toContain(
       `Several people have, or had, the login ${login}. Name one by id: ID (left) or ID (a member).`,
     );
   }

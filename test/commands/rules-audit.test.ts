@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { ways } from '../../src/scoring/plan/audit-ways.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { commandsWith, createFolder, expectFailure, runHere } from './support.ts';
+import { commandsWith, complaintOf, createFolder, runHere } from './support.ts';
 
 const { service, newTenant } = await startWorld();
 const environment = { DATABASE_URL: service.database.url };
@@ -102,9 +102,7 @@ test('rules audit --max-share allows exactly that share, in spite of binary frac
 test('rules audit refuses a share or a file that is not valid', async () => {
   const file = rulesFile('true', '1');
   for (const share of ['5', '101%', '-1%', 'few']) {
-    await expectFailure(
-      audit(file, `--max-share=${share}`),
-      2,
+    expect(await complaintOf(audit(file, `--max-share=${share}`), 2)).toContain(
       `"${share}" is not a valid share. Give a percentage such as 5%.`,
     );
   }

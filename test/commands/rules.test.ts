@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { entry, rule } from '../scoring/support.ts';
-import { commandsWith, createFolder, requireBuild, runHere, startForTest, useDatabase } from './support.ts';
+import { commandsWith, createFolder, runHere, startForTest, useDatabase } from './support.ts';
 
 const { run, runJson } = commandsWith(await useDatabase());
 let login = 'acme';
@@ -38,7 +38,6 @@ test('rules check needs neither a database nor a configuration', async () => {
 });
 
 test('rules check refuses slow rules in a new process, too, in which no code is compiled yet', async () => {
-  requireBuild();
   const entry = "  - { expression: 'lower(body) == title', effect: { action: ADD, value: 1 } }\n";
   const rules = Array.from({ length: 10 }, (_, index) => `- name: R${index}\n  logic:\n${entry.repeat(50)}`);
   const { code, stderr } = await startForTest({}, 'rules check', file('slow.yaml', `rules:\n${rules.join('')}`)).ended;

@@ -4,7 +4,7 @@ import { findOrganisation } from '../../src/database/organisations.ts';
 import { listenOn } from '../support/raw-http.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, type Ended, expectFailure, requireBuild, runHere, startForTest, startHere } from './support.ts';
+import { complaintOf, createFolder, type Ended, runHere, startForTest, startHere } from './support.ts';
 
 const file = (value: string) => `rules:
   - name: Base
@@ -21,7 +21,6 @@ let address: string;
 let page: string;
 let id: string;
 beforeAll(async () => {
-  requireBuild();
   const member = world.acme.member('ada');
   for (const title of ['One', '<b>Two</b>', 'Three']) world.web.openPullRequest({ author: member, title });
   await world.import();
@@ -76,9 +75,7 @@ describe('commands with --server', () => {
     const planned = Number(await inForce());
     expect((await there('rules apply', rules, '--if-version', String(planned))).code).toBe(0);
     expect(await inForce()).toBe(planned + 1);
-    await expectFailure(
-      there('rules apply', rules, '--if-version', String(planned)),
-      1,
+    expect(await complaintOf(there('rules apply', rules, '--if-version', String(planned)))).toMatch(
       /: Version .* Plan the file again\.$/,
     );
   });
@@ -143,9 +140,7 @@ describe('--server', () => {
   });
 
   test.each(['explain acme/web#3', 'standings --by-rule'])('%s takes either --server or --organisation', async line => {
-    await expectFailure(
-      there(line, '--organisation', 'other'),
-      2,
+    expect(await complaintOf(there(line, '--organisation', 'other'), 2)).toMatch(
       /^pullscore: Give either --organisation or --server\./,
     );
   });

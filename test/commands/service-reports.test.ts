@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { pino } from 'pino';
-import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Finding } from '../../src/commands/doctor/findings.ts';
 import { goneSeconds, startReporting } from '../../src/commands/report-process.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -11,7 +11,7 @@ import { startLoops } from '../../src/sync/start-loops.ts';
 import { query } from '../support/database-server.ts';
 import { startReplica } from '../support/service.ts';
 import { startWorld } from '../support/world.ts';
-import { createFolder, type Environment, requireBuild, runHere, runJson, startForTest } from './support.ts';
+import { createFolder, type Environment, runHere, runJson, startForTest } from './support.ts';
 
 const { service, github } = await startWorld();
 const { url: databaseUrl } = service.database;
@@ -30,7 +30,6 @@ const elsewhere = {
 /** What to close when the test ends. */
 const ending: (() => Promise<void>)[] = [];
 
-beforeAll(requireBuild);
 afterEach(async () => {
   for (const end of ending.splice(0)) await end();
   await run('delete from service_reports');

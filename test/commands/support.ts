@@ -28,11 +28,15 @@ const newestIn = (folder: string): number =>
     ),
   );
 
+let isBuilt = false;
+
 /** @throws if the program is missing or older than its sources; `npm test` builds it first */
 export function requireBuild(): void {
+  if (isBuilt) return;
   if (!existsSync(main) || newestIn(join(root, 'dist')) < newestIn(join(root, 'src'))) {
     throw new Error('dist is older than src: run npm run build.');
   }
+  isBuilt = true;
   if (existsSync(program)) return;
   mkdirSync(dirname(program), { recursive: true });
   try {
@@ -113,6 +117,7 @@ const wordsOf = (line: readonly string[]) => line.flatMap((part, index) => (inde
 
 /** Runs a command with its own standard input, standard output or user. */
 export function runWith(options: SpawnSyncOptions, environment: Environment, ...line: string[]) {
+  requireBuild();
   const settings = { ...settingsOf(environment), ...options, encoding: 'utf8' } as const;
   const { status: code, stdout, stderr } = spawnSync(process.execPath, [program, ...wordsOf(line)], settings);
   return { code, stdout, stderr };
@@ -127,6 +132,7 @@ function startProcess(
   [file = '', ...operands]: readonly string[],
   options: SpawnOptions = {},
 ): Running {
+  requireBuild();
   const child = spawn(file, operands, {
     ...settingsOf(environment),
     ...options,
@@ -241,21 +247,13 @@ export const commandsWith = (environment: Environment) => ({
   runJson: <Answer = Record<string, unknown>>(...line: string[]) => runJson<Answer>(environment, ...line),
 });
 
-/** The message of a failed command: the one line that is not a log line. */
-export function complaintOf({ stderr }: Pick<Ended, 'stderr'>): string {
-  const lines = stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'));
-  if (lines.length !== 1) throw new Error(`expected one line: ${stderr}`);
-  return lines[0] ?? '';
-}
-
 /**
- * Expects that a command ends with this code and without an answer, and that its message matches. What begins with
- * `pullscore: ` is all that it writes.
+ * What a command writes that ends with this code and without an answer: one line for people, and perhaps lines of the log.
+ * The last one is without its end.
  */
-export async function expectFailure(running: Promise<Ended>, code: number, message: string | RegExp): Promise<void> {
-  const ended = await running;
-  expect(ended).toMatchObject({ code, stdout: '' });
-  const isWhole = typeof message === 'string' && message.startsWith('pullscore: ');
-  if (isWhole) expect(ended.stderr).toBe(`${message}\n`);
-  else expect(complaintOf(ended)).toMatch(message);
+export async function complaintOf(running: Promise<Ended> | Ended, code = 1): Promise<string> {
+  const { stderr, ...ended } = await running;
+  expect(ended).toEqual({ code, stdout: '' });
+  expect(stderr.split('\n').filter(line => !line.startsWith('{'))).toEqual([/^pullscore: /, '']);
+  return stderr.slice(0, -1);
 }
