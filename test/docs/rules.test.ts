@@ -9,7 +9,7 @@ import {
   parse as parseGraphql,
   type SelectionSetNode,
 } from 'graphql';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { readTables } from '../../scripts/tables.ts';
 import { pullRequestsQuery } from '../../src/github/pull-request-queries.ts';
@@ -97,14 +97,12 @@ function evaluate(expression: string, given: string) {
   return undefined;
 }
 
-describe('the documented examples', () => {
-  test.each(
-    rowsWith('Example', 'With', 'Result').map(row => [uncoded(row.Example), uncoded(row.With), row.Result ?? '']),
-  )('the documented example %s with %s gives %s', (expression, given, expected) => {
-    const words: Record<string, number> = { absent: Number.NaN, infinite: Number.POSITIVE_INFINITY };
-    expect(expression).not.toBe('');
-    expect(evaluate(expression, given)).toBe(words[expected] ?? JSON.parse(uncoded(expected)));
-  });
+test.each(
+  rowsWith('Example', 'With', 'Result').map(row => [uncoded(row.Example), uncoded(row.With), row.Result ?? '']),
+)('the documented example %s with %s gives %s', (expression, given, expected) => {
+  const words: Record<string, number> = { absent: Number.NaN, infinite: Number.POSITIVE_INFINITY };
+  expect(expression).not.toBe('');
+  expect(evaluate(expression, given)).toBe(words[expected] ?? JSON.parse(uncoded(expected)));
 });
 
 test('the unfair and the fairer expressions of docs/rules.md are valid', () => {
@@ -118,58 +116,47 @@ test('the unfair and the fairer expressions of docs/rules.md are valid', () => {
   }
 });
 
-describe('the documented mistakes', () => {
-  test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
-    'the documented mistake %s gets the message %s',
-    (expression, message) => {
-      expect(() => parseExpression(expression, 'boolean')).toThrow(
-        expect.objectContaining({ name: 'ExpressionError', message }),
-      );
-    },
-  );
-});
+test.each(rowsWith('Refused', 'Message').map(row => [uncoded(row.Refused), row.Message ?? '']))(
+  'the documented mistake %s gets the message %s',
+  (expression, message) => {
+    expect(() => parseExpression(expression, 'boolean')).toThrow(
+      expect.objectContaining({ name: 'ExpressionError', message }),
+    );
+  },
+);
 
-describe('the documented mistakes of definitions', () => {
-  test.each(rowsWith('Definitions refused', 'Message').map(row => [row['Definitions refused'] ?? '', row.Message]))(
-    'the documented definitions %s get the message %s',
-    (cell, message) => {
-      const lines = [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => `  ${line}\n`);
-      const { problems } = parseRulesFile(`define:\n${lines.join('')}rules: []`);
-      expect(problems.map(problem => problem.message.replace(/^Definition "[^"]*": /, ''))).toEqual([message]);
-    },
-  );
-});
+const withoutPlace = (places: { message: string }[]) =>
+  places.map(({ message }) => message.replace(/^Definition "[^"]*": |^Rule "R", entry 1, (effect, )?\w+: /, ''));
 
-describe('the documented lines that are refused', () => {
-  test.each(rowsWith('Line refused', 'Message').map(row => [uncoded(row['Line refused']), row.Message ?? '']))(
-    'the documented line %s gets the message %s',
-    (line, message) => {
-      const others = ['expression: merged', 'effect: { action: ADD, value: 1 }'];
-      const [key] = line.split(':');
-      const entry = [...others.filter(other => !other.startsWith(`${key}:`)), line];
-      const { problems } = parseRulesFile(`rules:\n- name: R\n  logic:\n  - ${entry.join('\n    ')}\n`);
-      expect(problems.map(problem => problem.message.replace(/^Rule "R", entry 1, (effect, )?\w+: /, ''))).toEqual([
-        message,
-      ]);
-    },
-  );
-});
+test.each(rowsWith('Definitions refused', 'Message').map(row => [row['Definitions refused'] ?? '', row.Message]))(
+  'the documented definitions %s get the message %s',
+  (cell, message) => {
+    const lines = codesIn(cell).map(line => `  ${line}\n`);
+    expect(withoutPlace(parseRulesFile(`define:\n${lines.join('')}rules: []`).problems)).toEqual([message]);
+  },
+);
 
-describe('the documented warnings', () => {
-  test.each(rowsWith('Line', 'Warning').map(row => [uncoded(row.Line), row.Warning ?? '']))(
-    'the documented line %s gets the warning %s',
-    (line, message) => {
-      const others = ['expression: draft', 'effect: { action: ADD, value: 1 }'];
-      const [key] = line.split(':');
-      const entry = [...others.filter(other => !other.startsWith(`${key}:`)), line];
-      const { problems, warnings } = parseRulesFile(
-        `rules:\n- name: R\n  logic:\n  - ${entry.join('\n    ')}\n  - ${others.join('\n    ')}\n`,
-      );
-      expect(problems).toEqual([]);
-      expect(warnings.map(warning => warning.message.replace(/^Rule "R", entry 1, \w+: /, ''))).toEqual([message]);
-    },
-  );
-});
+/** Rules with the line in an entry, and with another one that is valid. */
+function rulesWith(line: string): string {
+  const others = ['expression: draft', 'effect: { action: ADD, value: 1 }'];
+  const entry = [...others.filter(other => !other.startsWith(line.replace(/:.*/, ':'))), line];
+  return `rules:\n- name: R\n  logic:\n  - ${entry.join('\n    ')}\n  - ${others.join('\n    ')}\n`;
+}
+
+test.each(rowsWith('Line refused', 'Message').map(row => [uncoded(row['Line refused']), row.Message]))(
+  'the documented line %s gets the message %s',
+  (line, message) => {
+    expect(withoutPlace(parseRulesFile(rulesWith(line)).problems)).toEqual([message]);
+  },
+);
+
+test.each(rowsWith('Line', 'Warning').map(row => [uncoded(row.Line), row.Warning]))(
+  'the documented line %s gets the warning %s',
+  (line, message) => {
+    const { problems, warnings } = parseRulesFile(rulesWith(line));
+    expect([problems, withoutPlace(warnings)]).toEqual([[], [message]]);
+  },
+);
 
 const rulesFilesIn = (text: string) =>
   [...text.matchAll(/```yaml\n((?:define|rules):[\s\S]*?)```/g)].map(([, file]) => file ?? '');

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { explainScore } from '../../src/scoring/explain/explain.ts';
+import { type ExplainedRule, explainScore } from '../../src/scoring/explain/explain.ts';
 import { type ExplainedPart, explainExpression } from '../../src/scoring/explain/parts.ts';
 import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
@@ -24,6 +24,10 @@ const facts = factsWith({
   labels: ['Bug', 'urgent'],
   files: ['src/a.ts', 'src/b.ts', 'test/a.test.ts', 'docs/a.md', 'docs/b.md'],
 });
+
+/** `outcome: reason` of each entry. */
+const outcomesOf = (rules: readonly ExplainedRule[]) =>
+  rules.map(({ entries }) => entries.map(({ outcome, reason }) => `${outcome}: ${reason}`));
 
 /** Each part in one line, parts of parts in brackets. */
 const brief = ({ source, value, note, chosen, parts }: ExplainedPart): string =>
@@ -179,66 +183,55 @@ test('a glob without files is explained by their absence', () => {
 });
 
 test.each([
-  ['merged', '5', 'counted', 5, 'it adds 5'],
-  ['merged', '(additions + deletions) / 20', 'counted', 3, 'it adds 3, rounded from 2.6'],
-  ['draft', '5', 'condition_false', 0, 'its condition is false'],
-  ['merged', '-2147483648', 'counted', -2147483648, 'it adds -2147483648'],
-  ['merged', '2147483647', 'counted', 2147483647, 'it adds 2147483647'],
-  ['merged', '-2147483649', 'out_of_range', 0, 'its value -2147483649 is outside -2147483648 to 2147483647'],
-  ['merged', '2147483648', 'out_of_range', 0, 'its value 2147483648 is outside -2147483648 to 2147483647'],
-  ['merged', '1e300 * 1e300', 'not_finite', 0, 'its value is infinite: it is too large'],
-  ['merged', 'commits', 'zero', 0, 'its value is 0'],
-  ['merged', '-0.4', 'zero', 0, 'its value is 0, rounded from -0.4'],
-  ['merged', 'size / 3', 'counted', 17, 'it adds 17, rounded from 17.33'],
-  ['merged', '2.4999', 'counted', 2, 'it adds 2, rounded from 2.4999'],
-  ['merged', '2.9999', 'counted', 3, 'it adds 3, rounded from 2.9999'],
-  ['merged', '0.001', 'zero', 0, 'its value is 0, rounded from 0.001'],
-  ['merged', 'hours_to_first_review', 'absent', 0, 'its value is absent: nobody else has reviewed it'],
+  ['5', 5, 'counted: it adds 5'],
+  ['(additions + deletions) / 20', 3, 'counted: it adds 3, rounded from 2.6'],
+  ['-2147483648', -2147483648, 'counted: it adds -2147483648'],
+  ['2147483647', 2147483647, 'counted: it adds 2147483647'],
+  ['-2147483649', 0, 'out_of_range: its value -2147483649 is outside -2147483648 to 2147483647'],
+  ['2147483648', 0, 'out_of_range: its value 2147483648 is outside -2147483648 to 2147483647'],
+  ['1e300 * 1e300', 0, 'not_finite: its value is infinite: it is too large'],
+  ['commits', 0, 'zero: its value is 0'],
+  ['-0.4', 0, 'zero: its value is 0, rounded from -0.4'],
+  ['size / 3', 17, 'counted: it adds 17, rounded from 17.33'],
+  ['2.4999', 2, 'counted: it adds 2, rounded from 2.4999'],
+  ['2.9999', 3, 'counted: it adds 3, rounded from 2.9999'],
+  ['0.001', 0, 'zero: its value is 0, rounded from 0.001'],
+  ['hours_to_first_review', 0, 'absent: its value is absent: nobody else has reviewed it'],
   [
-    'merged',
     'min(5, 24 - hours_to_first_review)',
-    'absent',
     0,
-    'its value is absent, as `hours_to_first_review` is absent: nobody else has reviewed it',
+    'absent: its value is absent, as `hours_to_first_review` is absent: nobody else has reviewed it',
   ],
-  ['merged', '0 / commits', 'absent', 0, 'its value is absent: a division by zero'],
+  ['0 / commits', 0, 'absent: its value is absent: a division by zero'],
   [
-    'merged',
     'merged ? 1 + length(milestone) : hours_to_first_review',
-    'absent',
     0,
-    'its value is absent, as `milestone` is absent: it has no milestone',
+    'absent: its value is absent, as `milestone` is absent: it has no milestone',
   ],
-  [
-    'merged',
-    '1 + size / commits',
-    'not_finite',
-    0,
-    'its value is infinite, as `size / commits` is infinite: a division by zero',
-  ],
-  ['merged', 'size * 1e9', 'out_of_range', 0, 'its value 52000000000 is outside -2147483648 to 2147483647'],
-])('the condition %s and the value %s have the outcome %s', (expression, value, outcome, effect, reason) => {
-  const { rules, score } = explainScore(rulesetOf([rule('R', entry(expression, value))]), facts);
-  expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression, value, outcome, effect, reason });
-  expect(score).toBe(effect);
+  ['1 + size / commits', 0, 'not_finite: its value is infinite, as `size / commits` is infinite: a division by zero'],
+  ['size * 1e9', 0, 'out_of_range: its value 52000000000 is outside -2147483648 to 2147483647'],
+])('an entry with the value %s has the effect %d and the outcome %s', (value, effect, outcome) => {
+  const { rules, score } = explainScore(rulesetOf([rule('R', entry('merged', value))]), facts);
+  expect(rules[0]?.entries[0]).toMatchObject({ entry: 1, expression: 'merged', value, effect });
+  expect([outcomesOf(rules), score]).toEqual([[[outcome]], effect]);
 });
 
-test('an entry of a disabled or invalid rule is not evaluated and does not count', () => {
+test('an entry whose condition is false, or whose rule is disabled or invalid, does not count', () => {
   const { rules, score } = explainScore(
     rulesetOf([
       { ...rule('Off', entry('true', '1')), is_enabled: false },
       rule('Old', entry('true', '2'), entry('weather', '3')),
       rule('Empty', entry('true', '4', 'MULTIPLY' as RuleAction)),
-      rule('Good', entry('true', '8', 'SUBTRACT')),
+      rule('Good', entry('draft', '5'), entry('true', '8', 'SUBTRACT')),
     ]),
     facts,
   );
   expect(score).toBe(-8);
-  expect(rules.map(({ entries }) => entries.map(({ outcome, reason }) => `${outcome}: ${reason}`))).toEqual([
+  expect(outcomesOf(rules)).toEqual([
     ['disabled: its rule is disabled'],
     ['invalid: its rule is no longer valid', 'invalid: its rule is no longer valid'],
     ['invalid: its rule is no longer valid'],
-    ['counted: it subtracts 8'],
+    ['condition_false: its condition is false', 'counted: it subtracts 8'],
   ]);
   expect(rules[1]).toMatchObject({
     problems: ['Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts'],
