@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEnvironment, exportLine, startService } from '../demo/pullscore.ts';
+import { type Running, startProcess } from './commands/support.ts';
 import { createHome, removeHome } from './support/home.ts';
 import { freePort } from './support/raw-http.ts';
 
@@ -28,59 +29,26 @@ const foreign = {
   WORKER: 'false',
 };
 
-interface Demo {
-  child: ChildProcess;
-  output(): string;
-  /** Waits until the output matches; fails if the demo ends first. */
-  shows(pattern: RegExp): Promise<RegExpExecArray>;
-  ended: Promise<[code: number | null, signal: string | null]>;
-}
-
 /** On an idle machine a demo takes a tenth of this. */
 const timeoutMs = 180_000;
 
 const children = new Set<ChildProcess>();
 
 /** Starts it, or its client, in its own process group, as a terminal does. */
-function startDemo(options: readonly string[] = [], environment = {}, program = 'demo.ts'): Demo {
-  const child = spawn(process.execPath, ['--import', tsx, join(programs, program), ...options], {
-    env: { ...process.env, ...foreign, ...environment },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  children.add(child);
-  let output = '';
-  const add = (text: string) => {
-    output += text;
-  };
-  child.stdout?.setEncoding('utf8').on('data', add);
-  child.stderr?.setEncoding('utf8').on('data', add);
-  const ended = once(child, 'close') as Demo['ended'];
-  return {
-    child,
-    output: () => output,
-    ended,
-    shows(pattern) {
-      const find = () => {
-        const match = pattern.exec(output);
-        if (match || child.exitCode !== null) return match;
-        throw new Error(`the demo does not show ${pattern}:\n${output}`);
-      };
-      return vi.waitFor(find, { timeout: timeoutMs, interval: 20 }).then(match => {
-        if (match === null) throw new Error(`the demo ended without ${pattern}:\n${output}`);
-        return match;
-      });
-    },
-  };
+function startDemo(options: readonly string[] = [], environment = {}, program = 'demo.ts'): Running {
+  const line = [process.execPath, '--import', tsx, join(programs, program), ...options];
+  const running = startProcess({ ...process.env, ...foreign, ...environment }, line, { cwd: '.', detached: true });
+  children.add(running.child);
+  return running;
 }
 
 /** The processes that the demo has started so far, and the folders of its data. */
-function tracesOf({ child, output }: Demo) {
+function tracesOf({ child, output }: Running) {
   const listed = execFileSync('ps', ['-axww', '-o', 'pid=,ppid='], { encoding: 'utf8' });
   const started = [...listed.matchAll(/(\d+)\s+(\d+)/g)].flatMap(([, id, parent]) =>
     Number(parent) === child.pid ? [Number(id)] : [],
   );
-  const [, url = '', folder = ''] = /(http:\S+) is ready, with its own PostgreSQL in (\S+)/.exec(output()) ?? [];
+  const [, url = '', folder = ''] = /(http:\S+) is ready, with its own PostgreSQL in (\S+)/.exec(output.stdout) ?? [];
   expect(started).not.toEqual([]);
   expect(existsSync(folder)).toBe(true);
   return { started, url, folder, database: realpathSync(join(folder, 'postgresql')) };
@@ -117,8 +85,8 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     await demo.shows(/^ +opened .*$/m);
     const traces = tracesOf(demo);
     const [, token] = await demo.shows(/^ +Token +(ps_\w{38})$/m);
-    expect(demo.output()).toMatch(new RegExp(`^ +${traces.url}/#token=${token}$`, 'm'));
-    const lines = demo.output().match(/^ +curl .*$/gm) ?? [];
+    expect(demo.output.stdout).toMatch(new RegExp(`^ +${traces.url}/#token=${token}$`, 'm'));
+    const lines = demo.output.stdout.match(/^ +curl .*$/gm) ?? [];
 
     const replies: [string, number, unknown][] = [];
     for (const line of lines) {
@@ -142,12 +110,14 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
       ['DELETE /2025-04/pull-requests/pr', 200, expect.objectContaining({ object: 'pull_request', deleted: true })],
     ]);
 
-    expect(await demo.ended).toEqual([0, null]);
-    const events = demo.output().match(/^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|−?\d+) → +−?\d+ {2}\(.+\)$/gm);
+    expect((await demo.ended).code).toBe(0);
+    const events = demo.output.stdout.match(
+      /^ +\w+ +acme\/[\w-]+#\d+ +".* +score +(?:new|−?\d+) → +−?\d+ {2}\(.+\)$/gm,
+    );
     expect(events).toHaveLength(5);
     expect(events?.[4]).toMatch(/merged .* \(\+\d+ Work.*\)$/);
-    expect(demo.output()).toContain('120 saved, 3 skipped because the author is not a member');
-    expect(demo.output()).toMatch(/^ +\d +Tomasz Nowak +tnowak /m);
+    expect(demo.output.stdout).toContain('120 saved, 3 skipped because the author is not a member');
+    expect(demo.output.stdout).toMatch(/^ +\d +Tomasz Nowak +tnowak /m);
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
   });
@@ -156,15 +126,16 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const port = await freePort();
     const demo = startDemo([], { PORT: port });
     await demo.shows(/^ +opened +acme\/[\w-]+#\d+ .*$/m);
-    const [, line = ''] = /^ +(export .*)$/m.exec(demo.output()) ?? [];
+    const [, line = ''] = /^ +(export .*)$/m.exec(demo.output.stdout) ?? [];
     const shell = async (command: string) => {
       const typed = `${line}\n${process.execPath} dist/main.js ${command} --json`;
       const { stdout } = await promisify(execFile)('sh', ['-c', typed], { env: { ...process.env, ...foreign } });
       return JSON.parse(stdout);
     };
-    expect(demo.output()).toContain(`http://127.0.0.1:${port} is ready`);
+    expect(demo.output.stdout).toContain(`http://127.0.0.1:${port} is ready`);
     expect(line).toContain(` PORT=${port} `);
-    const [, url = '', token = ''] = /^ +node --import tsx demo\/client.ts (\S+) (\S+)$/m.exec(demo.output()) ?? [];
+    const [, url = '', token = ''] =
+      /^ +node --import tsx demo\/client.ts (\S+) (\S+)$/m.exec(demo.output.stdout) ?? [];
     const client = startDemo([url, token], {}, 'client.ts');
     await client.shows(/^acme\/.* open {2}score .*\n\nCopied 12\d pull requests.*\nacme\/[\w-]+#\d+ .*score/ms);
     client.child.kill();
@@ -193,8 +164,8 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     const traces = tracesOf(demo);
     // A terminal sends SIGINT to the whole process group.
     process.kill(-Number(demo.child.pid), 'SIGINT');
-    expect(await demo.ended).toEqual([0, null]);
-    expect(demo.output()).not.toContain('Token');
+    expect((await demo.ended).code).toBe(0);
+    expect(demo.output.stdout).not.toContain('Token');
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
   });
@@ -209,8 +180,7 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
   });
 
   it('shows its usage after a wrong option', async () => {
-    const demo = startDemo(['--evnets', '5']);
-    expect(await demo.ended).toEqual([2, null]);
-    expect(demo.output()).toMatch(/'--evnets'[\s\S]*--events N/);
+    const { code, stderr } = await startDemo(['--evnets', '5']).ended;
+    expect([code, stderr]).toEqual([2, /'--evnets'[\s\S]*--events N/]);
   });
 });

@@ -7,29 +7,22 @@ import { connectDeps } from '../../src/deps.ts';
 import { createLog } from '../../src/log.ts';
 import { shellWord } from '../../src/text/terminal.ts';
 import { query } from '../support/database-server.ts';
-import { type GithubStandIn, startGithub } from '../support/github/server.ts';
-import { createDatabase } from '../support/service.ts';
+import { createMigratedDatabase } from '../support/service.ts';
+import { startWorld } from '../support/world.ts';
 import { type Environment, runHere, runJson } from './support.ts';
 
+const { github, shell } = await startWorld();
+for (const login of ['acme', 'apex']) {
+  github.organisation(login).member('ada');
+  github.organisation(login).repository('web').addPullRequest();
+}
 let environment: Environment;
-let github: GithubStandIn;
 
 beforeEach(async () => {
-  const database = await createDatabase();
-  github = await startGithub();
-  for (const login of ['acme', 'apex']) {
-    github.organisation(login).member('ada');
-    github.organisation(login).repository('web').addPullRequest();
-  }
   environment = {
-    DATABASE_URL: database.url,
-    GITHUB_API_URL: github.apiUrl,
-    GITHUB_TOKEN: github.token,
+    ...shell,
+    DATABASE_URL: await createMigratedDatabase(),
     GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen',
-  };
-  return async () => {
-    await github.close();
-    await database.drop();
   };
 });
 

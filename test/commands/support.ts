@@ -92,6 +92,8 @@ export interface Ended {
 
 export interface Running {
   child: ChildProcess;
+  /** What it has written so far. */
+  output: Pick<Ended, 'stdout' | 'stderr'>;
   /** Waits until standard output or standard error matches; fails if the command ends first. */
   shows(pattern: RegExp): Promise<RegExpExecArray>;
   ended: Promise<Ended>;
@@ -127,7 +129,7 @@ export const start = (environment: Environment, ...line: string[]): Running =>
   startProcess(environment, [process.execPath, program, ...wordsOf(line)]);
 
 /** Starts a whole command line, by default in a folder that is not the checkout. */
-function startProcess(
+export function startProcess(
   environment: Environment,
   [file = '', ...operands]: readonly string[],
   options: SpawnOptions = {},
@@ -142,6 +144,7 @@ function startProcess(
   const ended = once(child, 'close').then(([code]) => ({ code, ...output }));
   return {
     child,
+    output,
     ended,
     shows: pattern => show(output, pattern, () => child.exitCode),
   };
