@@ -1,17 +1,12 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { comparison } from '../../src/commands/doctor/background-checks.ts';
-import {
-  environment as checkedEnvironment,
-  processes as checkedProcesses,
-} from '../../src/commands/doctor/configuration-checks.ts';
-import { server as checkedServer } from '../../src/commands/doctor/database-checks.ts';
+import * as configuration from '../../src/commands/doctor/configuration-checks.ts';
+import * as database from '../../src/commands/doctor/database-checks.ts';
 import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
-import type { CurrentScope } from '../../src/commands/doctor/github-checks.ts';
 import * as remote from '../../src/commands/doctor/github-checks.ts';
-import { organisations as checkedOrganisations, rules, scores } from '../../src/commands/doctor/organisation-checks.ts';
-import type { StoredScope } from '../../src/commands/doctor/scope.ts';
-import { hook as checkedHook } from '../../src/commands/doctor/webhook-checks.ts';
+import * as organisation from '../../src/commands/doctor/organisation-checks.ts';
+import * as webhook from '../../src/commands/doctor/webhook-checks.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { ServiceReport } from '../../src/database/service-reports.ts';
 import { subscribedEvents } from '../../src/webhooks/events.ts';
@@ -22,23 +17,24 @@ import { entry, rule, rulesetOf } from '../scoring/support.ts';
 const settings = 'https://github.com/organizations/acme/settings/hooks';
 
 /** What any check is given, but for what only its questions need. */
-type AnyScope = StoredScope & CurrentScope & Parameters<typeof checkedServer.judge>[1];
+const scopeWith = (environment: Record<string, string> = {}, organisation = {}) => ({
+  program: 'pullscore',
+  config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
+  workers: 1,
+  organisation: {
+    ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
+    ...{ comparedAt: new Date(0), comparisonFailedAt: null, comparisonFailure: null },
+    ...organisation,
+  },
+});
 
-const scopeWith = (environment: Record<string, string> = {}, organisation = {}) =>
-  ({
-    program: 'pullscore',
-    config: loadConfig({ GITHUB_TOKEN: 'ghp_x', PUBLIC_URL: 'https://scores.example', ...environment }),
-    workers: 1,
-    organisation: {
-      ...{ login: 'acme', rulesetVersion: 1, webhooksEnabled: true },
-      ...{ comparedAt: new Date(0), comparisonFailedAt: null, comparisonFailure: null },
-      ...organisation,
-    } as never,
-  }) as unknown as AnyScope;
-
-/** `status: message → action` of each. */
-const linesOf = (verdicts: Verdicts) =>
-  [verdicts]
+/** What a check says of these facts: `status: message → action` of each verdict. */
+const judged = <Facts>(
+  check: { judge(facts: Facts, scope: never): Verdicts },
+  facts: Facts,
+  scope: object = scopeWith(),
+): string[] =>
+  [check.judge(facts, scope as never)]
     .flat()
     .flatMap(each =>
       each === false ? [] : [`${each.status}: ${each.message}${each.action ? ` → ${each.action}` : ''}`],
@@ -86,7 +82,7 @@ describe('the database server', () => {
   const scope = scopeWith({ DATABASE_URL: 'postgres://me@db/scores' });
 
   test('is ok with the schema of this release', () => {
-    expect(linesOf(checkedServer.judge(server, scope))).toEqual([
+    expect(judged(database.server, server, scope)).toEqual([
       'ok: PostgreSQL 17.2 at db:5432, database scores, answers in 2 ms.',
       'ok: The schema is up to date.',
     ]);
@@ -94,15 +90,15 @@ describe('the database server', () => {
 
   test('is a problem with the schema of a later release, because nothing would start', () => {
     const refusal = ['It is newer.', 'Start that release.'] as const;
-    expect(linesOf(checkedServer.judge({ ...server, refusal }, scope))).toEqual([
+    expect(judged(database.server, { ...server, refusal }, scope)).toEqual([
       expect.any(String),
       'problem: It is newer. → Start that release.',
     ]);
   });
 
   test('has too few connections for another replica if nineteen are left', () => {
-    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 77 }, scope))).toHaveLength(2);
-    expect(linesOf(checkedServer.judge({ ...server, usedConnections: 78 }, scope))).toContainEqual(
+    expect(judged(database.server, { ...server, usedConnections: 77 }, scope)).toHaveLength(2);
+    expect(judged(database.server, { ...server, usedConnections: 78 }, scope)).toContainEqual(
       /^warning: 78 of the server's 97 connections are in use; a replica needs up to 20\./,
     );
   });
@@ -117,18 +113,17 @@ const reportOf = (command: 'serve' | 'worker', report: Partial<ServiceReport> = 
   return { process: place, command, place, ...facts, ...report };
 };
 
+const withoutOk = (lines: string[]) => lines.filter(line => !line.startsWith('ok: '));
+const complaints = (reports: ServiceReport[], shell: Record<string, string> = {}, fingerprint = 'f') =>
+  withoutOk(judged(configuration.processes, { reports, fingerprint }, scopeWith(shell)));
+
 describe('the processes of the service', () => {
   beforeEach(() => {
     processes = 0;
   });
-  const complaints = (reports: ServiceReport[], shell: Record<string, string> = {}, fingerprint = 'f') =>
-    linesOf(checkedProcesses.judge({ reports, fingerprint }, scopeWith(shell))).filter(
-      line => !line.startsWith('ok: '),
-    );
 
   test('are one line if they set the same variables, else named by their place', () => {
-    const lines = (...reports: ServiceReport[]) =>
-      linesOf(checkedProcesses.judge({ reports, fingerprint: '' }, scopeWith()));
+    const lines = (...reports: ServiceReport[]) => judged(configuration.processes, { reports, fingerprint: '' });
     const set = 'GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET (reported 1970-01-01 00:00 UTC).';
     expect(lines(reportOf('serve'), reportOf('worker'))).toEqual([
       `ok: Set for the service: ${set}`,
@@ -153,8 +148,7 @@ describe('the processes of the service', () => {
   test('doctor reports a webhook secret whose login is not tracked, without showing a part of it', () => {
     const { config } = scopeWith({ GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only,hush:a-secret-with-a-colon' });
     const organisations = [{ login: 'acme', removedAt: null }] as never;
-    const lines = linesOf(checkedOrganisations.judge(organisations, { ...scopeWith(), config } as never));
-    expect(lines).toEqual([
+    expect(judged(organisation.organisations, organisations, { ...scopeWith(), config })).toEqual([
       'ok: Tracked here: acme.',
       'warning: Secret 2 of GITHUB_WEBHOOK_SECRET begins with a login that is not tracked here. → Correct the login. If ' +
         'the colon belongs to the secret, use GITHUB_WEBHOOK_SECRET_FILE, with a colon before it.',
@@ -201,12 +195,8 @@ test.each<[change: Record<string, string>, complaint: string]>([
   [{ GITHUB_API_URL: 'http://github.example/api/v3' }, 'GITHUB_API_URL is not https'],
   [{ RECONCILE_INTERVAL: '0' }, 'RECONCILE_INTERVAL is 0'],
 ])('doctor has this warning for the configuration %o: %s', (change, complaint) => {
-  const scope = scopeWith({ GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen', ...change });
-  const verdicts = [
-    checkedEnvironment.judge(scope.config, { config: scope.config }),
-    checkedProcesses.judge({ reports: [], fingerprint: '' }, scope),
-  ];
-  const found = verdicts.flatMap(linesOf).filter(line => !line.startsWith('ok: '));
+  const shell = { GITHUB_WEBHOOK_SECRET: 'a secret of more than sixteen', ...change };
+  const found = [...withoutOk(judged(configuration.environment, scopeWith(shell).config)), ...complaints([], shell)];
   expect(found).toEqual(complaint === '' ? [] : [expect.stringContaining(`warning: ${complaint}`)]);
 });
 
@@ -218,34 +208,25 @@ test.each([
   ['127.0.0.1', ['HOST'], false],
 ])(
   'with HOST=%s here and %j set for the service, a missing PUBLIC_URL is reported: %j',
-  (host, variables, isReported) => {
-    const expected = 'PUBLIC_URL is not set for the service, but HOST is: links contain';
-    expect(
-      linesOf(
-        checkedProcesses.judge(
-          { reports: [reportOf('serve', { variables })], fingerprint: '' },
-          scopeWith({ HOST: host }),
-        ),
-      )
-        .join()
-        .includes(expected),
-    ).toBe(isReported);
+  (HOST, variables, expected) => {
+    const found = complaints([reportOf('serve', { variables })], { HOST });
+    expect(found.join().includes('PUBLIC_URL is not set for the service, but HOST is: links contain')).toBe(expected);
   },
 );
 
 test('doctor names a rule that this release refuses', () => {
   const ruleset = rulesetOf([rule('Old', entry('nonsense(', '1'))]);
-  expect(linesOf(rules.judge({ ...ruleset, suspension: null, source: '' }, scopeWith()))).toEqual([
+  expect(judged(organisation.rules, { ...ruleset, suspension: null, source: '' })).toEqual([
     /^warning: A rule is not valid in this release, so it does not count: .* → Fix and apply the rules\. /,
   ]);
 });
 
 test('a comparison is late after two minutes', () => {
   const facts = { untilComparison: -119, pullRequests: 0, sinceOldestFetch: null, sharers: 1 };
-  expect(linesOf(comparison.judge(facts as never, scopeWith()))).toEqual([
+  expect(judged(comparison, facts as never)).toEqual([
     'ok: Repositories are about to be compared. Last compared with GitHub: 1970-01-01 00:00 UTC.',
   ]);
-  expect(linesOf(comparison.judge({ ...facts, untilComparison: -120 } as never, scopeWith()))).toEqual([
+  expect(judged(comparison, { ...facts, untilComparison: -120 } as never)).toEqual([
     /^warning: The comparison with GitHub has been overdue for 2 min\. → See the log/,
   ]);
 });
@@ -253,31 +234,30 @@ test('a comparison is late after two minutes', () => {
 describe('a comparison that failed', () => {
   const facts = { untilComparison: 60, pullRequests: 0, sinceOldestFetch: null, sharers: 1 } as never;
   const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
-  const complaints = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
+  const failedSince = (comparedAt: Date | null, failedAt: Date, environment = {}) => {
     const organisation = { comparedAt: comparedAt, comparisonFailedAt: failedAt, comparisonFailure: 'GitHub failed.' };
-    return linesOf(comparison.judge(facts, scopeWith(environment, organisation)))
-      .filter(line => !line.startsWith('ok: '))
-      .map(line => line.replace(/, \d{4}-.{11} UTC:/, ','));
+    const lines = withoutOk(judged(comparison, facts, scopeWith(environment, organisation)));
+    return lines.map(line => line.replace(/, \d{4}-.{11} UTC:/, ','));
   };
   const found = (status: string) =>
     expect.stringMatching(`^${status}: The comparison with GitHub failed, GitHub failed\\. → The service tries again`);
 
   test('is a warning for an hour or two intervals after a success, then a problem', () => {
-    expect(complaints(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);
-    expect(complaints(minutesAgo(61), minutesAgo(1))).toEqual([found('problem')]);
-    expect(complaints(minutesAgo(119), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('warning')]);
-    expect(complaints(minutesAgo(121), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('problem')]);
-    expect(complaints(null, minutesAgo(1))).toEqual([found('problem')]);
+    expect(failedSince(minutesAgo(59), minutesAgo(1))).toEqual([found('warning')]);
+    expect(failedSince(minutesAgo(61), minutesAgo(1))).toEqual([found('problem')]);
+    expect(failedSince(minutesAgo(119), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('warning')]);
+    expect(failedSince(minutesAgo(121), minutesAgo(1), { RECONCILE_INTERVAL: '3600' })).toEqual([found('problem')]);
+    expect(failedSince(null, minutesAgo(1))).toEqual([found('problem')]);
   });
 
   test('is a warning until a later one succeeds, if it failed in part', () => {
     const moment = minutesAgo(1);
-    expect(complaints(moment, moment)).toEqual([found('warning')]);
-    expect(complaints(minutesAgo(1), minutesAgo(2))).toEqual([]);
+    expect(failedSince(moment, moment)).toEqual([found('warning')]);
+    expect(failedSince(minutesAgo(1), minutesAgo(2))).toEqual([]);
   });
 
   test('is reported, too, while only webhooks ask for comparisons', () => {
-    expect(complaints(minutesAgo(59), minutesAgo(1), { RECONCILE_INTERVAL: '0' })).toEqual([
+    expect(failedSince(minutesAgo(59), minutesAgo(1), { RECONCILE_INTERVAL: '0' })).toEqual([
       'skipped: Repositories are compared only if a webhook asks for it: RECONCILE_INTERVAL is 0.',
       found('warning'),
     ]);
@@ -285,8 +265,7 @@ describe('a comparison that failed', () => {
 });
 
 test('a clock is wrong if it differs by more than thirty seconds in either direction', () => {
-  const lines = (clockAhead: number | null) =>
-    linesOf(remote.reach.judge({ milliseconds: 1, clockAhead }, scopeWith()));
+  const lines = (clockAhead: number | null) => judged(remote.reach, { milliseconds: 1, clockAhead });
   for (const fine of [null, 30, -30]) expect(lines(fine)).toHaveLength(1);
   expect(lines(31)[1]).toMatch(/^warning: The clock of this machine is 31 s behind GitHub's/);
   expect(lines(-31)[1]).toMatch(/^warning: The clock of this machine is 31 s ahead of GitHub's/);
@@ -295,45 +274,42 @@ test('a clock is wrong if it differs by more than thirty seconds in either direc
 test('outdated scores are a warning only if no process updates them', () => {
   const facts = { outdated: 1_200, total: 120_000 };
   const message = '1,200 of 120,000 scores are not up to date with the rules in force.';
-  expect(linesOf(scores.judge(facts, scopeWith()))).toEqual([`ok: ${message}`]);
-  expect(linesOf(scores.judge(facts, { ...scopeWith(), workers: 0 }))).toEqual([
+  expect(judged(organisation.scores, facts)).toEqual([`ok: ${message}`]);
+  expect(judged(organisation.scores, facts, { ...scopeWith(), workers: 0 })).toEqual([
     `warning: ${message} → Run: pullscore rescore --organisation acme`,
   ]);
 });
 
 test('a tenth of the points is enough, and a GitHub without a rate limit needs none', () => {
   const lines = (remaining: number) =>
-    linesOf(remote.points.judge({ expiresAt: null, limit: { limit: 5_000, remaining, resetAt: 0 } }, scopeWith()));
-  expect(linesOf(remote.points.judge({ expiresAt: null, limit: null }, scopeWith()))).toEqual([
-    'ok: This GitHub has no rate limit.',
-  ]);
+    judged(remote.points, { expiresAt: null, limit: { limit: 5_000, remaining, resetAt: 0 } });
+  expect(judged(remote.points, { expiresAt: null, limit: null })).toEqual(['ok: This GitHub has no rate limit.']);
   expect(lines(500)).toEqual(['ok: 500 of 5,000 points of the rate limit are left, until 00:00 UTC.']);
   expect(lines(499)).toEqual([/^warning: Only 499 of 5,000 points .* → Wait/]);
 });
 
 test('a suspended installation of the App is a problem', () => {
-  expect(linesOf(remote.installation.judge({ id: 1, suspended_at: '2026-01-01T00:00:00Z' }, scopeWith()))).toEqual([
+  expect(judged(remote.installation, { id: 1, suspended_at: '2026-01-01T00:00:00Z' })).toEqual([
     "problem: The App's installation is suspended. → Unsuspend it in the settings of the organisation on GitHub.",
   ]);
 });
 
 test('an organisation that has taken the login of the tracked one is a problem', () => {
   const profile = { githubId: 2, nodeId: 'O_2', login: 'acme', name: '', photoUrl: '', repositories: 1 };
-  const lines = (githubId: number) => linesOf(remote.profile.judge(profile, scopeWith({}, { githubId })));
+  const lines = (githubId: number) => judged(remote.profile, profile, scopeWith({}, { githubId }));
   expect(lines(1)).toEqual([expect.stringContaining('problem: On GitHub, this login now belongs to another')]);
   expect(lines(2)).toEqual(['ok: GitHub shows the organisation, with 1 repository.']);
 });
 
 test('an organisation without repositories is a warning, and one without pull requests is ok', () => {
-  const lines = (repositories: number) =>
-    linesOf(remote.pullRequests.judge({ repositories, latest: undefined }, scopeWith()));
+  const lines = (repositories: number) => judged(remote.pullRequests, { repositories, latest: undefined });
   expect(lines(0)).toEqual([/^warning: GitHub shows no repositories\. → /]);
   expect(lines(1)).toEqual(['ok: GitHub shows the repositories. None that is tracked has a pull request yet.']);
 });
 
 test('doctor names three lost repositories, and says that more may be lost', () => {
   const lost = ['a', 'b', 'c'].map(name => ({ nodeId: name, name: `acme/${name}`, pullRequests: 2 }));
-  expect(linesOf(remote.repositories.judge(lost, scopeWith()))).toEqual([
+  expect(judged(remote.repositories, lost)).toEqual([
     / acme\/a, acme\/b, acme\/c and perhaps more: 6 stored pull requests stay /,
   ]);
 });
@@ -347,12 +323,11 @@ describe('the webhook', () => {
     contentType: 'json',
     hasSecret: true,
   };
-  const linesFor = (change: Partial<Parameters<typeof checkedHook.judge>[0]>, environment = {}) =>
-    linesOf(
-      checkedHook.judge(
-        { settings, hooks: { shown: [hook], mayHideMore: true }, hook, deliveries: [], ...change },
-        scopeWith(environment),
-      ),
+  const linesFor = (change: Partial<Parameters<typeof webhook.hook.judge>[0]>, environment = {}) =>
+    judged(
+      webhook.hook,
+      { settings, hooks: { shown: [hook], mayHideMore: true }, hook, deliveries: [], ...change },
+      scopeWith(environment),
     );
   const delivery = (statusCode: number) => ({ event: 'ping', statusCode, status: 'x', deliveredAt: Date.now() / 1000 });
 
