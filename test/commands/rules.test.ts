@@ -1,17 +1,17 @@
 import { beforeEach, expect, test } from 'vitest';
 import { entry, rule } from '../scoring/support.ts';
-import { commandsWith, createFolder, runHere, startForTest, useDatabase } from './support.ts';
+import { startWorld } from '../support/world.ts';
+import { commandsWith, createFolder, runHere, startForTest } from './support.ts';
 
-const { run, runJson } = commandsWith(await useDatabase());
-let login = 'acme';
+const { newTenant, service } = await startWorld();
+const { run, runJson } = commandsWith({ DATABASE_URL: service.database.url });
+let login: string;
 let acme: string[];
 
-beforeEach(() => {
-  login += '-s';
+beforeEach(async () => {
+  ({ login } = (await newTenant()).organisation);
   acme = ['--organisation', login];
 });
-
-const addAcme = () => runJson('organisation add', login);
 
 const { write: file } = createFolder();
 const good = `rules:
@@ -45,7 +45,6 @@ test('rules check refuses slow rules in a new process, too, in which no code is 
 });
 
 test('rules are applied, exported, and applied again without a change', async () => {
-  await addAcme();
   const path = file('good.yaml', good);
   expect(await runJson('rules apply', path, ...acme)).toEqual({
     organisation: login,
@@ -59,10 +58,7 @@ test('rules are applied, exported, and applied again without a change', async ()
   const exported = await run('rules export', ...acme);
   expect(exported).toMatchObject({ stdout: good, stderr: '' });
   const again = file('exported.yaml', exported.stdout);
-  expect(await runJson('rules apply', again, ...acme)).toMatchObject({
-    version: 1,
-    changed: false,
-  });
+  expect(await runJson('rules apply', again, ...acme)).toMatchObject({ version: 1, changed: false });
   expect(await runJson('rules export', ...acme)).toEqual({
     rules: [{ ...rule('Size', entry('additions > 0', 'additions')), description: 'By lines.' }],
     reviews: [],
@@ -74,15 +70,12 @@ test('rules are applied, exported, and applied again without a change', async ()
 test.each(['rules: []', '\ufeffrules: []\r\n', '# Ünïcode, and\ttabs\r\n#\nrules: []\n\n'])(
   'a file is exported byte for byte: %j',
   async source => {
-    await addAcme();
     await runJson('rules apply', file('exact.yaml', source), '--yes', ...acme);
-    const { stdout } = await run('rules export', ...acme);
-    expect(stdout).toBe(source);
+    expect((await run('rules export', ...acme)).stdout).toBe(source);
   },
 );
 
 test('rules with mistakes are refused with line numbers, and change nothing', async () => {
-  await addAcme();
   const wrong = good.replace('additions > 0', 'aditions > 0').replace('value: additions', 'value: nope');
   const path = file('bad.yaml', `define:\n  small: size <\n${wrong}`);
   const [check, apply, json] = await Promise.all([
@@ -113,7 +106,6 @@ test('rules with mistakes are refused with line numbers, and change nothing', as
 });
 
 test('rules are refused with the entries that counted if one of their tests fails', async () => {
-  await addAcme();
   const path = file('failing.yaml', good.replace('score: 10', 'score: 11'));
   const message = `test "ten lines are ten points" expected 11, but the score is 10 (+10 Size); correct the rules or the test`;
   const [apply, check, json] = await Promise.all([
@@ -218,7 +210,6 @@ tests:
 });
 
 test('rules check and rules apply show warnings, and only check --strict fails for them', async () => {
-  await addAcme();
   const path = file(
     'odd.yaml',
     good.replace('additions > 0', 'additions > 10 && additions < 5').replace('score: 10', 'score: 0'),
@@ -226,11 +217,7 @@ test('rules check and rules apply show warnings, and only check --strict fails f
   const conditions = '`additions > 10 && additions < 5` can never be true, whatever `additions` is';
   const warnings = [
     {
-      file: path,
-      line: 5,
-      rule: 'Size',
-      entry: 1,
-      part: 'expression',
+      ...{ file: path, line: 5, rule: 'Size', entry: 1, part: 'expression' },
       message: `Rule "Size", entry 1, expression: ${conditions}`,
     },
     {
@@ -256,10 +243,7 @@ test('rules check and rules apply show warnings, and only check --strict fails f
     `${lines.replaceAll(' warning:', '')}pullscore: ${path} has 2 problems. Fix them and check it again.\n`,
   );
   expect([strictJson.code, JSON.parse(strictJson.stdout).problems]).toEqual([1, warnings]);
-  expect(await runHere({}, 'rules check', file('good.yaml', good), '--strict')).toMatchObject({
-    code: 0,
-    stderr: '',
-  });
+  expect(await runHere({}, 'rules check', file('good.yaml', good), '--strict')).toMatchObject({ code: 0, stderr: '' });
   const applied = await run('rules apply', path, ...acme);
   expect(applied).toMatchObject({ code: 0, stderr: lines });
   expect(applied.stdout).toMatch(/^Version 1 is in force/);

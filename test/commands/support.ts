@@ -14,7 +14,6 @@ import { loadConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
 import { lineWidth } from '../../src/text/terminal.ts';
 import { createHome, removeHome } from '../support/home.ts';
-import { createDatabase } from '../support/service.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const main = join(root, 'dist/main.js');
@@ -74,13 +73,6 @@ export const ruleWith = (name: string, ...entries: (readonly [expression: string
   name,
   logic: entries.map(([expression, value]) => ({ expression, effect: { action: 'ADD', value } })),
 });
-
-/** A migrated database for the tests in one file, which calls this at its top. */
-export async function useDatabase() {
-  const { url, drop } = await createDatabase();
-  afterAll(drop);
-  return { DATABASE_URL: url };
-}
 
 export type Environment = Record<string, string>;
 
