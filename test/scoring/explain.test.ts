@@ -5,7 +5,7 @@ import { parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { parseExpression } from '../../src/scoring/language/expression.ts';
 import { allParts } from '../../src/scoring/language/tree.ts';
 import type { RuleAction } from '../../src/scoring/rule.ts';
-import { entry, factsWith, rule, rulesetOf } from './support.ts';
+import { entry, factsWith, problemOf, rule, rulesetOf } from './support.ts';
 
 const facts = factsWith({
   state: 'merged',
@@ -35,8 +35,11 @@ const brief = ({ source, value, note, chosen, parts }: ExplainedPart): string =>
     parts.length === 0 ? '' : ` [${parts.map(brief).join('; ')}]`
   }`;
 
-const explained = (source: string, type: 'boolean' | 'number' = 'boolean', given = facts) =>
-  brief(explainExpression(source, parseExpression(source, type), given));
+/** Of a condition or a value. */
+function explained(source: string, given = facts): string {
+  const type = problemOf(source) === 'accepted' ? 'boolean' : 'number';
+  return brief(explainExpression(source, parseExpression(source, type), given));
+}
 
 test.each([
   ['merged && size <= 200', 'true [merged = true; size <= 200 = true [size = 52 (additions 40 + deletions 12)]]'],
@@ -65,11 +68,6 @@ test.each([
   ['state == "merged"', 'true [state = "merged"]'],
   ['merged || draft && merged', 'true [merged = true; draft && merged = false [draft = false; merged = true]]'],
   ['merged || draft || merged', 'true [merged = true; draft = false; merged = true]'],
-])('the parts of the condition %s are shown', (source, expected) => {
-  expect(explained(source)).toBe(`${source} = ${expected}`);
-});
-
-test.each([
   [
     'merged ? additions * 2 : commits',
     '80 [merged = true; additions * 2 = 80 [additions = 40]; not chosen: commits = 0]',
@@ -90,11 +88,6 @@ test.each([
   ['0 * (1 / 0)', 'null (it has no result) [1 / 0 = null (a division by zero)]'],
   ['1e300 * 1e300 * 0', 'null (it has no result) [1e300 * 1e300 = null (it is too large)]'],
   ['-hours_to_first_review', 'null [hours_to_first_review = null (nobody else has reviewed it)]'],
-])('the parts of the value %s are shown', (source, expected) => {
-  expect(explained(source, 'number')).toBe(`${source} = ${expected}`);
-});
-
-test.each([
   ['any_file("src/**")', 'true (2 of 5 files, the first of 240: src/a.ts, src/b.ts)'],
   ['any_file("**/*.sql")', 'false (none of 5 files, the first of 240)'],
   [
@@ -103,7 +96,7 @@ test.each([
   ],
   ['all_files("{src,test}/**")', 'false (2 of 5 files, the first of 240 do not match: docs/a.md, docs/b.md)'],
   ['all_files("**")', 'true (all of 5 files, the first of 240)'],
-])('the files that match in %s are named', (source, expected) => {
+])('the parts of %s, and the files that match, are shown', (source, expected) => {
   expect(explained(source)).toBe(`${source} = ${expected}`);
 });
 
@@ -117,35 +110,26 @@ test.each([
     files: ['src/a.ts', 'src/b.ts', 'docs/a', 'docs/b'],
     file_changes: [10, 1, 20, 2, 0, 400, 40, 0],
   });
-  expect(explained(source, 'number', given)).toBe(`${source} = ${expected}`);
+  expect(explained(source, given)).toBe(`${source} = ${expected}`);
 });
 
-test.each([
-  [false, 'it is not merged'],
-  [true, 'it is not known until the next fetch'],
-])('the reason why merged_by is absent is told if merged is %s', (merged, reason) => {
-  const source = 'merged_by == "ada"';
-  const given = factsWith({ merged, merged_by: null });
-  expect(explained(source, 'boolean', given)).toBe(`${source} = false [merged_by = null (${reason})]`);
-});
+const unknown = 'it is not known until the next fetch';
 
-test('lines that are not known yet are called so', () => {
-  const source = '2 * lines("src/**")';
-  const given = factsWith({ files: ['src/a.ts'], file_changes: null });
-  expect(explained(source, 'number', given)).toBe(
-    `${source} = null [lines("src/**") = null (it is not known until the next fetch)]`,
-  );
-});
-
-test.each([
-  [['a'], 1, 'true (1 of 1 file: a)'],
-  [['a', 'b'], 2, 'true (1 of 2 files: a)'],
-  [['a', 'aa', 'aaa'], 3, 'true (3 of 3 files: a, aa, aaa)'],
-  [['a', 'aa', 'aaa', 'aaaa'], 5, 'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)'],
-])('the files %j of %d are described as %s', (files, changedFiles, expected) => {
-  const source = 'any_file("a*", "c")';
-  const given = factsWith({ files, changed_files: changedFiles });
-  expect(explained(source, 'boolean', given)).toBe(`${source} = ${expected}`);
+test.each<[source: string, given: Parameters<typeof factsWith>[0], expected: string]>([
+  ['merged_by == "ada"', { merged_by: null }, 'false [merged_by = null (it is not merged)]'],
+  ['merged_by == "ada"', { merged: true, merged_by: null }, `false [merged_by = null (${unknown})]`],
+  ['2 * lines("src/**")', { files: ['src/a.ts'], file_changes: null }, `null [lines("src/**") = null (${unknown})]`],
+  ['all_files("**")', {}, 'false (there are no files)'],
+  ['any_file("a*", "c")', { files: ['a'], changed_files: 1 }, 'true (1 of 1 file: a)'],
+  ['any_file("a*", "c")', { files: ['a', 'b'], changed_files: 2 }, 'true (1 of 2 files: a)'],
+  ['any_file("a*", "c")', { files: ['a', 'aa', 'aaa'], changed_files: 3 }, 'true (3 of 3 files: a, aa, aaa)'],
+  [
+    'any_file("a*", "c")',
+    { files: ['a', 'aa', 'aaa', 'aaaa'], changed_files: 5 },
+    'true (4 of 4 files, the first of 5: a, aa, aaa and 1 more)',
+  ],
+])('%s with the facts %j is explained as %s', (source, given, expected) => {
+  expect(explained(source, factsWith(given))).toBe(`${source} = ${expected}`);
 });
 
 test.each([
@@ -175,11 +159,6 @@ test('a text that all reviews of a pull request have is searched once', () => {
   const reviews = ['eve', 'bob', 'eve'].map(reviewer => factsWith({ body: 'A fix', reviewer }));
   expect(reviews.map(facts => explainExpression(source, tree, facts).value)).toEqual([true, false, true]);
   expect(search).toHaveBeenCalledTimes(1);
-});
-
-test('a glob without files is explained by their absence', () => {
-  const source = 'all_files("**")';
-  expect(explained(source, 'boolean', factsWith())).toBe(`${source} = false (there are no files)`);
 });
 
 test.each([

@@ -2,12 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { maxReviewers } from '../../src/pull-request.ts';
-import { createExplainer, explainScore } from '../../src/scoring/explain/explain.ts';
+import { explainScore } from '../../src/scoring/explain/explain.ts';
 import type { Facts, ReviewFacts } from '../../src/scoring/facts.ts';
 import { formatRulesFile, parseRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { compileRuleset, type Ruleset } from '../../src/scoring/ruleset.ts';
-import { runToEnd } from '../../src/scoring/steps.ts';
-import { anyExpression, anyReviewedFacts, anyRules, runs } from './generate.ts';
+import { anyExpression, anyReviewedFacts, runs } from './generate.ts';
 import { quickestMs, within } from './processor-time.ts';
 import { entry, factsWith, newPlan, type ReviewScore, reviewRules, reviewWith, rule, rulesetOf } from './support.ts';
 
@@ -122,33 +121,6 @@ describe('a review', () => {
     const facts = { ...reviewed({ reviewer: text, member: text }), merged: true };
     const breakdown = [1, 2].map(() => expect.objectContaining({ name: text, expression }));
     expect(scoresOf(ruleset, facts)).toEqual([{ reviewer: text, member: text, score: 2, breakdown }]);
-  });
-
-  test('is explained as it is scored', () => {
-    fc.assert(
-      fc.property(
-        anyRules,
-        anyRules,
-        fc.array(anyReviewedFacts, { minLength: 2, maxLength: 4 }),
-        (rules, reviews, each) => {
-          const ruleset = { ...rulesetOf(rules), reviews };
-          const { score } = compileRuleset(ruleset);
-          const explain = createExplainer(ruleset);
-          for (const facts of each) {
-            const explained = runToEnd(explain(facts)).reviews.map(({ reviewer, member, score, rules }) => {
-              const breakdown = rules.flatMap(({ name, entries }) =>
-                entries.flatMap(({ action, effect, expression }) =>
-                  effect === 0 ? [] : [{ name, action, effect, expression }],
-                ),
-              );
-              return { reviewer, member, score, breakdown };
-            });
-            expect(explained).toEqual(JSON.parse(score(facts).reviewScores ?? '[]'));
-          }
-        },
-      ),
-      runs(60),
-    );
   });
 
   test('has the score that its pull request would have with it alone', () => {

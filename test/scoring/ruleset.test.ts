@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { explainScore } from '../../src/scoring/explain/explain.ts';
+import { createExplainer, type ExplainedRule } from '../../src/scoring/explain/explain.ts';
 import type { Facts } from '../../src/scoring/facts.ts';
 import { compileExpression, compileParts } from '../../src/scoring/language/compile.ts';
 import { allParts } from '../../src/scoring/language/tree.ts';
 import type { RuleAction, RuleDefinition } from '../../src/scoring/rule.ts';
 import { compileRuleset } from '../../src/scoring/ruleset.ts';
-import { anyExpression, anyFacts, anyRules, runs } from './generate.ts';
+import { runToEnd } from '../../src/scoring/steps.ts';
+import { anyExpression, anyFacts, anyReviewedFacts, anyRules, runs } from './generate.ts';
 import { interpret } from './interpreter.ts';
 import { entry, factsWith, parsed, rule, rulesetOf } from './support.ts';
 
@@ -106,25 +107,23 @@ describe('a score', () => {
   });
 });
 
-describe('a rule that is not valid', () => {
-  test('is reported and contributes nothing, while the others score', () => {
-    const { score, problems } = compileRuleset(
-      rulesetOf([
-        rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
-        rule('Old', entry('true', '7'), entry('weather == 5', '1')),
-        rule('Empty'),
-        rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
-        rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
-      ]),
-    );
-    expect(score(factsWith()).score).toBe(50);
-    expect(problems.map(({ message }) => message)).toEqual([
-      'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
-      'Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
-      'Rule "Empty", logic: it has no entries; write at least one',
-      'Rule "Long", logic: it has 51 entries, more than 50; split the rule',
-    ]);
-  });
+test('a rule that is not valid is reported and contributes nothing, while the others score', () => {
+  const { score, problems } = compileRuleset(
+    rulesetOf([
+      rule('Action', entry('true', '1', 'MULTIPLY' as RuleAction)),
+      rule('Old', entry('true', '7'), entry('weather == 5', '1')),
+      rule('Empty'),
+      rule('Long', ...Array.from({ length: 51 }, () => entry('true', '1'))),
+      rule('Full', ...Array.from({ length: 50 }, () => entry('true', '1'))),
+    ]),
+  );
+  expect(score(factsWith()).score).toBe(50);
+  expect(problems.map(({ message }) => message)).toEqual([
+    'Rule "Action", entry 1, action: "MULTIPLY" is neither ADD nor SUBTRACT',
+    'Rule "Old", entry 2, expression: `weather` is not a known fact; docs/rules.md lists all facts',
+    'Rule "Empty", logic: it has no entries; write at least one',
+    'Rule "Long", logic: it has 51 entries, more than 50; split the rule',
+  ]);
 });
 
 test('a required fact that is null or missing does not make a score throw', () => {
@@ -218,22 +217,32 @@ describe('compiled code', () => {
     },
   );
 
-  test('agrees with the explanation of whole rulesets', () => {
+  test('agrees with the explanation of whole rulesets, for a pull request as for its reviews', () => {
+    const counted = (rules: readonly ExplainedRule[]) =>
+      rules.flatMap(({ name, entries }) =>
+        entries.flatMap(({ action, effect, expression, outcome }) =>
+          outcome === 'counted' ? [{ name, action, effect, expression }] : [],
+        ),
+      );
+    const pullRequests = fc.array(anyReviewedFacts, { minLength: 1, maxLength: 4 });
     fc.assert(
-      fc.property(anyRules, fc.array(anyFacts, { minLength: 1, maxLength: 3 }), (rules, many) => {
-        const { score } = compileRuleset(rulesetOf(rules));
+      fc.property(anyRules, anyRules, pullRequests, (rules, reviews, many) => {
+        const ruleset = { ...rulesetOf(rules), reviews };
+        const { score } = compileRuleset(ruleset);
+        const explain = createExplainer(ruleset);
         for (const facts of many) {
-          const { score: total, breakdown } = score(facts);
-          const explained = explainScore(rulesetOf(rules), facts);
-          const counted = explained.rules.flatMap(({ name, entries }) =>
-            entries
-              .filter(({ outcome }) => outcome === 'counted')
-              .map(({ action, effect, expression }) => ({ name, action, effect, expression })),
+          const scored = score(facts);
+          const explained = runToEnd(explain(facts));
+          expect([scored.score, JSON.parse(scored.breakdown)]).toStrictEqual([
+            explained.score,
+            counted(explained.rules),
+          ]);
+          expect(JSON.parse(scored.reviewScores ?? '[]')).toStrictEqual(
+            explained.reviews.map(({ reviewer, member, score, rules }) => ({
+              ...{ reviewer, member, score },
+              breakdown: counted(rules),
+            })),
           );
-          expect({ score: total, breakdown: JSON.parse(breakdown) as unknown }).toStrictEqual({
-            score: explained.score,
-            breakdown: counted,
-          });
         }
       }),
       runs(120),
