@@ -32,7 +32,9 @@ beforeAll(async () => {
 
 const here = (...words: string[]) =>
   runHere({ DATABASE_URL: world.service.database.url }, ...words, '--organisation', 'acme');
-const there = (...words: string[]) => runHere({ PULLSCORE_TOKEN: token }, ...words, '--server', address);
+/** Asks the service at an address. */
+const ask = (server: string, ...words: string[]) => startHere({ PULLSCORE_TOKEN: token }, ...words, '--server', server);
+const there = (...words: string[]) => ask(address, ...words).ended;
 /** A service that answers like this. @returns its address */
 async function answering(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
@@ -102,16 +104,16 @@ describe('--server', () => {
   });
 
   test('a command with --server says which token it needs instead of its own', async () => {
-    const ask = async (by: string) =>
+    const refusalOf = async (by: string) =>
       failureOf(await runHere({ PULLSCORE_TOKEN: by }, 'rules export --json --server', address));
-    expect(await ask('ps_x')).toEqual({
+    expect(await refusalOf('ps_x')).toEqual({
       exitCode: 1,
       code: 'unauthenticated',
       message: 'Unauthenticated. Send a valid token in the header Authorization: Bearer TOKEN.',
       action: /^Set PULLSCORE_TOKEN to a token of the service: pullscore token create /,
     });
     const client = await createToken(world.service, world.user, ['read']);
-    expect(await ask(client)).toEqual({
+    expect(await refusalOf(client)).toEqual({
       exitCode: 1,
       code: 'forbidden',
       message: 'This action is unauthorized. Use a token with the scope rules:read.',
@@ -120,23 +122,19 @@ describe('--server', () => {
   });
 
   test('a command with --server says what is missing or wrong', async () => {
-    const ask = (environment: Record<string, string>, ...words: string[]) =>
-      runHere(environment, 'rules export', ...words);
     const invalid = /^pullscore: "\S+" is not a valid address of a service\./;
-    const ways: [Promise<{ code: number; stderr: string }>, number, RegExp][] = [
-      [ask({}), 2, /'--organisation <login>' or '--server <url>' not specified/],
-      [ask({}, '--server', address), 2, /PULLSCORE_TOKEN is not set/],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', 'scores'), 2, invalid],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', 'ftp://scores.example'), 2, invalid],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', 'https://'), 2, invalid],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', 'http://127.0.0.1:2'), 1, /can't be asked \(ECONNREFUSED\)/],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/docs`), 1, /: No such path\..* Check --server\.$/m],
-      [ask({ PULLSCORE_TOKEN: token }, '--server', `${address}/2026-12`), 1, /: No such path\..* Check --server\.$/m],
+    const wrongPath = /: No such path\..* Check --server\.$/;
+    const ways: [Promise<Ended>, number, RegExp][] = [
+      [runHere({}, 'rules export'), 2, /'--organisation <login>' or '--server <url>' not specified/],
+      [runHere({}, 'rules export --server', address), 2, /PULLSCORE_TOKEN is not set/],
+      [ask('scores', 'rules export').ended, 2, invalid],
+      [ask('ftp://scores.example', 'rules export').ended, 2, invalid],
+      [ask('https://', 'rules export').ended, 2, invalid],
+      [ask('http://127.0.0.1:2', 'rules export').ended, 1, /can't be asked \(ECONNREFUSED\)/],
+      [ask(`${address}/docs`, 'rules export').ended, 1, wrongPath],
+      [ask(`${address}/2026-12`, 'rules export').ended, 1, wrongPath],
     ];
-    for (const [ended, code, complaint] of ways) {
-      const { code: actual, stderr } = await ended;
-      expect([actual, stderr]).toEqual([code, expect.stringMatching(complaint)]);
-    }
+    for (const [ended, code, complaint] of ways) expect(await complaintOf(ended, code)).toMatch(complaint);
   });
 
   test.each(['explain acme/web#3', 'standings --by-rule'])('%s takes either --server or --organisation', async line => {
@@ -147,17 +145,15 @@ describe('--server', () => {
 
   test.each([
     ['the connection ends', /^pullscore: http:\S+ can't be asked \(UND_ERR_SOCKET\)\. Check --server/],
-    ['it is interrupted', /^pullscore: Interrupted\. Nothing was changed\.\n$/],
+    ['it is interrupted', /^pullscore: Interrupted\. Nothing was changed\.$/],
   ])('a command with --server fails as usual if %s in the middle of a reply', async (what, complaint) => {
     const broken = await answering((_request, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"data":');
       if (what === 'it is interrupted') setTimeout(() => command.interrupt(), 100);
       else setTimeout(() => response.destroy(), 100);
     });
-    const words = ['rules', 'plan', rules, '--server', broken];
-    const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
-    const { code, stderr } = await command.ended;
-    expect([code, stderr]).toEqual([1, expect.stringMatching(complaint)]);
+    const command = ask(broken, 'rules plan', rules);
+    expect(await complaintOf(command.ended)).toMatch(complaint);
   });
 
   test('a command with --server waits longer for a reply than a service works on a plan', async () => {
@@ -169,8 +165,7 @@ describe('--server', () => {
       globalThis.setTimeout = (work, ms, ...given) =>
         ms === 499 ? wait(() => Array(40).fill().forEach(work), 50) : wait(work, ms, ...given);`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hurry)}`;
-    const words = ['rules', 'export', '--server', slow];
-    const { ended } = startForTest({ PULLSCORE_TOKEN: token, NODE_OPTIONS }, ...words);
+    const { ended } = startForTest({ PULLSCORE_TOKEN: token, NODE_OPTIONS }, 'rules export --server', slow);
     expect(await ended).toMatchObject({ code: 0, stdout: '# Late\n' });
   });
 
@@ -183,14 +178,13 @@ describe('--server', () => {
       [['--by-rule', '--csv'], 'The rules of the last row are left out: there are too many for one reply.\n'],
       [['--csv'], ''],
     ] as const) {
-      const words = ['standings', ...options, '--server', busy];
-      expect((await runHere({ PULLSCORE_TOKEN: token }, ...words)).stderr).toBe(note);
+      expect((await ask(busy, 'standings', ...options).ended).stderr).toBe(note);
     }
   });
 
   test.each(['--by', '--version'])('rules apply %s is refused with --server', async option => {
-    const { code, stderr } = await there('rules apply', ...(option === '--by' ? [rules] : []), option, '1');
-    expect([code, stderr]).toEqual([2, expect.stringMatching(`^pullscore: ${option} needs the database\\. `)]);
+    const refused = complaintOf(there('rules apply', ...(option === '--by' ? [rules] : []), option, '1'), 2);
+    expect(await refused).toMatch(new RegExp(`^pullscore: ${option} needs the database\\. `));
   });
 
   test.each([
@@ -203,13 +197,10 @@ describe('--server', () => {
       else if (what === 'loses its connection') socket.destroy();
       else response.writeHead(504).end('upstream timed out\n');
     });
-    const words = ['rules', 'apply', rules, '--server', slow];
-    const command = startHere({ PULLSCORE_TOKEN: token }, ...words);
-    const { code, stderr } = await command.ended;
-    expect([code, stderr.replaceAll(slow, 'SERVER')]).toEqual([
-      1,
-      `pullscore: ${complaint}. It is not known whether the rules were applied. To see the rules in force: pullscore rules export --server SERVER\n`,
-    ]);
+    const command = ask(slow, 'rules apply', rules);
+    expect((await complaintOf(command.ended)).replaceAll(slow, 'SERVER')).toBe(
+      `pullscore: ${complaint}. It is not known whether the rules were applied. To see the rules in force: pullscore rules export --server SERVER`,
+    );
   });
 
   test('a command with --server waits for its turn for ten minutes, and then says what to do', async () => {
@@ -225,17 +216,10 @@ describe('--server', () => {
         .writeHead(429, { 'retry-after': '1' })
         .end('{"message": "Other files\\ncome first.", "code": "rate_limited"}');
     });
-    const { code, stdout, stderr } = await runHere(
-      { PULLSCORE_TOKEN: token },
-      ...['rules', 'plan', rules, '--json', '--server', busy],
-    );
+    const { code, stdout, stderr } = await ask(busy, 'rules plan', rules, '--json').ended;
     expect([code, asked]).toEqual([1, 2]);
     const action = 'A command waits for 10 minutes at most. Run it again later.';
     expect(stderr).toBe(`Waiting 1 s: Other files come first.\npullscore: Other files come first. ${action}\n`);
-    expect(JSON.parse(stdout).error).toEqual({
-      code: 'rate_limited',
-      message: 'Other files\ncome first.',
-      action,
-    });
+    expect(JSON.parse(stdout).error).toEqual({ code: 'rate_limited', message: 'Other files\ncome first.', action });
   });
 });
