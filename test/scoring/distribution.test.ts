@@ -65,21 +65,17 @@ test.each([
 const usual = Array.from({ length: 1_000 }, (_, index) => index % 16);
 
 test.each([
-  [[-1], [-1, 0]],
-  [[-2], [-2, -1]],
-  [[-3], [null, 0]],
-  [[15], [0, 1]],
-])('with %j added to the scores 0 to 15, the first bucket is %j', (outside, first) => {
-  expect(bounds(...usual, ...outside)[0]).toEqual(first);
-});
-
-test.each([
-  [[16], [16, 17]],
-  [[17], [17, 18]],
-  [[18], [16, null]],
-  [[0], [15, 16]],
-])('with %j added to the scores 0 to 15, the last bucket is %j', (outside, last) => {
-  expect(bounds(...usual, ...outside).at(-1)).toEqual(last);
+  [-3, [null, 0], [15, 16]],
+  [-2, [-2, -1], [15, 16]],
+  [-1, [-1, 0], [15, 16]],
+  [0, [0, 1], [15, 16]],
+  [15, [0, 1], [15, 16]],
+  [16, [0, 1], [16, 17]],
+  [17, [0, 1], [17, 18]],
+  [18, [0, 1], [16, null]],
+])('with %d added to the scores 0 to 15, the first bucket is %j and the last %j', (outside, first, last) => {
+  const all = bounds(...usual, outside);
+  expect([all[0], all.at(-1)]).toEqual([first, last]);
 });
 
 test('buckets reach from the lowest to the highest score of both sides', () => {

@@ -46,9 +46,8 @@ test.each([
   ['size > 100 ? size < 50 : false', 'size'],
   ['milestone == "1" && milestone == "2"', 'milestone'],
 ])('%s can never be true', (expression, fact) => {
-  const [message, ...others] = ofCondition(expression);
-  expect(others).toEqual([]);
-  expect(message).toMatch(new RegExp(`^\`.*\` can never be true, whatever \`${fact}\` is$`));
+  const isConstant = new RegExp(`^\`.*\` can never be true, whatever \`${fact}\` is$`);
+  expect(ofCondition(expression)).toEqual([isConstant]);
 });
 
 test('a condition without facts gets a warning if it can never be true', () => {
@@ -90,9 +89,8 @@ test.each([
   ['merged || !merged', 'merged'],
   ['!(hours_to_merge > 48 && hours_to_merge < 24)', 'hours_to_merge'],
 ])('%s is always true', (expression, fact) => {
-  const [message, ...others] = ofCondition(expression);
-  expect(others).toEqual([]);
-  expect(message).toMatch(new RegExp(`^\`.*\` (is always|can never be) true, whatever \`${fact}\` is$`));
+  const isConstant = new RegExp(`^\`.*\` (is always|can never be) true, whatever \`${fact}\` is$`);
+  expect(ofCondition(expression)).toEqual([isConstant]);
 });
 
 test.each([

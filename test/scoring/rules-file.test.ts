@@ -671,17 +671,6 @@ test.each([
     `rules: [] #${'x'.repeat(1_000_000 - 10)}`,
     '1: The file is longer than 1000000 characters; shorten it',
   ],
-])('YAML with %s is refused', (_, text, message) => {
-  expect(problems(text).join('\n')).toContain(message);
-});
-
-test('a rules file may be 32 levels deep, the map and its text included', () => {
-  const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
-  expect(nested(30)).not.toContain('nested too deeply');
-  expect(nested(31)).toContain('nested too deeply');
-});
-
-test.each([
   ['100,000 open brackets', '['.repeat(100_000), 'nested too deeply'],
   ['100,000 dashes', '- '.repeat(100_000), 'nested too deeply'],
   ['100,000 maps in maps', '{a: '.repeat(100_000), 'nested too deeply'],
@@ -702,8 +691,14 @@ test.each([
   ['20,000 keys without values', `rules: [{ name: R, description: a${', b'.repeat(20_000)} }]`, 'a comma ends a value'],
   ['half a million parts', '- a\n'.repeat(200_000), 'too many parts'],
   ['20,000 keys', Array.from({ length: 20_000 }, (_, index) => `k${index}: 1`).join('\n'), 'has an unknown key'],
-])('YAML of %s is refused within two seconds', (_, text, message) => {
+])('YAML with %s is refused within two seconds', (_, text, message) => {
   expect(within(2_000, () => problems(text)).join('\n')).toContain(message);
+});
+
+test('a rules file may be 32 levels deep, the map and its text included', () => {
+  const nested = (depth: number) => problems(`rules: ${'['.repeat(depth)}${']'.repeat(depth)}`).join();
+  expect(nested(30)).not.toContain('nested too deeply');
+  expect(nested(31)).toContain('nested too deeply');
 });
 
 test.each([
