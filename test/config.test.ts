@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type Config, ConfigError, isLoopback, isUnencrypted, loadConfig, webhookUrl } from '../src/config.ts';
 
@@ -287,8 +287,12 @@ describe('configurations that are refused', () => {
 describe('a secret', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pullscore-secrets-'));
   afterAll(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'secret');
-  writeFileSync(file, '  ghp_read_from_a_file\n');
+  const write = (name: string, content: string, encoding: BufferEncoding = 'utf8') => {
+    const path = join(folder, name);
+    writeFileSync(path, content, encoding);
+    return path;
+  };
+  const file = write('secret', '  ghp_read_from_a_file\n');
 
   test.each<[string, string, (config: Config) => unknown]>([
     ['DATABASE_URL', 'postgres://db/scores', ({ databaseUrl }) => databaseUrl],
@@ -297,10 +301,8 @@ describe('a secret', () => {
     ['GITHUB_WEBHOOK_SECRET', 'a secret with spaces', ({ webhookSecrets }) => webhookSecrets[0]?.secret],
     ['METRICS_TOKEN', 'a-token-of-sixteen', ({ metricsToken }) => metricsToken],
   ])('can be read from a file, without the white space around it: %s', (name, value, valueIn) => {
-    const path = join(folder, name);
-    writeFileSync(path, `  ${value}\n`);
     const others = name === 'GITHUB_APP_PRIVATE_KEY' ? { GITHUB_APP_ID: '1' } : {};
-    expect(valueIn(loadConfig({ ...others, [`${name}_FILE`]: path }))).toBe(value);
+    expect(valueIn(loadConfig({ ...others, [`${name}_FILE`]: write(name, `  ${value}\n`) }))).toBe(value);
   });
 
   test('the configuration knows which variable the GitHub token comes from, for messages', () => {
@@ -328,15 +330,13 @@ describe('a secret', () => {
   test.each(['DATABASE_URL', 'GITHUB_WEBHOOK_SECRET', 'METRICS_TOKEN'])(
     'whose file is empty is not left out: %s',
     name => {
-      const path = join(folder, 'empty');
-      writeFileSync(path, ' \n');
+      const path = write('empty', ' \n');
       expect(problemsOf({ [`${name}_FILE`]: path })).toContain(`${name}_FILE names ${path}, which is empty`);
     },
   );
 
   test('from a file in UTF-16, as PowerShell writes it, is refused', () => {
-    const path = join(folder, 'utf-16');
-    writeFileSync(path, '\uFEFFa secret with spaces\r\n', 'utf16le');
+    const path = write('utf-16', '\uFEFFa secret with spaces\r\n', 'utf16le');
     expect(problemsOf({ GITHUB_WEBHOOK_SECRET_FILE: path })).toContain(
       `GITHUB_WEBHOOK_SECRET_FILE names ${path}, which is not in UTF-8: save it as UTF-8`,
     );
@@ -349,14 +349,10 @@ describe('a secret', () => {
     expect(secretsOf('not_a_login:a long secret')).toEqual([{ login: undefined, secret: 'not_a_login:a long secret' }]);
     expect(secretsOf(' acme: a long own secret ,')).toEqual([{ login: 'acme', secret: 'a long own secret' }]);
   });
-});
 
-describe('webhook secrets', () => {
   test('a file has a webhook secret in each line, which may hold commas and, after a colon, colons', () => {
-    const file = join(tmpdir(), `pullscore-secrets-${process.pid}`);
-    writeFileSync(file, 'a,secret,with,commas\r\nacme:another, of acme: this\n\n: begins:with no login \n');
-    onTestFinished(() => rmSync(file));
-    expect(loadConfig({ GITHUB_WEBHOOK_SECRET_FILE: file }).webhookSecrets).toEqual([
+    const text = 'a,secret,with,commas\r\nacme:another, of acme: this\n\n: begins:with no login \n';
+    expect(loadConfig({ GITHUB_WEBHOOK_SECRET_FILE: write('lines', text) }).webhookSecrets).toEqual([
       { login: undefined, secret: 'a,secret,with,commas' },
       { login: 'acme', secret: 'another, of acme: this' },
       { login: undefined, secret: 'begins:with no login' },
@@ -375,10 +371,8 @@ describe('webhook secrets', () => {
   });
 
   test("an organisation's webhook has its own address if it has a secret of its own", () => {
-    const config = loadConfig({
-      PUBLIC_URL: 'https://scores.example',
-      GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only',
-    });
+    const secret = { GITHUB_WEBHOOK_SECRET: 'Acme:a secret of acme only' };
+    const config = loadConfig({ PUBLIC_URL: 'https://scores.example', ...secret });
     expect(webhookUrl(config, 'ACME')).toBe('https://scores.example/webhooks/github/ACME');
     expect(webhookUrl(config, 'globex')).toBe('https://scores.example/webhooks/github');
   });

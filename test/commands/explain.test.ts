@@ -2,14 +2,14 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { updateOrganisation } from '../../src/database/organisations.ts';
 import { suspendRules } from '../../src/database/rules.ts';
-import { organisations, pullRequests, repositories, scoreChanges } from '../../src/database/schema.ts';
+import { organisations, pullRequests } from '../../src/database/schema.ts';
 import { formatId } from '../../src/ids.ts';
 import type { Definition } from '../../src/scoring/language/definitions.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { entry, rule as ruleOf } from '../scoring/support.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { applyRules, createTenant, insertPullRequests } from '../support/tenants.ts';
 import { type SyncTenant, startSyncWorld } from '../sync/support.ts';
 import { createFolder, runHere } from './support.ts';
@@ -17,7 +17,6 @@ import { createFolder, runHere } from './support.ts';
 const { write, writeRules } = createFolder();
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, github } = world;
-let homes = 0;
 let home: SyncTenant;
 let login: string;
 let id: string;
@@ -48,7 +47,7 @@ const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
 
 async function applyAndScore(...given: Parameters<typeof apply>): Promise<void> {
   await apply(...given);
-  while ((await rescoreBatch(service, home.organisation.id)) > 0);
+  await rescoreAll(service, home.organisation.id);
 }
 
 /** Changes the stored pull requests of the organisation. */
@@ -56,12 +55,10 @@ const change = (values: Partial<typeof pullRequests.$inferInsert>) =>
   executor.update(pullRequests).set(values).where(eq(pullRequests.organisationId, home.organisation.id));
 
 beforeEach(async () => {
-  homes += 1;
-  login = `acme-${homes}`;
-  const acme = github.organisation(login);
-  acme.member('grace', { name: 'Grace' });
-  home = await world.newTenant(acme);
-  acme.repository('web').addPullRequest({
+  home = await world.newTenant();
+  ({ login } = home.acme);
+  home.web.addPullRequest({
+    author: home.acme.member('grace', { name: 'Grace' }),
     title: 'Answer 404 for unknown members',
     state: 'MERGED',
     createdAt: 1_767_571_200,
@@ -255,11 +252,8 @@ describe('a pull request', () => {
   });
 
   test('explain finds a pull request by the new address of a renamed repository', async () => {
-    const isOurs = eq(repositories.organisationId, home.organisation.id);
-    await executor
-      .update(repositories)
-      .set({ name: `${login}/website` })
-      .where(isOurs);
+    const isOurs = sql`organisation_id = ${home.organisation.id}`;
+    await executor.execute(sql`update repositories set name = ${`${login}/website`} where ${isOurs}`);
     expect((await explainJson(`https://github.com/${login}/website/pull/1`)).id).toBe(id);
     await expect(explain(`https://github.com/${login}/web/pull/1`)).rejects.toThrow('There is no pull request');
   });
@@ -306,7 +300,7 @@ describe('a score', () => {
 
   test('explain says that a score by the former name of its repository is outdated', async () => {
     await applyAndScore([rule('Web', ['ends_with(repository, "/web")', '5'])]);
-    home.acme.repository('web').rename('site');
+    home.web.rename('site');
     await home.compareOnly();
     const text = await explain(id);
     expect(text).toContain('\nScore 5 under version 3 of the rules. Version 3, in force, gives 0. ');
@@ -363,11 +357,8 @@ describe('a score', () => {
 
   test('explain shows the latest changes of a score, and counts earlier ones, which are folded by month', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    const isOurs = eq(scoreChanges.organisationId, home.organisation.id);
-    await executor
-      .update(scoreChanges)
-      .set({ changedAt: new Date('2026-01-15') })
-      .where(isOurs);
+    const isOurs = sql`organisation_id = ${home.organisation.id}`;
+    await executor.execute(sql`update score_changes set changed_at = '2026-01-15Z' where ${isOurs}`);
     const { history: before } = await explainJson(id);
     expect(before).toHaveLength(23);
     expect(before.at(-1)).toMatchObject({ from: 20, to: 21, cause: 'ruleset' });
@@ -410,7 +401,7 @@ describe('the page of a repository that was transferred away', () => {
     const gone = acme.repository('site');
     const before = gone.addPullRequest({ author });
     await importPullRequests(service, home.organisation);
-    gone.transfer(github.organisation(`elsewhere-${homes}`));
+    gone.transfer(github.organisation(`elsewhere-${login}`));
     const present = acme.repository('site').addPullRequest({ author });
     await importPullRequests(service, home.organisation);
     const rows = await Promise.all([before, present].map(wanted => home.stored(wanted)));
@@ -436,7 +427,7 @@ describe('the page of a repository that was transferred away', () => {
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
-    home.acme.repository('web').transfer(github.organisation(`elsewhere-${homes}`));
+    home.web.transfer(github.organisation(`elsewhere-${login}`));
     await home.compareOnly();
     expect(await explain(`https://github.com/${login}/web/pull/1`)).toContain('has left the organisation');
   });

@@ -359,31 +359,29 @@ describe('github connect', () => {
   });
 });
 
-describe('checks enable', () => {
-  test('needs an App that may write checks, and doctor and status say how it goes', async () => {
-    const setting = await prepare();
-    const { github, environment, output } = setting;
-    const command = ['checks', 'enable', '--organisation', 'acme'];
-    const withoutApp = complaintOf(runHere({ ...environment, GITHUB_TOKEN: github.token }, ...command));
-    expect(await withoutApp).toContain('Only a GitHub App can write checks');
-    const running = connect(setting);
-    const { cookie, redirect } = await createApp(github, await addressOf(running));
-    await fetch(redirect, { headers: { cookie } });
-    github.installApp(github.organisation('acme'));
-    await running.ended;
-    const app = { ...environment, ...variables(readFileSync(output, 'utf8')) };
-    github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
-    expect(await complaintOf(runHere(app, ...command))).toContain('may not write checks');
-    github.grants.permissions = { ...github.grants.permissions, checks: 'write' };
-    expect(await runJson(app, ...command)).toEqual({ organisation: 'acme', checks_enabled: true });
-    const status = await runJson(app, 'webhooks status --organisation acme');
-    expect(status.checks).toEqual({ enabled: true, waiting: 0, failing: 0, parked: 0, failures: [] });
-    github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
-    const examined = await runHere(app, 'doctor');
-    expect(examined.stdout.replace(/\s+/g, ' ')).toContain('may not write checks: scores are not shown on GitHub.');
-    expect(await runJson(app, 'checks disable --organisation acme')).toEqual({
-      organisation: 'acme',
-      checks_enabled: false,
-    });
+test('checks enable needs an App that may write checks, and doctor and status say how it goes', async () => {
+  const setting = await prepare();
+  const { github, environment, output } = setting;
+  const command = ['checks', 'enable', '--organisation', 'acme'];
+  const withoutApp = complaintOf(runHere({ ...environment, GITHUB_TOKEN: github.token }, ...command));
+  expect(await withoutApp).toContain('Only a GitHub App can write checks');
+  const running = connect(setting);
+  const { cookie, redirect } = await createApp(github, await addressOf(running));
+  await fetch(redirect, { headers: { cookie } });
+  github.installApp(github.organisation('acme'));
+  await running.ended;
+  const app = { ...environment, ...variables(readFileSync(output, 'utf8')) };
+  github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
+  expect(await complaintOf(runHere(app, ...command))).toContain('may not write checks');
+  github.grants.permissions = { ...github.grants.permissions, checks: 'write' };
+  expect(await runJson(app, ...command)).toEqual({ organisation: 'acme', checks_enabled: true });
+  const status = await runJson(app, 'webhooks status --organisation acme');
+  expect(status.checks).toEqual({ enabled: true, waiting: 0, failing: 0, parked: 0, failures: [] });
+  github.grants.permissions = { ...github.grants.permissions, checks: 'read' };
+  const examined = await runHere(app, 'doctor');
+  expect(examined.stdout.replace(/\s+/g, ' ')).toContain('may not write checks: scores are not shown on GitHub.');
+  expect(await runJson(app, 'checks disable --organisation acme')).toEqual({
+    organisation: 'acme',
+    checks_enabled: false,
   });
 });

@@ -39,25 +39,23 @@ function deliverEdit(url: string, index: 0 | 1, title: string) {
   return github.deliver(`${url}/webhooks/github`, webhookSecret, pullRequest.edit({ title }));
 }
 
-describe('an import', () => {
-  test('that Ctrl-C interrupts says how to continue, and then continues', async () => {
-    const apex = github.organisation('apex');
-    apex.member('ada');
-    for (let index = 0; index < 120; index += 1)
-      apex.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
-    await runJson('organisation add apex');
-    github.fault({ kind: 'delay', milliseconds: 300 }, { times: 3, when: 'PullRequestList' });
-    const before = github.count('PullRequestList');
-    const running = startHere(environment, 'import --organisation apex');
-    while (github.count('PullRequestList') === before) await delay(5);
-    running.interrupt();
-    const { code, stdout, stderr } = await running.ended;
-    expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toBe('pullscore: Interrupted. What was imported is kept; run the same command again to continue.\n');
-    expect(github.count('PullRequestList')).toBe(before + 1);
-    expect(await runJson('import --organisation apex')).toMatchObject({ seen: 20, saved: 20 });
-    expect(await runJson('import --organisation apex')).toMatchObject({ seen: 120, saved: 120 });
-  });
+test('an import that Ctrl-C interrupts says how to continue, and then continues', async () => {
+  const apex = github.organisation('apex');
+  apex.member('ada');
+  for (let index = 0; index < 120; index += 1)
+    apex.repository('web').addPullRequest({ createdAt: 1_700_000_000 + index });
+  await runJson('organisation add apex');
+  github.fault({ kind: 'delay', milliseconds: 300 }, { times: 3, when: 'PullRequestList' });
+  const before = github.count('PullRequestList');
+  const running = startHere(environment, 'import --organisation apex');
+  while (github.count('PullRequestList') === before) await delay(5);
+  running.interrupt();
+  const { code, stdout, stderr } = await running.ended;
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toBe('pullscore: Interrupted. What was imported is kept; run the same command again to continue.\n');
+  expect(github.count('PullRequestList')).toBe(before + 1);
+  expect(await runJson('import --organisation apex')).toMatchObject({ seen: 20, saved: 20 });
+  expect(await runJson('import --organisation apex')).toMatchObject({ seen: 120, saved: 120 });
 });
 
 describe('serve', () => {

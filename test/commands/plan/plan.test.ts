@@ -52,6 +52,11 @@ const plan = (login: string, file: string, ...options: string[]) =>
 
 const planJson = (login: string, file: string) => runJson<PlanDocument>('rules plan', file, '--organisation', login);
 
+async function applyAndScore(login: string, file: string): Promise<void> {
+  await runJson('rules apply', file, '--organisation', login);
+  await runJson('rescore --organisation', login);
+}
+
 const stored = async ({ organisation }: Tenant) => {
   const { rows } = await executor.execute<{ login: string; total: number; changed: number }>(sql`
     select login, sum(score)::int as total, count(*)::int as pull_requests from pull_requests
@@ -65,8 +70,7 @@ describe('a plan', () => {
     const tenant = await newOrganisation(20);
     const before = rulesFile('before.yaml', ['Size', 'size > 10', '5'], ['Even', 'number % 2 == 0', '1']);
     const after = rulesFile('after.yaml', ['Size', 'size > 15', 'size'], ['Odd', 'number % 2 == 1', '2']);
-    await runJson('rules apply', before, '--organisation', tenant.login);
-    await runJson('rescore --organisation', tenant.login);
+    await applyAndScore(tenant.login, before);
     const document = await planJson(tenant.login, after);
     expect(document).toMatchObject({
       organisation: tenant.login,
@@ -95,8 +99,7 @@ describe('a plan', () => {
     });
     expect(document.histogram.reduce((sum, bucket) => sum + bucket.after, 0)).toBe(20);
 
-    await runJson('rules apply', after, '--organisation', tenant.login);
-    await runJson('rescore --organisation', tenant.login);
+    await applyAndScore(tenant.login, after);
     expect(document.members.map(({ login, after: total }) => ({ login, total, pull_requests: 10 }))).toEqual(
       await stored(tenant),
     );
@@ -138,8 +141,7 @@ describe('a plan', () => {
     expect(stdout).toContain('2 changed; definitions: 1 changed');
     expect(stdout).toContain('~ Large (definitions changed)');
     expect(stdout).toContain('~ Other (when changed)');
-    await runJson('rules apply', after, '--organisation', tenant.login);
-    await runJson('rescore --organisation', tenant.login);
+    await applyAndScore(tenant.login, after);
     expect((await stored(tenant)).reduce((sum, { total }) => sum + total, 0)).toBe(document.scores.after.sum);
   });
 
@@ -203,26 +205,24 @@ describe('a plan without rules in force', () => {
   });
 });
 
-describe('--detailed-exitcode', () => {
-  test('ends with 3 for a change, 0 for none, and 1 for a failure', async () => {
-    const { login } = await newOrganisation(2);
-    const one = rulesFile('code.yaml', ['One', 'true', '1']);
-    expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
-    expect((await plan(login, one)).code).toBe(0);
-    await runJson('rules apply', one, '--organisation', login);
-    const nothing = await plan(login, one, '--detailed-exitcode');
-    expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
-    // The score does not change, but the answer of GET /rules does.
-    const other = rulesFile('renamed.yaml', ['Other', 'true', '1']);
-    const renamed = await plan(login, other, '--detailed-exitcode', '--json');
-    expect(renamed.code).toBe(3);
-    expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
-    expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
-    expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
-    expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
-    const broken = rulesFile('broken.yaml', ['One', 'title > 5', '1']);
-    expect(await plan(login, broken, '--detailed-exitcode')).toMatchObject({ code: 1, stdout: '' });
-  });
+test('rules plan --detailed-exitcode ends with 3 for a change, 0 for none, and 1 for a failure', async () => {
+  const { login } = await newOrganisation(2);
+  const one = rulesFile('code.yaml', ['One', 'true', '1']);
+  expect((await plan(login, one, '--detailed-exitcode')).code).toBe(3);
+  expect((await plan(login, one)).code).toBe(0);
+  await runJson('rules apply', one, '--organisation', login);
+  const nothing = await plan(login, one, '--detailed-exitcode');
+  expect(nothing).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing would change.') });
+  // The score does not change, but the answer of GET /rules does.
+  const other = rulesFile('renamed.yaml', ['Other', 'true', '1']);
+  const renamed = await plan(login, other, '--detailed-exitcode', '--json');
+  expect(renamed.code).toBe(3);
+  expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
+  expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
+  expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
+  expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
+  const broken = rulesFile('broken.yaml', ['One', 'title > 5', '1']);
+  expect(await plan(login, broken, '--detailed-exitcode')).toMatchObject({ code: 1, stdout: '' });
 });
 
 test('rules plan --format markdown prints the plan in Markdown', async () => {
@@ -234,25 +234,23 @@ test('rules plan --format markdown prints the plan in Markdown', async () => {
   expect((await plan(login, 'rules.yaml', '--format', 'html')).code).toBe(2);
 });
 
-describe('--audit', () => {
-  test('says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
-    const { login } = await newOrganisation(10);
-    const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
-    await runJson('rules apply', before, '--organisation', login);
-    const after = rulesFile(
-      'other.yaml',
-      ['Prefix', 'starts_with(title, "fix: ")', '3'],
-      ['Words', 'length(body) > 400', '2'],
-    );
-    const plan = ['rules', 'plan', after, '--organisation', login];
-    const { audit } = await runJson<PlanDocument>(...plan, '--audit');
-    const statuses = Object.fromEntries(audit?.ways.map(({ way, status }) => [way, status]) ?? []);
-    expect(statuses).toMatchObject({ title: 'new', body: 'worse', commits: 'gone', reopen: 'none' });
-    const { stdout } = await run(...plan, '--audit', '--format', 'markdown');
-    expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0.0% |  | 100.0% | +3.00 | `Prefix` |');
-    expect(stdout).toContain('| `ten more commits` | `- gone` | 100.0% | +5.00 | 0.0% |  |  |');
-    expect((await run(...plan)).stdout).not.toContain('GAME');
-  });
+test('rules plan --audit says which ways to game the rules are new, worse and gone, and which rule pays', async () => {
+  const { login } = await newOrganisation(10);
+  const before = rulesFile('paying.yaml', ['Commits', 'commits > 5', '5'], ['Words', 'length(body) > 400', '1']);
+  await runJson('rules apply', before, '--organisation', login);
+  const after = rulesFile(
+    'other.yaml',
+    ['Prefix', 'starts_with(title, "fix: ")', '3'],
+    ['Words', 'length(body) > 400', '2'],
+  );
+  const plan = ['rules', 'plan', after, '--organisation', login];
+  const { audit } = await runJson<PlanDocument>(...plan, '--audit');
+  const statuses = Object.fromEntries(audit?.ways.map(({ way, status }) => [way, status]) ?? []);
+  expect(statuses).toMatchObject({ title: 'new', body: 'worse', commits: 'gone', reopen: 'none' });
+  const { stdout } = await run(...plan, '--audit', '--format', 'markdown');
+  expect(stdout).toContain('| `another prefix of the title` | `+ new` | 0.0% |  | 100.0% | +3.00 | `Prefix` |');
+  expect(stdout).toContain('| `ten more commits` | `- gone` | 100.0% | +5.00 | 0.0% |  |  |');
+  expect((await run(...plan)).stdout).not.toContain('GAME');
 });
 
 describe('--report', () => {
