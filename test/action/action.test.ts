@@ -1,6 +1,4 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -10,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { getOrganisation } from '../../src/database/organisations.ts';
-import { requireBuild } from '../commands/support.ts';
+import { startProcess } from '../commands/support.ts';
 import { listenOn } from '../support/raw-http.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -42,7 +40,6 @@ let comments: Comment[];
 /** As `METHOD path`. */
 let asked: string[];
 beforeAll(async () => {
-  requireBuild();
   world.web.openPullRequest({ author: world.acme.member('ada'), title: 'One' });
   await world.import();
   token = await createToken(world.service, world.user, ['rules:read', 'rules:write']);
@@ -92,22 +89,19 @@ async function run(
   const [file, path] = [join(folder, 'rules.yaml'), join(folder, 'event.json')];
   await writeFile(file, content);
   await writeFile(path, JSON.stringify(event));
-  const child = spawn(process.execPath, [resolve(script)], {
-    cwd: folder,
-    env: {
-      PATH: process.env.PATH,
-      GITHUB_API_URL: api,
-      GITHUB_EVENT_NAME: eventName,
-      GITHUB_EVENT_PATH: path,
-      GITHUB_REPOSITORY: 'acme/rules',
-      GITHUB_TOKEN: 'ghs_secret',
-      PULLSCORE_SERVER: server,
-      PULLSCORE_TOKEN: token,
-      RULES_FILE: 'rules.yaml',
-      ...given,
-    },
-  });
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const environment = {
+    GITHUB_API_URL: api,
+    GITHUB_EVENT_NAME: eventName,
+    GITHUB_EVENT_PATH: path,
+    GITHUB_REPOSITORY: 'acme/rules',
+    GITHUB_TOKEN: 'ghs_secret',
+    PULLSCORE_SERVER: server,
+    PULLSCORE_TOKEN: token,
+    RULES_FILE: 'rules.yaml',
+    ...given,
+  };
+  const { ended } = startProcess(environment, [process.execPath, resolve(script)], { cwd: folder });
+  const { code, stdout, stderr } = await ended;
   return { code, output: stdout + stderr };
 }
 
