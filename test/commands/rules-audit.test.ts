@@ -24,7 +24,7 @@ const audit = (file: string, ...options: string[]) => run('rules audit', file, '
 
 test('rules audit reports that splitting gains from a flat reward for each pull request', async () => {
   const file = rulesFile('true', '10');
-  const document = await runJson<{ ways: { way: string }[] }>(...['rules', 'audit', file, '--organisation', login]);
+  const document = await runJson<{ ways: { way: string }[] }>('rules audit', file, '--organisation', login);
   expect(document).toMatchObject({ organisation: login, pull_requests: 4, stored_pull_requests: 4 });
   expect(document.ways[0]).toEqual({
     way: 'split',
@@ -32,12 +32,7 @@ test('rules audit reports that splitting gains from a flat reward for each pull 
     median_gain: 10,
     largest_gain: 10,
     rules: [{ name: 'Pays', share: 1 }],
-    example: {
-      id: /^pr_/,
-      url: /^https:\/\/github\.com\/acme\/web\/pull\/\d$/,
-      before: 10,
-      after: 20,
-    },
+    example: { id: /^pr_/, url: /^https:\/\/github\.com\/acme\/web\/pull\/\d$/, before: 10, after: 20 },
   });
   expect(document.ways[1]).toMatchObject({ share: 0, median_gain: 0, largest_gain: 0, rules: [], example: null });
   expect(document.ways.map(({ way }) => way).toSorted()).toEqual(ways.toSorted());
@@ -54,25 +49,22 @@ test('rules audit reports in words that padding gains from a reward for size', a
 
 test('rules audit of an organisation without pull requests does not say that no way gains', async () => {
   const { organisation } = await newTenant();
-  const file = rulesFile('true', '10');
-  const { code, stdout } = await run('rules audit', file, '--organisation', organisation.login);
-  expect(code).toBe(0);
-  expect(stdout).toBe(`No pull requests of ${organisation.login} are stored yet: there is nothing to search.\n`);
+  const stdout = `No pull requests of ${organisation.login} are stored yet: there is nothing to search.\n`;
+  const audited = await run('rules audit', rulesFile('true', '10'), '--organisation', organisation.login);
+  expect(audited).toMatchObject({ code: 0, stdout });
 });
 
 test('rules audit shows all of a long name of a rule that pays', async () => {
   const name = 'A reward for pull requests of any size, also for large ones';
-  const path = rulesFile('size > 0', 'per(size, 10)', name);
-  const { stdout } = await audit(path);
+  const { stdout } = await audit(rulesFile('size > 0', 'per(size, 10)', name));
   expect(stdout.replace(/\s+/g, ' ')).toContain(`paid by ${name} 100%`);
 });
 
 test.each([60, 70, 80])('with %i columns no line of rules audit is a command for a CI service', async columns => {
   const name = `${'word '.repeat(8)}::error::x ${'::warning::y '.repeat(9)}`;
-  const { code, stdout } = await runHere(
-    { ...environment, COLUMNS: String(columns) },
-    ...['rules', 'audit', rulesFile('size > 0', 'per(size, 10)', name), '--organisation', login],
-  );
+  const file = rulesFile('size > 0', 'per(size, 10)', name);
+  const narrow = { ...environment, COLUMNS: String(columns) };
+  const { code, stdout } = await runHere(narrow, 'rules audit', file, '--organisation', login);
   expect(code).toBe(0);
   expect(stdout).toContain('error::x');
   expect(stdout).not.toMatch(/^\s*::/m);
@@ -80,11 +72,9 @@ test.each([60, 70, 80])('with %i columns no line of rules audit is a command for
 
 test('rules audit --max-share fails if a way gains on a larger share', async () => {
   const file = rulesFile('number <= 2', 'per(size, 10)');
-  expect(await audit(file, '--max-share', '49.9%')).toMatchObject({
-    code: 1,
-    stderr:
-      'pullscore: These gain on more than 49.9% of the pull requests: padded with lock, generated or docs files (50%).\n',
-  });
+  const stderr =
+    'pullscore: These gain on more than 49.9% of the pull requests: padded with lock, generated or docs files (50%).\n';
+  expect(await audit(file, '--max-share', '49.9%')).toMatchObject({ code: 1, stderr });
   expect((await audit(file, '--max-share', '50%')).code).toBe(0);
 });
 
@@ -113,10 +103,8 @@ test('rules audit samples many pull requests, the same ones each time', async ()
   const tenant = await newTenant();
   await insertPullRequests(service, tenant, Array(14_000).fill(1));
   const file = rulesFile('true', '1');
-  const read = () =>
-    runJson<{ pull_requests: number; stored_pull_requests: number }>(
-      ...['rules', 'audit', file, '--organisation', tenant.organisation.login],
-    );
+  type Audit = { pull_requests: number; stored_pull_requests: number };
+  const read = () => runJson<Audit>('rules audit', file, '--organisation', tenant.organisation.login);
   const first = await read();
   expect(first.stored_pull_requests).toBe(14_000);
   expect(Math.abs(first.pull_requests - 10_000)).toBeLessThan(400);

@@ -25,6 +25,8 @@ const listed = ({ expression, effect }: RuleLogic) => ({ expression, ...effect }
 const pointsOf = (entries: readonly BreakdownEntry[]) =>
   entries.reduce((sum, { action, effect }) => sum + (action === 'ADD' ? effect : -effect), 0);
 
+const planOf = (before: RuleDefinition[], after: RuleDefinition[]) => newPlan(rulesetOf(before), rulesetOf(after));
+
 describe('a plan', () => {
   test('agrees with scoring each pull request under both rulesets', () => {
     fc.assert(
@@ -33,7 +35,7 @@ describe('a plan', () => {
         anyRules,
         fc.array(fc.tuple(fc.constantFrom('ada', 'bob', 'cleo'), anyFacts), { maxLength: 6 }),
         (before, after, pullRequests) => {
-          const plan = newPlan(rulesetOf(before), rulesetOf(after));
+          const plan = planOf(before, after);
           for (const [index, [member, facts]] of pullRequests.entries()) plan.add(`pr ${index}`, member, facts);
           const result = plan.result();
 
@@ -95,7 +97,7 @@ describe('a plan', () => {
     ]);
     expect(results[1]?.entries).toHaveLength(1);
     const merged = rule('S', entry('merged', '1'));
-    const conditional = newPlan(rulesetOf([merged]), rulesetOf([{ ...merged, when: 'size > 20' }]));
+    const conditional = planOf([merged], [{ ...merged, when: 'size > 20' }]);
     expect(conditional.result().rules[0]?.entries.map(({ expression }) => expression)).toEqual([
       '(size > 20) && (merged)',
       'merged',
@@ -104,9 +106,9 @@ describe('a plan', () => {
 
   test('counts what changes, and says what the scores are and what each entry pays on each side, the removed rules last', () => {
     const either = rule('Both', entry('merged', '2'), entry('merged', 'size', 'SUBTRACT'));
-    const plan = newPlan(
-      rulesetOf([either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))]),
-      rulesetOf([rule('New', entry('draft', '4')), either]),
+    const plan = planOf(
+      [either, rule('Gone', entry('true', '10'), entry('size > 1', '1'))],
+      [rule('New', entry('draft', '4')), either],
     );
     plan.add('1', 'ada', factsWith({ merged: true, size: 3 }));
     plan.add('2', 'bob', factsWith({ draft: true }));
@@ -129,9 +131,9 @@ describe('a plan', () => {
 
   test('counts pull requests that keep their score from other entries', () => {
     const same = rule('Same', entry('true', 'size'));
-    const plan = newPlan(
-      rulesetOf([same, rule('Old', entry('merged', '5'))]),
-      rulesetOf([same, rule('New', entry('merged && size > 10', '5'), entry('merged && size <= 10', '4'))]),
+    const plan = planOf(
+      [same, rule('Old', entry('merged', '5'))],
+      [same, rule('New', entry('merged && size > 10', '5'), entry('merged && size <= 10', '4'))],
     );
     plan.add('large', 'ada', factsWith({ size: 50, merged: true }));
     plan.add('small', 'ada', factsWith({ size: 5, merged: true }));
@@ -141,10 +143,7 @@ describe('a plan', () => {
 
   test('lists a disabled rule without entries, and an invalid rule with no points', () => {
     const invalid = rule('Old', entry('title.length > 3', '5'));
-    const plan = newPlan(
-      rulesetOf([invalid]),
-      rulesetOf([rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]),
-    );
+    const plan = planOf([invalid], [rule('Old', entry('true', '5')), off(rule('Off', entry('true', '9')))]);
     plan.add('one', 'ada', factsWith());
     const { rules, scores } = plan.result();
     expect([scores.before.sum, scores.after.sum]).toEqual([0, 5]);
@@ -158,10 +157,7 @@ describe('a plan', () => {
   });
 
   test('lists members by total after, then by total before, then by id', () => {
-    const plan = newPlan(
-      rulesetOf([rule('Before', entry('true', 'additions'))]),
-      rulesetOf([rule('After', entry('true', 'deletions'))]),
-    );
+    const plan = planOf([rule('Before', entry('true', 'additions'))], [rule('After', entry('true', 'deletions'))]);
     const totals = [
       ['ada', 1, 5],
       ['cleo', 3, 5],
@@ -181,7 +177,7 @@ describe('a plan', () => {
   });
 
   test('keeps the twenty-five largest changes each way, of equal ones the later first', () => {
-    const plan = newPlan(rulesetOf([]), rulesetOf([rule('Number', entry('true', 'number'))]));
+    const plan = planOf([], [rule('Number', entry('true', 'number'))]);
     const changes = Array.from({ length: 200 }, (_, index) => ((index * 37) % 60) - 30);
     // These sort in order of creation, as our ids do.
     const id = (index: number) => String(index).padStart(3, '0');
@@ -197,7 +193,7 @@ describe('a plan', () => {
   });
 
   test('has no mean, median or buckets without pull requests', () => {
-    const { scores, histogram, members } = newPlan(rulesetOf([]), rulesetOf([])).result();
+    const { scores, histogram, members } = planOf([], []).result();
     expect(scores.before).toEqual({ sum: 0, mean: null, median: null, minimum: null, maximum: null });
     expect([histogram, members]).toEqual([[], []]);
   });
@@ -227,12 +223,13 @@ describe('a comparison of rules', () => {
 
   test('counts unchanged rules, and sees if one has moved', () => {
     const three = rule('Three', entry('true', '3'));
-    const removed = compareRules(rulesetOf([one, two, three]), rulesetOf([one, three]));
-    expect([removed.unchanged, removed.reordered, hasChanges(removed)]).toEqual([2, false, true]);
-    const swapped = compareRules(rulesetOf([one, two, three]), rulesetOf([two, one, three]));
-    expect([swapped.unchanged, swapped.reordered, hasChanges(swapped)]).toEqual([3, true, true]);
-    const replaced = compareRules(rulesetOf([one]), rulesetOf([two]));
-    expect([replaced.unchanged, replaced.reordered, hasChanges(replaced)]).toEqual([0, false, true]);
+    const compared = (before: RuleDefinition[], after: RuleDefinition[]) => {
+      const changes = compareRules(rulesetOf(before), rulesetOf(after));
+      return [changes.unchanged, changes.reordered, hasChanges(changes)];
+    };
+    expect(compared([one, two, three], [one, three])).toEqual([2, false, true]);
+    expect(compared([one, two, three], [two, one, three])).toEqual([3, true, true]);
+    expect(compared([one], [two])).toEqual([0, false, true]);
   });
 
   test('includes definitions, the rules that use them, and conditions', () => {
