@@ -308,6 +308,7 @@ describe('github connect', () => {
     const { environment, output } = await prepare();
     writeFileSync(output, 'GITHUB_TOKEN=ghp_old\nGITHUB_WEBHOOK_SECRET=a-secret-of-before,acme:a-secret-of-acme\n');
     const refused = runHere({ ...environment, ...changes }, ...operands({ output }, '--code', 'abc'));
+    // Without a terminal nobody answers the question, which --yes would.
     expect(await complaintOf(refused, message.startsWith('Replace') ? 2 : 1)).toContain(message);
   });
 
