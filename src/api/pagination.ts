@@ -1,11 +1,13 @@
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { isDeepStrictEqual } from 'node:util';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSize } from '../database/pull-request-pages.ts';
 import type { ByteString } from '../database/statement.ts';
 import { badRequest } from '../errors.ts';
+import { formatId, type IdPrefix, parseId } from '../ids.ts';
+import { maxUnixSeconds } from '../text/times.ts';
 import { closedObject, namedObject } from './validation.ts';
 import { versionUrl } from './version.ts';
 
@@ -104,15 +106,18 @@ export const pageOf = (item: string) =>
  * is the position as Laravel's `cursorPaginate` writes it: base64url of JSON with the order's columns and
  * `_pointsToNextItems`.
  */
-export interface PagedList<Row, Columns extends TObject, Position> {
+export interface PagedList<Row extends { id: string }, Position> {
   /** The list's path within its version. */
   readonly path: string;
-  /** All that a cursor holds besides its direction. */
-  readonly columns: Columns;
-  /** Undefined if the cursor is not one of this list. */
-  locate(columns: Static<Columns>, direction: 'next' | 'previous'): Position | undefined;
-  /** The row's position, as its cursor holds it. */
-  cursorValues(row: Row): { [Name in keyof Static<Columns>]: Static<Columns>[Name] | ByteString };
+  /** Of its rows' ids. */
+  readonly prefix: IdPrefix;
+  /** The column by which it is sorted; rows with equal values are sorted by id. */
+  readonly sortedBy: string;
+  valueOf(row: Row): number | ByteString;
+  /** All that a cursor holds besides its direction: also what the list is restricted to, so it is for this list only. */
+  place(value: unknown, id: string): object;
+  /** @param value as a cursor holds it; the result is undefined if it is not one of the column */
+  locate(value: unknown, id: string): Position | undefined;
   /** Before all rows. */
   readonly start: Position;
   /**
@@ -133,9 +138,9 @@ export function itemsOf<Row>(rows: readonly Row[], format: (row: Row) => string)
   return items;
 }
 
-export async function paginate<Row, Columns extends TObject, Position>(
+export async function paginate<Row extends { id: string }, Position>(
   request: FastifyRequest<{ Querystring: PageQuery }>,
-  list: PagedList<Row, Columns, Position>,
+  list: PagedList<Row, Position>,
 ): Promise<Buffer> {
   const { cursor: text, ...kept } = request.query;
   const { per_page: perPage = 15 } = kept;
@@ -149,21 +154,30 @@ export async function paginate<Row, Columns extends TObject, Position>(
   const more = page.length < rows.length;
   if (backwards) page.reverse();
 
-  const first = page[0];
-  const last = page.at(-1);
-  const next = last !== undefined && (backwards || more) ? formatCursor(list.cursorValues(last), 'next') : null;
-  const previous =
-    first !== undefined && cursor !== undefined && (!backwards || more)
-      ? formatCursor(list.cursorValues(first), 'previous')
-      : null;
+  const cursorOf = (row: Row | undefined, direction: 'next' | 'previous') =>
+    row === undefined ? null : formatCursor(list.place(list.valueOf(row), formatId(list.prefix, row.id)), direction);
+  const next = backwards || more ? cursorOf(page.at(-1), 'next') : null;
+  const previous = cursor !== undefined && (!backwards || more) ? cursorOf(page[0], 'previous') : null;
 
-  const path = versionUrl(request) + list.path;
+  return writePage(versionUrl(request) + list.path, kept, itemsOf(page, list.format), { next, previous });
+}
+
+/**
+ * @param kept parameters of the query, which links repeat
+ * @param items as JSON, their texts as byte strings
+ */
+export function writePage(
+  path: string,
+  kept: { per_page?: number },
+  items: string,
+  { next, previous }: { next: string | null; previous: string | null },
+): Buffer {
+  const { per_page: perPage = 15 } = kept;
   const parameters = Object.entries(kept).map(([name, value]): [string, string] => [name, String(value)]);
-  const link = (target: string | null) =>
-    target === null ? null : `${path}?${new URLSearchParams([...parameters, ['cursor', target]])}`;
+  const link = (cursor: string | null) =>
+    cursor && `${path}?${new URLSearchParams([...parameters, ['cursor', cursor]])}`;
   const meta = { path, per_page: perPage, next_cursor: next, prev_cursor: previous };
   const links = { first: null, last: null, prev: link(previous), next: link(next) };
-  const items = itemsOf(page, list.format);
   return bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
 }
 
@@ -172,39 +186,41 @@ export function formatCursor(place: object, direction: 'next' | 'previous'): str
   return bytesOf(JSON.stringify({ ...place, _pointsToNextItems: direction === 'next' })).toString('base64url');
 }
 
-const compileCursorCheck = <Columns extends TObject>({ properties }: Columns) =>
-  TypeCompiler.Compile(closedObject({ ...properties, _pointsToNextItems: Type.Boolean() }));
-const cursorChecks = new WeakMap<TObject, ReturnType<typeof compileCursorCheck>>();
+export const invalidCursor = () =>
+  badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.', {
+    parameter: 'cursor',
+  });
 
-/** Compiled once for each schema. */
-function cursorCheckOf(columns: TObject) {
-  const check = cursorChecks.get(columns) ?? compileCursorCheck(columns);
-  cursorChecks.set(columns, check);
-  return check;
-}
-
-/** @throws ServiceError `bad_request` */
-export function parseCursor<Columns extends TObject, Position>(
-  text: string,
-  { columns, locate }: Pick<PagedList<never, Columns, Position>, 'columns' | 'locate'>,
-): { position: Position; direction: 'next' | 'previous' } {
-  const refused = () =>
-    badRequest('The cursor does not belong to this list.', 'Leave it out to start from the first page.', {
-      parameter: 'cursor',
-    });
+/** What a cursor holds. @throws ServiceError `bad_request` */
+export function decodeCursor(text: string): Record<string, unknown> {
   const bytes = Buffer.from(text, 'base64url');
   // The decoder ignores characters outside base64url, and stray bits at the end.
-  if (text === '' || bytes.toString('base64url') !== text) throw refused();
+  if (text === '' || bytes.toString('base64url') !== text) throw invalidCursor();
   let cursor: unknown;
   try {
     cursor = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    throw refused();
+    throw invalidCursor();
   }
-  if (!cursorCheckOf(columns).Check(cursor)) throw refused();
-  const { _pointsToNextItems: forwards, ...place } = cursor;
-  const direction = forwards ? 'next' : 'previous';
-  const position = locate(place as Static<Columns>, direction);
-  if (position === undefined) throw refused();
-  return { position, direction };
+  if (typeof cursor !== 'object' || cursor === null) throw invalidCursor();
+  return cursor as Record<string, unknown>;
 }
+
+/** @throws ServiceError `bad_request` */
+function parseCursor<Position>(
+  text: string,
+  list: Pick<PagedList<never, Position>, 'prefix' | 'sortedBy' | 'place' | 'locate'>,
+): { position: Position; direction: 'next' | 'previous' } {
+  const { _pointsToNextItems: forwards, ...place } = decodeCursor(text);
+  const { [list.sortedBy]: value, id: publicId } = place;
+  if (typeof forwards !== 'boolean' || typeof publicId !== 'string') throw invalidCursor();
+  if (!isDeepStrictEqual(place, list.place(value, publicId))) throw invalidCursor();
+  const id = parseId(list.prefix, publicId);
+  const position = id === undefined ? undefined : list.locate(value, id);
+  if (position === undefined) throw invalidCursor();
+  return { position, direction: forwards ? 'next' : 'previous' };
+}
+
+/** Whether a cursor may hold it as a Unix time. @param unitsPerSecond its unit: by default seconds */
+export const isUnixTime = (value: unknown, unitsPerSecond = 1): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= maxUnixSeconds * unitsPerSecond;

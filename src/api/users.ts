@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import type { Caller } from '../database/access-tokens.ts';
 import type { Executor } from '../database/client.ts';
 import { beforeAllUsers, findUserRow, readUserPage, type UserPageRow } from '../database/users.ts';
-import { formatId, parseId } from '../ids.ts';
+import { formatId } from '../ids.ts';
 import { invalidToken } from './authentication.ts';
 import { errorResponses } from './error-handlers.ts';
 import { notModified, sendTagged } from './page-cache.ts';
@@ -33,12 +33,6 @@ export const representUser = <Text>(row: {
   created_at: Number(row.createdAt),
 });
 
-// PostgreSQL's text can't hold NUL, so no name has one.
-const cursorColumns = Type.Object({
-  name: Type.String({ pattern: '^[^\\u0000]*$' }),
-  id: Type.String(),
-});
-
 /** @param options `hasTag`: whether pages have an `ETag` */
 export const userRoutes: FastifyPluginAsyncTypebox<{ hasTag: boolean }> = async (app, { hasTag }) => {
   const { database } = app.deps;
@@ -60,15 +54,15 @@ export const userRoutes: FastifyPluginAsyncTypebox<{ hasTag: boolean }> = async 
       reply.type('application/json; charset=utf-8');
       const page = await paginate(request, {
         path: '/users',
-        columns: cursorColumns,
-        locate: ({ name, id: text }) => {
-          const id = parseId('usr', text);
-          return id === undefined ? undefined : { name, id };
-        },
+        prefix: 'usr',
+        sortedBy: 'name',
+        valueOf: ({ name }) => name,
+        place: (name, id) => ({ name, id }),
+        // PostgreSQL's text can't hold NUL, so no name has one.
+        locate: (name, id) => (typeof name === 'string' && !name.includes('\0') ? { name, id } : undefined),
         start: beforeAllUsers,
         read: (direction, from, { rows }) => readUserPage(database, organisationId, direction, from, rows),
-        cursorValues: ({ id, name }: UserPageRow) => ({ name, id: formatId('usr', id) }),
-        format: row => JSON.stringify(representUser(row)),
+        format: (row: UserPageRow) => JSON.stringify(representUser(row)),
       });
       return hasTag ? sendTagged(request, reply, page) : page;
     },

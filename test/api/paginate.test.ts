@@ -1,32 +1,34 @@
-import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import type { FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { type PagedList, type PageQuery, paginate } from '../../src/api/pagination.ts';
+import { formatId } from '../../src/ids.ts';
 
 interface Row {
   rank: number;
-  name: string;
+  id: string;
 }
 
-const columns = Type.Object({ rank: Type.Integer(), name: Type.String() });
+const uuidOf = (name: string) => `01996b8e-3c00-7000-8000-${name.padStart(12, '0')}`;
+const idOf = (name: string) => formatId('pr', uuidOf(name));
 
-/** Rows by rank, then by name; a position is a row, or 'start'. */
-function listOf(rows: readonly Row[]): PagedList<Row, typeof columns, Row | 'start'> {
-  const compare = (one: Row, two: Row) =>
-    one.rank - two.rank || (one.name < two.name ? -1 : Number(one.name > two.name));
+/** Rows by rank, then by id; a position is a row, or 'start'. */
+function listOf(rows: readonly Row[]): PagedList<Row, Row | 'start'> {
+  const compare = (one: Row, two: Row) => one.rank - two.rank || (one.id < two.id ? -1 : Number(one.id > two.id));
   const sorted = rows.toSorted(compare);
   return {
     path: '/rows',
-    columns,
-    locate: place => (place.name === 'nobody' ? undefined : place),
-    cursorValues: ({ rank, name }) => ({ rank, name }),
+    prefix: 'pr',
+    sortedBy: 'rank',
+    valueOf: ({ rank }) => rank,
+    place: (rank, id) => ({ rank, id }),
+    locate: (rank, id) => (typeof rank === 'number' ? { rank, id } : undefined),
     start: 'start',
     read: async (direction, from, max) => {
       const after = sorted.filter(row => from === 'start' || compare(row, from) * (direction === 'next' ? 1 : -1) > 0);
       return (direction === 'next' ? after : after.toReversed()).slice(0, max.rows);
     },
-    format: ({ name }) => JSON.stringify({ name }),
+    format: ({ id }) => JSON.stringify({ name: id.replace(/^.*-0*(?=.)/, '') }),
   };
 }
 
@@ -47,7 +49,7 @@ const serve = (rows: readonly Row[]) => async (url: string) => {
 };
 
 const rowsTo = (count: number): Row[] =>
-  Array.from({ length: count }, (_, index) => ({ rank: index, name: `${index}` }));
+  Array.from({ length: count }, (_, index) => ({ rank: index, id: uuidOf(`${index}`) }));
 const namesOf = ({ data }: Page) => data.map(({ name }) => name);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', 'base64url').toString());
@@ -55,8 +57,8 @@ const decode = (cursor: string | null) => JSON.parse(Buffer.from(cursor ?? '', '
 test('a page has 15 rows by default, and a link to the next page', async () => {
   const get = serve(rowsTo(20));
   const page = await get('/rows');
-  expect(namesOf(page)).toEqual(rowsTo(15).map(({ name }) => name));
-  const cursor = encode({ rank: 14, name: '14', _pointsToNextItems: true });
+  expect(namesOf(page)).toEqual(Array.from({ length: 15 }, (_, index) => `${index}`));
+  const cursor = encode({ rank: 14, id: idOf('14'), _pointsToNextItems: true });
   expect(page.meta).toEqual({
     path: 'https://scores.example/rows',
     per_page: 15,
@@ -76,8 +78,8 @@ test('a page between others links both ways and keeps the page size', async () =
   const first = await get('/rows?per_page=3');
   const page = await get(first.links.next ?? '');
   expect(namesOf(page)).toEqual(['3', '4', '5']);
-  expect(decode(page.meta.prev_cursor)).toEqual({ rank: 3, name: '3', _pointsToNextItems: false });
-  expect(decode(page.meta.next_cursor)).toEqual({ rank: 5, name: '5', _pointsToNextItems: true });
+  expect(decode(page.meta.prev_cursor)).toEqual({ rank: 3, id: idOf('3'), _pointsToNextItems: false });
+  expect(decode(page.meta.next_cursor)).toEqual({ rank: 5, id: idOf('5'), _pointsToNextItems: true });
   expect(page.links.prev).toBe(`https://scores.example/rows?per_page=3&cursor=${page.meta.prev_cursor}`);
   const back = await get(page.links.prev ?? '');
   expect(namesOf(back)).toEqual(['0', '1', '2']);
@@ -93,17 +95,19 @@ test('a page may have another size than the page that its cursor is from', async
 test('a page without rows has no links', async () => {
   const page = await serve([])('/rows');
   expect([page.data, page.links.prev, page.links.next]).toEqual([[], null, null]);
-  const pastTheEnd = await serve(rowsTo(2))(`/rows?cursor=${encode({ rank: 9, name: '9', _pointsToNextItems: true })}`);
+  const pastTheEnd = await serve(rowsTo(2))(
+    `/rows?cursor=${encode({ rank: 9, id: idOf('9'), _pointsToNextItems: true })}`,
+  );
   expect([pastTheEnd.data, pastTheEnd.links.prev, pastTheEnd.links.next]).toEqual([[], null, null]);
   const beforeTheStart = await serve(rowsTo(2))(
-    `/rows?cursor=${encode({ rank: -1, name: '', _pointsToNextItems: false })}`,
+    `/rows?cursor=${encode({ rank: -1, id: idOf('0'), _pointsToNextItems: false })}`,
   );
   expect([beforeTheStart.data, beforeTheStart.links.prev, beforeTheStart.links.next]).toEqual([[], null, null]);
 });
 
 test('the pages together have each row once and in order, forwards and backwards', async () => {
-  const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), name: fc.constantFrom(...'abcdefgh') }), {
-    selector: ({ rank, name }) => `${rank}${name}`,
+  const rows = fc.uniqueArray(fc.record({ rank: fc.nat(3), id: fc.constantFrom(...'12345678').map(uuidOf) }), {
+    selector: ({ rank, id }) => `${rank}${id}`,
     minLength: 1,
     maxLength: 12,
   });
@@ -129,12 +133,12 @@ test('the pages together have each row once and in order, forwards and backwards
   );
 });
 
-const place = { rank: 1, name: '1', _pointsToNextItems: true };
+const place = { rank: 1, id: idOf('1'), _pointsToNextItems: true };
 const good = encode(place);
 
 test('a cursor of a place without a row still works', async () => {
   const get = serve(rowsTo(4));
-  const page = await get(`/rows?cursor=${encode({ ...place, name: '1½' })}`);
+  const page = await get(`/rows?cursor=${encode({ ...place, id: idOf('15') })}`);
   expect(namesOf(page)).toEqual(['2', '3']);
 });
 
@@ -144,16 +148,19 @@ test.each([
   ['padded', `${good}%3D`],
   ['with stray bits', `${good.slice(0, -1)}${good.endsWith('1') ? '2' : '1'}`],
   ['not JSON', Buffer.from('{').toString('base64url')],
-  ['not UTF-8', Buffer.from('{"rank":1,"name":"\xff","_pointsToNextItems":true}', 'latin1').toString('base64url')],
+  ['not UTF-8', Buffer.from('{"rank":1,"id":"\xff","_pointsToNextItems":true}', 'latin1').toString('base64url')],
   ['with a byte order mark', Buffer.from(`\uFEFF${JSON.stringify(place)}`).toString('base64url')],
   ['null', encode(null)],
-  ['a list', encode([1, '1', true])],
-  ['without a column', encode({ rank: 1, _pointsToNextItems: true })],
-  ['without its direction', encode({ rank: 1, name: '1' })],
+  ['a list', encode([1, idOf('1'), true])],
+  ['without a column', encode({ id: idOf('1'), _pointsToNextItems: true })],
+  ['without an id', encode({ rank: 1, _pointsToNextItems: true })],
+  ['without its direction', encode({ rank: 1, id: idOf('1') })],
   ['with a direction of another type', encode({ ...place, _pointsToNextItems: 1 })],
   ['with a column of another type', encode({ ...place, rank: 'one' })],
   ['with an extra key', encode({ ...place, more: 1 })],
-  ['of an id that is not valid', encode({ ...place, name: 'nobody' })],
+  ['of an id that is not valid', encode({ ...place, id: 'nobody' })],
+  ['of an id of another type', encode({ ...place, id: [idOf('1')] })],
+  ['of an id of another kind', encode({ ...place, id: formatId('mem', uuidOf('1')) })],
 ])('a cursor that is not valid is refused: %s', async (_, cursor) => {
   await expect(serve(rowsTo(3))(`/rows?cursor=${cursor}`)).rejects.toMatchObject({
     code: 'bad_request',

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
 import type { Database } from '../../database/client.ts';
 import { type MemberRow, readMembers } from '../../database/members.ts';
@@ -9,19 +8,11 @@ import {
   readPullRequestPage,
   type SharedRow,
 } from '../../database/pull-request-pages.ts';
-import { formatId, parseId } from '../../ids.ts';
-import { maxUnixSeconds } from '../../text/times.ts';
+import { formatId } from '../../ids.ts';
 import { getMember, MemberParams, type RepresentMember } from '../members.ts';
-import { PageQuery, paginate, sendList } from '../pagination.ts';
+import { isUnixTime, PageQuery, paginate, sendList } from '../pagination.ts';
 import type { RepresentPullRequest } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
-
-const cursorColumns = Type.Object({
-  created_at: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }),
-  id: Type.String(),
-  /** In a member's list: a cursor is for its own list only. */
-  member_id: Type.Optional(Type.String()),
-});
 
 function paginatePullRequests(
   database: Database,
@@ -33,20 +24,15 @@ function paginatePullRequests(
   const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
   return paginate(request, {
     path: `/${member === undefined ? '' : `members/${member}/`}pull-requests`,
-    columns: cursorColumns,
-    locate: ({ created_at: createdAt, id: text, member_id: memberId }) => {
-      const id = parseId('pr', text);
-      return id === undefined || memberId !== member ? undefined : { time: createdAt, id };
-    },
+    prefix: 'pr',
+    sortedBy: 'created_at',
+    valueOf: ({ createdAt }) => Number(createdAt),
+    place: (time, id) => ({ ...(member !== undefined && { member_id: member }), created_at: time, id }),
+    locate: (time, id) => (isUnixTime(time) ? { time, id } : undefined),
     start: beforeAllPullRequests,
     read: (direction, from, size) => readPullRequestPage(database, list, direction, from, size),
     isForPage: isWhole,
-    cursorValues: (row: SharedRow) => ({
-      ...(member !== undefined && { member_id: member }),
-      created_at: Number(row.createdAt),
-      id: formatId('pr', row.id),
-    }),
-    format: row => represent(row, base),
+    format: (row: SharedRow) => represent(row, base),
   });
 }
 

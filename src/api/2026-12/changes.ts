@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { LRUCache } from 'lru-cache';
 import { type Change as ChangeRow, readChanges } from '../../database/change-feed.ts';
 import type { Database } from '../../database/client.ts';
@@ -8,7 +9,16 @@ import { cursorExpired } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
-import { bytesOf, formatCursor, itemsOf, maxPageBytes, PageQuery, pageOf, parseCursor } from '../pagination.ts';
+import {
+  decodeCursor,
+  formatCursor,
+  invalidCursor,
+  itemsOf,
+  maxPageBytes,
+  PageQuery,
+  pageOf,
+  writePage,
+} from '../pagination.ts';
 import { closedObject } from '../validation.ts';
 import { versionUrl } from '../version.ts';
 import { representPullRequest } from './pull-request.ts';
@@ -38,17 +48,20 @@ const Query = Type.Object({
 });
 
 /** Where a reader stands: see `FeedPosition`. */
-const cursorColumns = Type.Object({
-  // `xid8` has 64 bits.
-  transaction: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
-  from: Type.String(),
-  recorded_at: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-  id: Type.String(),
-  listed: Type.Optional(Type.String()),
-  database: Type.String({ pattern: '^[0-9a-f]{32}$' }),
-  /** Whose list it is. */
-  list: Type.String(),
-});
+const cursorCheck = TypeCompiler.Compile(
+  closedObject({
+    // `xid8` has 64 bits.
+    transaction: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
+    from: Type.String(),
+    recorded_at: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    id: Type.String(),
+    listed: Type.Optional(Type.String()),
+    database: Type.String({ pattern: '^[0-9a-f]{32}$' }),
+    /** Whose list it is. */
+    list: Type.String(),
+    _pointsToNextItems: Type.Literal(true),
+  }),
+);
 
 /*
  * A new client lists all pull requests first, page after page. So the next page is built while it reads this one: twice as
@@ -125,8 +138,7 @@ async function buildPage(
 ): Promise<Page> {
   const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
   const known = cursor === undefined ? undefined : locate(cursor, list);
-  const limit = perPage ?? 15;
-  const found = await readChanges(database, organisationId, known, { rows: limit, bytes: maxPageBytes });
+  const found = await readChanges(database, organisationId, known, { rows: perPage ?? 15, bytes: maxPageBytes });
   if (found === undefined) {
     throw cursorExpired(
       'Changes after this cursor may be missing here.',
@@ -145,28 +157,22 @@ async function buildPage(
     list,
   };
   const next = formatCursor(place, 'next');
-  const path = `${base}/changes`;
-  const perPageText = perPage === undefined ? '' : `per_page=${perPage}&`;
-  const meta = { path, per_page: limit, next_cursor: next, prev_cursor: null };
-  const links = { first: null, last: null, prev: null, next: `${path}?${perPageText}cursor=${next}` };
+  const kept = perPage === undefined ? {} : { per_page: perPage };
   const items = itemsOf(found.changes, change => represent(change, base));
-  const bytes = bytesOf(`{"data":[${items}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify(links)}}`);
+  const bytes = writePage(`${base}/changes`, kept, items, { next, previous: null });
   return { bytes, next, isListing: listedId !== undefined };
 }
 
 /** @throws ServiceError `bad_request` */
 function locate(text: string, wantedList: string) {
-  const { position } = parseCursor(text, {
-    columns: cursorColumns,
-    locate({ transaction, from, recorded_at: recordedAt, id: idText, listed, database, list }, direction) {
-      const [fromId, id] = [parseId('pr', from), parseId('pr', idText)];
-      const listedId = listed === undefined ? undefined : parseId('pr', listed);
-      if (fromId === undefined || id === undefined || list !== wantedList || direction !== 'next') return undefined;
-      if (listed !== undefined && listedId === undefined) return undefined;
-      return { database, position: { transaction, fromId, recordedAt, id, ...(listedId && { listedId }) } };
-    },
-  });
-  return position;
+  const cursor: unknown = decodeCursor(text);
+  if (!cursorCheck.Check(cursor) || cursor.list !== wantedList) throw invalidCursor();
+  const { database, transaction, recorded_at: recordedAt, listed } = cursor;
+  const [fromId, id] = [parseId('pr', cursor.from), parseId('pr', cursor.id)];
+  const listedId = listed === undefined ? undefined : parseId('pr', listed);
+  if (fromId === undefined || id === undefined || (listed !== undefined && listedId === undefined))
+    throw invalidCursor();
+  return { database, position: { transaction, fromId, recordedAt, id, ...(listedId && { listedId }) } };
 }
 
 const represent = ({ id, row }: ChangeRow, base: string): string =>

@@ -5,31 +5,17 @@ import type { FastifyRequest } from 'fastify';
 import type { Database } from '../../database/client.ts';
 import { beforeAllMembers, type MemberPageRow, readMemberPage } from '../../database/members.ts';
 import { findRepositoryIds, readFilteredPage } from '../../database/pull-request-filters.ts';
-import { beforeAllPullRequests, isWhole, type PullRequestRow, type Sort } from '../../database/pull-request-pages.ts';
-import { formatId, parseId } from '../../ids.ts';
-import { maxUnixSeconds } from '../../text/times.ts';
+import { beforeAllPullRequests, isWhole, type PullRequestRow } from '../../database/pull-request-pages.ts';
+import { formatId } from '../../ids.ts';
 import { errorResponses } from '../error-handlers.ts';
 import { getMember, MemberParams } from '../members.ts';
 import { notModified, sendTagged } from '../page-cache.ts';
-import { bytesOf, dataOf, jsonBytes, PageQuery, pageOf, paginate } from '../pagination.ts';
+import { bytesOf, dataOf, isUnixTime, jsonBytes, PageQuery, pageOf, paginate } from '../pagination.ts';
 import { getPullRequest, PullRequestParams } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
 import { type FilterQuery, MemberPullRequestsQuery, PullRequestsQuery, readFilter } from './filters.ts';
 import { represent } from './member.ts';
 import { representPullRequest } from './pull-request.ts';
-
-const createCursorColumns = (sort: Sort) =>
-  Type.Object({
-    [`${sort}_at`]: Type.Integer({ minimum: 0, maximum: maxUnixSeconds }),
-    id: Type.String(),
-    /** Which list it is, with which filters. */
-    list: Type.String(),
-  });
-const cursorColumns = {
-  created: createCursorColumns('created'),
-  updated: createCursorColumns('updated'),
-  merged: createCursorColumns('merged'),
-};
 
 /** Latest first, as the query wants them. */
 async function paginatePullRequests(
@@ -47,21 +33,18 @@ async function paginatePullRequests(
     .slice(0, 12);
   const repositoryIds = repositories && (await findRepositoryIds(database, organisationId, repositories));
   const base = versionUrl(request);
-  const timeOf = ({ createdAt, updatedAt, mergedAt }: PullRequestRow) =>
-    Number({ created: createdAt, updated: updatedAt, merged: mergedAt }[sort]);
   return paginate(request, {
     path,
-    columns: cursorColumns[sort],
-    locate: place => {
-      const time = Number(place[`${sort}_at`]);
-      const id = parseId('pr', String(place.id));
-      return id === undefined || place.list !== list || time < since || time > until ? undefined : { time, id };
-    },
+    prefix: 'pr',
+    sortedBy: `${sort}_at`,
+    valueOf: ({ createdAt, updatedAt, mergedAt }: PullRequestRow) =>
+      Number({ created: createdAt, updated: updatedAt, merged: mergedAt }[sort]),
+    place: (time, id) => ({ [`${sort}_at`]: time, id, list }),
+    locate: (time, id) => (isUnixTime(time) && time >= since && time <= until ? { time, id } : undefined),
     start: { ...beforeAllPullRequests, time: until },
     read: (direction, from, size) =>
       readFilteredPage(database, organisationId, { ...filter, repositoryIds, memberId }, direction, from, size),
     isForPage: (row: PullRequestRow) => isWhole(row),
-    cursorValues: (row: PullRequestRow) => ({ [`${sort}_at`]: timeOf(row), id: formatId('pr', row.id), list }),
     format: row => representPullRequest(row, base),
   });
 }
@@ -75,12 +58,6 @@ const MembersQuery = Type.Object({
       description: 'The person with this login on GitHub, also if they have left; case does not matter',
     }),
   ),
-});
-
-const memberCursor = Type.Object({
-  created_at: Type.Integer({ minimum: 0, maximum: maxUnixSeconds * 1e6, description: 'In microseconds' }),
-  id: Type.String(),
-  login: Type.Optional(Type.String()),
 });
 
 export const memberListRoutes: FastifyPluginAsyncTypebox = async app => {
@@ -104,20 +81,15 @@ export const memberListRoutes: FastifyPluginAsyncTypebox = async app => {
       const base = versionUrl(request);
       const page = await paginate(request, {
         path: '/members',
-        columns: memberCursor,
-        locate: ({ created_at: microseconds, id: text, login: of }) => {
-          const id = parseId('mem', text);
-          return id === undefined || of !== login ? undefined : { microseconds, id };
-        },
+        prefix: 'mem',
+        sortedBy: 'created_at',
+        valueOf: ({ microseconds }) => Number(microseconds),
+        place: (microseconds, id) => ({ created_at: microseconds, id, ...(login !== undefined && { login }) }),
+        locate: (microseconds, id) => (isUnixTime(microseconds, 1e6) ? { microseconds, id } : undefined),
         start: beforeAllMembers,
         read: (direction, from, { rows }) => readMemberPage(database, { organisationId, login }, direction, from, rows),
-        cursorValues: (row: MemberPageRow) => ({
-          created_at: Number(row.microseconds),
-          id: formatId('mem', row.id),
-          ...(login !== undefined && { login }),
-        }),
         // As byte strings.
-        format: row => Buffer.from(JSON.stringify(represent(row, base))).toString('latin1'),
+        format: (row: MemberPageRow) => Buffer.from(JSON.stringify(represent(row, base))).toString('latin1'),
       });
       return sendTagged(request, reply, page);
     },
