@@ -9,16 +9,20 @@ import {
   type SharedRow,
 } from '../../database/pull-request-pages.ts';
 import { formatId } from '../../ids.ts';
-import { getMember, MemberParams, type RepresentMember } from '../members.ts';
+import { getMember, MemberParams, memberLinks, type RepresentMember, representMember } from '../members.ts';
 import { isUnixTime, PageQuery, paginate, sendList } from '../pagination.ts';
-import type { RepresentPullRequest } from '../pull-requests.ts';
+import { type RepresentPullRequest, representFields, representMemberLink } from '../pull-requests.ts';
 import { versionUrl } from '../version.ts';
+
+export const representPullRequest: RepresentPullRequest<SharedRow> = (row, base) =>
+  `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
+
+export const represent: RepresentMember = (row, base) => representMember(row, { links: memberLinks(row, base) });
 
 function paginatePullRequests(
   database: Database,
   request: FastifyRequest<{ Querystring: PageQuery }>,
   list: { organisationId: string; memberId?: string },
-  represent: RepresentPullRequest<SharedRow>,
 ): Promise<Buffer> {
   const base = versionUrl(request);
   const member = list.memberId === undefined ? undefined : formatId('mem', list.memberId);
@@ -32,20 +36,12 @@ function paginatePullRequests(
     start: beforeAllPullRequests,
     read: (direction, from, size) => readPullRequestPage(database, list, direction, from, size),
     isForPage: isWhole,
-    format: (row: SharedRow) => represent(row, base),
+    format: (row: SharedRow) => representPullRequest(row, base),
   });
 }
 
-interface Represent {
-  representMember: RepresentMember;
-  representPullRequest: RepresentPullRequest<SharedRow>;
-}
-
 /** The lists that later versions have in another way. */
-export const listRoutes: FastifyPluginAsyncTypebox<Represent> = async (
-  app,
-  { representMember, representPullRequest },
-) => {
+export const listRoutes: FastifyPluginAsyncTypebox = async app => {
   const { database } = app.deps;
 
   app.get('/members', async (request, reply) => {
@@ -53,8 +49,7 @@ export const listRoutes: FastifyPluginAsyncTypebox<Represent> = async (
     const steps = readMembers(database, request.caller.organisationId);
     // The first step is awaited here: until the reply has begun, a failure is an error like any other.
     const { value: first } = await steps.next();
-    const textOf = (rows: readonly MemberRow[]) =>
-      rows.map(row => JSON.stringify(representMember(row, base))).join(',');
+    const textOf = (rows: readonly MemberRow[]) => rows.map(row => JSON.stringify(represent(row, base))).join(',');
     const pieces = async function* () {
       yield textOf(first ?? []);
       for await (const rows of steps) yield textOf(rows);
@@ -69,15 +64,13 @@ export const listRoutes: FastifyPluginAsyncTypebox<Represent> = async (
       app.sendPage(request, reply, async () => {
         const { organisationId } = request.caller;
         const { id: memberId } = await getMember(database, organisationId, request.params.member);
-        return paginatePullRequests(database, request, { organisationId, memberId }, representPullRequest);
+        return paginatePullRequests(database, request, { organisationId, memberId });
       }),
   );
 
   app.get('/pull-requests', { schema: { querystring: PageQuery } }, (request, reply) => {
     const { organisationId } = request.caller;
-    return app.sendPage(request, reply, () =>
-      paginatePullRequests(database, request, { organisationId }, representPullRequest),
-    );
+    return app.sendPage(request, reply, () => paginatePullRequests(database, request, { organisationId }));
   });
 
   app.get('/rules', async ({ caller }, reply) =>

@@ -1,20 +1,9 @@
 import finished from '../../../openapi/openapi.json' with { type: 'json' };
-import type { SharedRow } from '../../database/pull-request-pages.ts';
-import { memberLinks, memberRoutes, type RepresentMember, representMember } from '../members.ts';
-import {
-  pullRequestRoutes,
-  type RepresentPullRequest,
-  representFields,
-  representMemberLink,
-} from '../pull-requests.ts';
+import { memberRoutes } from '../members.ts';
+import { pullRequestRoutes } from '../pull-requests.ts';
 import { accountRoutes, userRoutes } from '../users.ts';
 import type { Version } from '../version.ts';
-import { listRoutes } from './lists.ts';
-
-const representPullRequest: RepresentPullRequest<SharedRow> = (row, base) =>
-  `{${representFields(row)},"links":{${representMemberLink(row, base)}}}`;
-
-const represent: RepresentMember = (row, base) => representMember(row, { links: memberLinks(row, base) });
+import { listRoutes, represent, representPullRequest } from './lists.ts';
 
 /** As the interface specification has it. */
 export const version202504: Version = {
@@ -25,7 +14,7 @@ export const version202504: Version = {
   refusesUnknownParameters: false,
   async routes(api) {
     await api.register(accountRoutes);
-    await api.register(listRoutes, { representMember: represent, representPullRequest });
+    await api.register(listRoutes);
     await api.register(memberRoutes, { represent });
     await api.register(pullRequestRoutes, { represent: representPullRequest });
     await api.register(userRoutes, { hasTag: false });
