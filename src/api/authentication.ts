@@ -51,11 +51,6 @@ export function requireAuthentication(app: FastifyInstance, { database, log }: D
     { cache: false, maxBatchSize: 500, batchScheduleFn: dispatch => void (underWay ?? setImmediate()).then(dispatch) },
   );
 
-  app.addHook('onRoute', ({ method, schema, config }) => {
-    // A HEAD route has the schema of its GET.
-    if (schema === undefined || method === 'HEAD') return;
-    schema.description = [schema.description, `Scope: \`${config?.scope ?? 'read'}\`.`].filter(Boolean).join('\n\n');
-  });
   app.addHook('onRequest', async request => {
     const caller = await callers.load(hashAccessToken(bearerToken(request)));
     if (caller === undefined) throw invalidToken();

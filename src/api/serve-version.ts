@@ -8,10 +8,11 @@ import type { Version } from './version.ts';
 function describeRoutes(api: FastifyInstance, { name, document, refusesUnknownParameters }: Version): void {
   const schemas = 'finished' in document ? undefined : document.schemas;
   for (const schema of schemas ?? []) api.addSchema(schema);
-  api.addHook('onRoute', ({ method, schema }) => {
+  api.addHook('onRoute', ({ method, schema, config }) => {
     // A HEAD route has the schema of its GET.
     if (schema === undefined || method === 'HEAD') return;
     if (schema.operationId !== undefined) schema.operationId = `v${name.replace('-', '')}.${schema.operationId}`;
+    schema.description = [schema.description, `Scope: \`${config?.scope ?? 'read'}\`.`].filter(Boolean).join('\n\n');
     if (!refusesUnknownParameters) return;
     const { properties } = (schema.querystring ?? closedObject({})) as ReturnType<typeof closedObject>;
     schema.querystring = closedObject(properties);
