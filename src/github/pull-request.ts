@@ -1,39 +1,14 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { maxReviewers, type PullRequestRecord, type PullRequestState, type Reviewer } from '../pull-request.ts';
+import { maxReviewers, type PullRequestState, type Reviewer } from '../pull-request.ts';
 import { storable } from '../text/storable.ts';
 import { decode, linkOrNone, matches, optionalUnixSeconds, present, Reply, unixSeconds } from './decode.ts';
-import { type GithubIdentity, Identity, identityOf, nameOf } from './organisation.ts';
+import { Identity, identityOf, nameOf } from './organisation.ts';
 import { pageOf, readPageInfo } from './pages.ts';
 
 const { CommitSha, Count, Entries, Flag, Id, Link, List, Nullable, OneOf, OptionalLink, Text, Time, Total } = Reply;
 
 /** Without what only we know. */
 type FetchedReviewer = Omit<Reviewer, 'member' | 'login'> & { githubId: number | null; login: string };
-
-/** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
-export interface FetchedPullRequest extends Omit<PullRequestRecord, 'reviewers'> {
-  reviewers: FetchedReviewer[];
-  githubId: number;
-  nodeId: string;
-  /** The page a person opens. */
-  url: string;
-  /** The commit that the facts are those of. */
-  headSha: string;
-  repositoryGithubId: number;
-  repositoryNodeId: string;
-  repositoryOwner: GithubIdentity;
-  repositoryIsFork: boolean;
-  /** Null if the account is gone (a "ghost") or has no numeric id. */
-  authorGithubId: number | null;
-  /** The login if the account has no name. */
-  authorName: string;
-  /** Empty for a ghost, and if GitHub gives no address that can be used. */
-  authorPhotoUrl: string;
-  /** Null as for the author, and for bots. */
-  mergerGithubId: number | null;
-  /** In the order of `assignees`. */
-  assigneeGithubIds: (number | null)[];
-}
 
 const Actor = Type.Object({ __typename: Text, login: Text });
 const Identified = Type.Object({ ...Actor.properties, databaseId: Type.Optional(Nullable(Id)) });
@@ -214,6 +189,7 @@ function readMerger({ state, mergedBy, author }: Facts) {
   const isMerged = state === 'MERGED';
   return {
     mergedBy: isMerged ? (mergedBy?.login ?? 'ghost') : null,
+    /** Null as for the author, and for bots. */
     mergerGithubId: isMerged && mergedBy?.databaseId ? Number(mergedBy.databaseId) : null,
     selfMerged: isMerged && author != null && actorKey(author) === actorKey(mergedBy),
   };
@@ -252,15 +228,14 @@ function stateOf(state: 'CLOSED' | 'MERGED' | 'OPEN', draft: boolean): PullReque
 }
 
 function readAuthor(author: Static<typeof Author> | null | undefined) {
-  if (!author) {
-    return { author: 'ghost', authorIsBot: false, authorGithubId: null, authorName: 'ghost', authorPhotoUrl: '' };
-  }
   return {
-    author: author.login,
-    authorIsBot: author.__typename === 'Bot',
-    authorGithubId: author.databaseId ? Number(author.databaseId) : null,
-    authorName: nameOf(author),
-    authorPhotoUrl: linkOrNone(author.avatarUrl),
+    author: author?.login ?? 'ghost',
+    authorIsBot: author?.__typename === 'Bot',
+    /** Null if the account is gone (a "ghost") or has no numeric id. */
+    authorGithubId: author?.databaseId ? Number(author.databaseId) : null,
+    authorName: author ? nameOf(author) : 'ghost',
+    /** Empty for a ghost, and if GitHub gives no address that can be used. */
+    authorPhotoUrl: linkOrNone(author?.avatarUrl),
   };
 }
 
@@ -280,13 +255,15 @@ export const nodeIdOf = (node: unknown) => (matches(Node, node) ? node.id : unde
  * Reads a pull request that was asked for with every fact.
  * @throws UnexpectedReply if anything in it is not as GitHub documents it
  */
-export function readPullRequest(value: unknown): FetchedPullRequest {
+export function readPullRequest(value: unknown) {
   const node = decode(PullRequestFacts, value);
   const { repository } = node;
   return {
     githubId: Number(node.fullDatabaseId),
     nodeId: node.id,
+    /** The page a person opens. */
     url: node.url,
+    /** The commit that the facts are those of. */
     headSha: node.headRefOid,
     repositoryGithubId: Number(repository.databaseId),
     repositoryNodeId: repository.id,
@@ -324,6 +301,10 @@ export function readPullRequest(value: unknown): FetchedPullRequest {
     closedAt: optionalUnixSeconds(node.closedAt),
     labels: present(node.labels?.nodes).map(label => label.name),
     assignees: present(node.assignees?.nodes).map(assignee => assignee.login),
+    /** In the order of `assignees`. */
     assigneeGithubIds: present(node.assignees?.nodes).map(({ databaseId }) => (databaseId ? Number(databaseId) : null)),
   };
 }
+
+/** A pull request on GitHub: its facts, its repository and its author, with GitHub's numeric ids. */
+export type FetchedPullRequest = ReturnType<typeof readPullRequest>;
