@@ -63,16 +63,15 @@ const Scores = closedObject({
   maximum: Nullable(Type.Integer(), 'Null without pull requests'),
 });
 
-const RuleSide = closedObject({
-  enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
-  valid: Type.Boolean({ description: 'False for a stored rule that this release no longer accepts' }),
+const EntrySide = closedObject({
   pull_requests: Count('For how many pull requests it counts'),
   points: Count('What it gives or takes in all'),
 });
 
-const EntrySide = closedObject({
-  pull_requests: Count('For how many pull requests it counts'),
-  points: Count('What it gives or takes in all'),
+const RuleSide = closedObject({
+  enabled: Type.Boolean({ description: 'Whether the rule is enabled' }),
+  valid: Type.Boolean({ description: 'False for a stored rule that this release no longer accepts' }),
+  ...EntrySide.properties,
 });
 
 const PlannedMoves = Type.Array(

@@ -75,21 +75,18 @@ const Standings = namedObject('Standings', {
   ),
 });
 
-const ExplainedPart = Type.Object(
-  {
-    source: Type.String({ description: 'As written in the rule; if it is long, its beginning' }),
-    kind: stringEnum(['operation', 'fact', 'definition', 'constant'], { description: 'What it is' }),
-    value: Type.Union([Type.Number(), Type.String(), Type.Boolean(), Type.Array(Type.String()), Type.Null()], {
-      description: 'Null if it is absent or infinite',
-    }),
-    infinite: Type.Optional(Type.Boolean({ description: 'Whether the value is infinite' })),
-    characters: Type.Optional(Type.Integer({ description: 'Of the whole text of which the value is the beginning' })),
-    note: Type.String({ description: 'Why it has this value; may be empty' }),
-    chosen: Type.Boolean({ description: 'False for the side of a `?` that was not chosen' }),
-    parts: Type.Array(Type.Ref('ExplainedPart')),
-  },
-  { $id: 'ExplainedPart', additionalProperties: false },
-);
+const ExplainedPart = namedObject('ExplainedPart', {
+  source: Type.String({ description: 'As written in the rule; if it is long, its beginning' }),
+  kind: stringEnum(['operation', 'fact', 'definition', 'constant'], { description: 'What it is' }),
+  value: Type.Union([Type.Number(), Type.String(), Type.Boolean(), Type.Array(Type.String()), Type.Null()], {
+    description: 'Null if it is absent or infinite',
+  }),
+  infinite: Type.Optional(Type.Boolean({ description: 'Whether the value is infinite' })),
+  characters: Type.Optional(Type.Integer({ description: 'Of the whole text of which the value is the beginning' })),
+  note: Type.String({ description: 'Why it has this value; may be empty' }),
+  chosen: Type.Boolean({ description: 'False for the side of a `?` that was not chosen' }),
+  parts: Type.Array(Type.Ref('ExplainedPart')),
+});
 
 const ExplainedRules = Type.Array(
   closedObject({
