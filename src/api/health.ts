@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -87,8 +87,6 @@ async function finishConnections(server: FastifyInstance['server']): Promise<voi
 
 /** In constant time. */
 function hasToken(authorization: string | undefined, token: string): boolean {
-  const [sentHash, expectedHash] = [authorization ?? '', `Bearer ${token}`].map(text =>
-    createHash('sha256').update(text).digest(),
-  ) as [Buffer, Buffer];
-  return timingSafeEqual(sentHash, expectedHash);
+  const digest = (text: string) => hash('sha256', text, 'buffer');
+  return timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${token}`));
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { Type } from '@sinclair/typebox';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -57,7 +57,7 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
     // If there is a tag, this page was built for an earlier request, so this one is valid, too.
     if (tag === undefined || (page === undefined && !hasTag(sent, tag))) {
       page = await build();
-      tag = `"${createHash('sha256').update(key).digest('base64url')}.${crc32(page).toString(36)}"`;
+      tag = `"${hash('sha256', key, 'base64url')}.${crc32(page).toString(36)}"`;
       built.set(key, { tag, page: known && page });
     }
     return isUnchanged(request, reply, tag) ? undefined : page;
@@ -66,7 +66,7 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
 
 /** Replies with a page that is built anew for each request: what it shows has no version. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, page: Buffer): Buffer | undefined {
-  const tag = `"${createHash('sha256').update(page).digest('base64url')}"`;
+  const tag = `"${hash('sha256', page, 'base64url')}"`;
   reply.type('application/json; charset=utf-8');
   return isUnchanged(request, reply, tag) ? undefined : page;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type CheckRunTry,
   claimCheckRuns,
@@ -150,7 +150,7 @@ async function write(
         summary: checkRunSummary(pullRequest, waiting[index] ?? { entries: [], count: 0 }),
       };
       const row = { pullRequestId: pullRequest.id, rowVersion, rulesetVersion };
-      const shownHash = createHash('sha256').update(JSON.stringify(run)).digest('hex');
+      const shownHash = hash('sha256', JSON.stringify(run), 'hex');
       const isFinal = state === 'closed' || state === 'merged';
       return { row, run, shownHash, formerHash: shown.shownHash, isFinal, attempts };
     },

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   blockGithub,
   countPoints,
@@ -21,9 +21,7 @@ import type { RateLimit } from '../github/transport.ts';
 
 /** A hash of the token or of the App's id. Limits belong to it: a new token does not inherit those of the old one. */
 export const fingerprintOf = ({ github: { app, token = '' } }: Deps['config']): string =>
-  createHash('sha256')
-    .update(app?.id ?? token)
-    .digest('hex');
+  hash('sha256', app?.id ?? token, 'hex');
 
 /** What GitHub's limits apply to: the key of `github_limits`. */
 export const credentialOf = (config: Deps['config'], { id }: Pick<Organisation, 'id'>): string =>

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
@@ -136,7 +136,7 @@ async function buildPage(
   { database, organisationId, base, perPage }: Source,
   cursor: string | undefined,
 ): Promise<Page> {
-  const list = createHash('sha256').update(`changes ${organisationId}`).digest('base64url').slice(0, 12);
+  const list = hash('sha256', `changes ${organisationId}`, 'base64url').slice(0, 12);
   const known = cursor === undefined ? undefined : locate(cursor, list);
   const found = await readChanges(database, organisationId, known, { rows: perPage ?? 15, bytes: maxPageBytes });
   if (found === undefined) {

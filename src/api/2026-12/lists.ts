@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
 import type { FastifyRequest } from 'fastify';
@@ -27,10 +27,8 @@ async function paginatePullRequests(
   const { organisationId } = request.caller;
   const { repositories, ...filter } = readFilter(request.query);
   const { sort, since, until } = filter;
-  const list = createHash('sha256')
-    .update(JSON.stringify([path, memberId, repositories, filter]))
-    .digest('base64url')
-    .slice(0, 12);
+  /** Which list it is, with which filters. */
+  const list = hash('sha256', JSON.stringify([path, memberId, repositories, filter]), 'base64url').slice(0, 12);
   const repositoryIds = repositories && (await findRepositoryIds(database, organisationId, repositories));
   const base = versionUrl(request);
   return paginate(request, {
