@@ -57,7 +57,10 @@ export async function requestComparison(
 export async function endComparison(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
   const again = organisations.comparisonAgainAt;
   const dueAt = sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`;
-  await moveLease(executor, comparison, dueAt, { comparisonRequested: sql`${again} is not null` });
+  await moveLease(executor, comparison, seconds, {
+    comparisonDueAt: dueAt,
+    comparisonRequested: sql`${again} is not null`,
+  });
 }
 
 /** A failure's text may quote GitHub. */

@@ -1,5 +1,5 @@
 import { and, eq, lte, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import type { PgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Executor } from './client.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
@@ -28,7 +28,7 @@ interface Claim {
   /** The first by this column is chosen. By default, that is the one whose lease ended first. */
   order?: PgColumn;
   /** Saved in the same statement. */
-  changes?: { comparisonAgainAt: SQL } | { syncServedAt: SQL };
+  changes?: PgUpdateSetSource<typeof organisations>;
 }
 
 /** Leases the first organisation whose lease is over to the caller. @returns undefined if there is none */
@@ -55,21 +55,22 @@ export async function takeLease(
 }
 
 /**
- * Moves the end of a lease: the default renews it, and `now()` ends it. Nothing changes if another replica has taken
- * over, or the work was requested meanwhile.
+ * Moves the end of a lease: the default renews it. Nothing changes if another replica has taken over, or the work was
+ * requested meanwhile.
  *
- * @param changes saved in the same statement
+ * @param seconds until its end
+ * @param changes saved in the same statement; if the end is among them, it goes before `seconds`
  */
 export async function moveLease(
   executor: Executor,
   lease: Lease,
-  until: SQL = secondsFromNow(lease.seconds),
-  changes: { comparisonRequested?: SQL; checksVersion?: string; shownAt?: SQL } = {},
+  seconds = lease.seconds,
+  changes: PgUpdateSetSource<typeof organisations> = {},
 ): Promise<void> {
   const isHeld = sql`${organisations[lease.column]} = ${lease.until}::timestamptz`;
   const [moved] = await executor
     .update(organisations)
-    .set({ ...changes, [lease.column]: until })
+    .set({ [lease.column]: secondsFromNow(seconds), ...changes })
     .where(and(eq(organisations.id, lease.organisationId), isHeld))
     .returning({ until: untilOf(lease.column) });
   lease.until = moved?.until ?? lease.until;

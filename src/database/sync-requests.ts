@@ -1,7 +1,9 @@
-import { and, eq, not, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, lte, not, type SQL, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Database, Executor } from './client.ts';
-import { syncRequests, webhookDeliveries } from './schema.ts';
+import { type Lease, moveLease, takeLease } from './lease.ts';
+import { areRulesSuspended } from './organisations.ts';
+import { organisations, syncRequests, webhookDeliveries } from './schema.ts';
 import { asTable, hasGithubId, isOneOf } from './statement.ts';
 
 export type SyncRequest = {
@@ -28,6 +30,39 @@ export type SyncRequest = {
   hasShownOthers: boolean;
   isBackground: boolean;
 };
+
+/**
+ * Takes the organisation that was served longest ago, of those with requests due and no lease: one organisation's
+ * backlog does not hold up the others. Only the caller then fetches for it.
+ *
+ * @param organisationId undefined: any
+ */
+export function claimSyncTurn(
+  executor: Executor,
+  leaseSeconds: number,
+  organisationId?: string,
+): Promise<Lease | undefined> {
+  const waiting = executor
+    .select({ organisationId: syncRequests.organisationId })
+    .from(syncRequests)
+    .where(lte(syncRequests.dueAt, sql`now()`));
+  return takeLease(executor, 'syncLeasedUntil', leaseSeconds, {
+    isFree: and(isNull(organisations.removedAt), not(areRulesSuspended)),
+    isWanted: inArray(organisations.id, waiting),
+    organisationId,
+    order: organisations.syncServedAt,
+    changes: { syncServedAt: sql`now()` },
+  });
+}
+
+/** @param turn `hasShown`: GitHub has shown a pull request of the organisation in it */
+export const endSyncTurn = (
+  executor: Executor,
+  lease: Lease,
+  { pauseSeconds, hasShown }: { pauseSeconds: number; hasShown: boolean },
+): Promise<void> =>
+  // Not the present: what failed in the same turn has failed after that.
+  moveLease(executor, lease, pauseSeconds, hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {});
 
 /**
  * The requests that come next, for the holder of the organisation's turn: candidates, then what is due, then what waits

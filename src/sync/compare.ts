@@ -17,7 +17,6 @@ import {
   saveRepositories,
   saveUntrackedRepositories,
 } from '../database/repositories.ts';
-import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPageSize } from '../github/github.ts';
@@ -88,7 +87,7 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   } finally {
     await saveComparisonResult(executor, organisation.id, { isFinished, failure });
     if (isFinished) await endComparison(executor, comparison, interval);
-    else await moveLease(executor, comparison, secondsFromNow(wait));
+    else await moveLease(executor, comparison, wait);
   }
   return true;
 }

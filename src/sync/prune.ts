@@ -2,7 +2,6 @@ import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure
 import { moveLease, takeLease } from '../database/lease.ts';
 import { deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
 import { isBeingRemoved } from '../database/organisations.ts';
-import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { leaseSeconds, whileRenewing } from './renew-lease.ts';
 
@@ -54,7 +53,7 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
     });
     wait = signal?.aborted ? 0 : intervalSeconds;
   } finally {
-    await moveLease(executor, pruning, secondsFromNow(wait));
+    await moveLease(executor, pruning, wait);
   }
   return true;
 }

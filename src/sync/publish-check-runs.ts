@@ -10,7 +10,6 @@ import {
 import { recordOf } from '../database/facts.ts';
 import { moveLease } from '../database/lease.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import { secondsFromNow } from '../database/statement.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import type { CheckRun } from '../github/check-runs.ts';
@@ -60,7 +59,7 @@ export async function publishCheckRuns(
   } finally {
     // If it was turned off meanwhile, the lease is gone, and it stays off.
     const changes = outcome.isDone ? { checksVersion: storedVersion } : {};
-    await moveLease(database.executor, lease, secondsFromNow(outcome.seconds), changes).catch(() => undefined);
+    await moveLease(database.executor, lease, outcome.seconds, changes).catch(() => undefined);
   }
   return true;
 }

@@ -1,7 +1,12 @@
 import { countAboveShare, findLimits } from '../database/github-rate-limits.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import { findDueSyncRequests, type SyncRequest, writeDecisions } from '../database/sync-requests.ts';
-import { claimSyncTurn, endSyncTurn } from '../database/turn-leases.ts';
+import {
+  claimSyncTurn,
+  endSyncTurn,
+  findDueSyncRequests,
+  type SyncRequest,
+  writeDecisions,
+} from '../database/sync-requests.ts';
 import type { Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { maxPullRequests } from '../github/github.ts';

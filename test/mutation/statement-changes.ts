@@ -134,11 +134,9 @@ export const changes: readonly Change[] = [
     [', isInPresentRepository(organisationId)', ''],
   ]),
 
-  ...of('Fairness', 'database/turn-leases.ts', sync('request-worker', 'loops', 'races'), [
+  ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['order: organisations.syncServedAt', 'order: organisations.id'],
     ['hasShown ? { shownAt: sql`${organisations.syncServedAt}` } : {}', '{}'],
-  ]),
-  ...of('Fairness', 'database/sync-requests.ts', sync('request-worker', 'loops', 'races'), [
     ['place, is_background, turn_at limit', 'place, is_background, due_at limit'],
     ['place, is_background, turn_at limit', 'place, turn_at limit'],
     ['place, is_background, turn_at limit', 'place limit'],

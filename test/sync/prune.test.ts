@@ -4,7 +4,6 @@ import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { moveLease, takeLease } from '../../src/database/lease.ts';
 import { foldScoreChanges } from '../../src/database/old-rows.ts';
 import { organisations, scoreChanges } from '../../src/database/schema.ts';
-import { secondsFromNow } from '../../src/database/statement.ts';
 import { newId } from '../../src/ids.ts';
 import { keptChanges, pruneOrganisation } from '../../src/sync/prune.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
@@ -259,9 +258,9 @@ describe('an organisation', () => {
     await execute(sql`update organisations set prune_due_at = now()`);
     const present = await takeLease(executor, 'pruneDueAt', leaseSeconds);
     if (former === undefined || present === undefined) throw new Error('it was not due');
-    await moveLease(executor, former, secondsFromNow(3_600));
+    await moveLease(executor, former, 3_600);
     expect(await secondsUntilDue()).toBeLessThanOrEqual(8);
-    await moveLease(executor, present, secondsFromNow(3_600));
+    await moveLease(executor, present, 3_600);
     expect(
       await execute(sql`select 1 from organisations where prune_due_at > now() + interval '59 minutes'`),
     ).toHaveLength(1);

@@ -3,8 +3,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { countPoints } from '../../src/database/github-rate-limits.ts';
 import { organisations, syncRequests } from '../../src/database/schema.ts';
-import { writeDecisions } from '../../src/database/sync-requests.ts';
-import { claimSyncTurn } from '../../src/database/turn-leases.ts';
+import { claimSyncTurn, writeDecisions } from '../../src/database/sync-requests.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { createRequestWorker } from '../../src/sync/serve-requests.ts';
 import {
