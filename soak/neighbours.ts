@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { eraseMembers } from '../src/database/erasure.ts';
+import { eraseMember } from '../src/database/erasure.ts';
 import { findMembersByLogin } from '../src/database/members.ts';
+import { oneRow } from '../src/database/statement.ts';
 import type { RuleLogic } from '../src/scoring/rule.ts';
 import { entry } from '../test/scoring/support.ts';
 import { print } from './installation.ts';
@@ -50,7 +51,7 @@ export const neighbours: Stress = {
     'seven pages of maximum size a second': inProcesses('large pages'),
     'a flood of webhooks': floodWithWebhooks,
     // The last one: nothing is left to attack with.
-    'the erasure of a member with all pull requests': eraseMember,
+    'the erasure of a member with all pull requests': startErasure,
   },
   fill: async installation => ({
     // As large as GitHub allows: 65,536 characters, each of three bytes here.
@@ -103,11 +104,12 @@ async function planAllTheTime(...[target, signal]: Parameters<Attack>) {
   };
 }
 
-async function eraseMember(...[target, signal]: Parameters<Attack>) {
+async function startErasure(...[target, signal]: Parameters<Attack>) {
   const { database, attacker } = target;
   const finish = await floodWithWebhooks(target, signal);
   const { id } = attacker.organisation;
-  const erased = eraseMembers(database, id, await findMembersByLogin(database.executor, id, 'grace'));
+  const people = await findMembersByLogin(database.executor, id, 'grace');
+  const erased = eraseMember(database, id, oneRow(people));
   return async () => {
     await erased;
     return finish();

@@ -1,7 +1,7 @@
 import { recordAuditEvent } from '../database/audit-log.ts';
 import type { Executor } from '../database/client.ts';
 import { removeErased } from '../database/erased-people.ts';
-import { eraseMembers } from '../database/erasure.ts';
+import { eraseMember } from '../database/erasure.ts';
 import { findMembersByLogin, listMembers, type Member } from '../database/members.ts';
 import type { Organisation } from '../database/organisations.ts';
 import { readPersonalData } from '../database/personal-data.ts';
@@ -65,7 +65,7 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .answerFor((_, person) => async ({ database }, organisation) => {
       const { login, member } = await requirePerson(database.executor, organisation, person);
       await recordAuditEvent(database.executor, organisation.id, operator(), 'member.export', login);
-      const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, [member]));
+      const data = await readSnapshot(database, executor => readPersonalData(executor, organisation.id, member));
       const json = { organisation: organisation.login, login, ...representRows(data) };
       return { json, text: jsonDocument(json).trimEnd() };
     });
@@ -92,7 +92,7 @@ you did it.`,
       if (allow) return allowMember(deps, organisation, person);
       const { login, member } = await requirePerson(database.executor, organisation, person);
       await confirm(context, `Erase ${login} from ${organisation.login}?`, login, yes);
-      const { pullRequests, assignments, reviews } = await eraseMembers(database, organisation.id, [member], executor =>
+      const { pullRequests, assignments, reviews } = await eraseMember(database, organisation.id, member, executor =>
         recordAuditEvent(executor, organisation.id, operator(), 'member.erase', login),
       );
       return {
@@ -178,9 +178,9 @@ async function allowMember(deps: Deps, organisation: Organisation, login: string
   const { database } = deps;
   if (!deps.github.configured) throw noCredentials();
   const { listed } = await readMemberList(deps, organisation);
-  const ids = listed.flatMap(each => (each.login.toLowerCase() === login.toLowerCase() ? [each.githubId] : []));
+  const member = listed.find(each => each.login.toLowerCase() === login.toLowerCase());
   const wasErased = await database.transaction(async executor => {
-    if (!(await removeErased(executor, organisation.id, ids))) return false;
+    if (member === undefined || !(await removeErased(executor, organisation.id, member.githubId))) return false;
     await recordAuditEvent(executor, organisation.id, operator(), 'member.allow', login);
     return true;
   });

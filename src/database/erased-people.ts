@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { erasedPeople } from './schema.ts';
 
@@ -11,14 +11,8 @@ import { erasedPeople } from './schema.ts';
 const hashOfPerson = (organisationId: string, githubId: number): string =>
   createHash('sha256').update(`${organisationId} ${githubId}`).digest('base64url');
 
-const isOf = (organisationId: string, githubIds: readonly number[]) =>
-  and(
-    eq(erasedPeople.organisationId, organisationId),
-    inArray(
-      erasedPeople.idHash,
-      githubIds.map(githubId => hashOfPerson(organisationId, githubId)),
-    ),
-  );
+const isPerson = (organisationId: string, githubId: number) =>
+  and(eq(erasedPeople.organisationId, organisationId), eq(erasedPeople.idHash, hashOfPerson(organisationId, githubId)));
 
 /** @param options `unfinished`: only people of whom something that was stored before may be left */
 export async function readErased(
@@ -38,32 +32,19 @@ export async function readErased(
 }
 
 /** From now on nothing about them is saved. */
-export async function addErased(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<void> {
-  const rows = githubIds.map(githubId => ({ organisationId, idHash: hashOfPerson(organisationId, githubId) }));
+export async function addErased(executor: Executor, organisationId: string, githubId: number): Promise<void> {
   await executor
     .insert(erasedPeople)
-    .values(rows)
+    .values({ organisationId, idHash: hashOfPerson(organisationId, githubId) })
     .onConflictDoUpdate({ target: [erasedPeople.organisationId, erasedPeople.idHash], set: { finishedAt: null } });
 }
 
-export async function finishErased(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<void> {
-  await executor.update(erasedPeople).set({ finishedAt: sql`now()` }).where(isOf(organisationId, githubIds));
+export async function finishErased(executor: Executor, organisationId: string, githubId: number): Promise<void> {
+  await executor.update(erasedPeople).set({ finishedAt: sql`now()` }).where(isPerson(organisationId, githubId));
 }
 
 /** Lets them be saved again. @returns whether they were erased */
-export async function removeErased(
-  executor: Executor,
-  organisationId: string,
-  githubIds: readonly number[],
-): Promise<boolean> {
-  const { rowCount } = await executor.delete(erasedPeople).where(isOf(organisationId, githubIds));
+export async function removeErased(executor: Executor, organisationId: string, githubId: number): Promise<boolean> {
+  const { rowCount } = await executor.delete(erasedPeople).where(isPerson(organisationId, githubId));
   return (rowCount ?? 0) > 0;
 }

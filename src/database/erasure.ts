@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, like, notInArray, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, like, ne, or, type SQL, sql } from 'drizzle-orm';
 import { requestInBackground } from './background-requests.ts';
 import { recordChanges } from './change-log.ts';
 import type { Database, Executor } from './client.ts';
@@ -98,31 +98,29 @@ export async function finishRemoval(database: Database, id: string, onStep?: (de
 }
 
 /**
- * Erases what is stored about people: profiles, pull requests with their scores, assignments, and reviews with theirs;
+ * Erases what is stored about a person: the profile, pull requests with their scores, assignments, and reviews with theirs;
  * what they merged then shows `ghost`. From the first transaction on, nothing about them is saved.
  *
  * @param record runs in the first transaction
  * @returns how many of their pull requests it deleted; `assignments`, `reviews`: pull requests of others that they were
  * assigned to, and that they reviewed
  */
-export async function eraseMembers(
+export async function eraseMember(
   database: Database,
   organisationId: string,
-  people: readonly Member[],
+  { id, githubId }: Member,
   record?: (executor: Executor) => Promise<void>,
 ) {
-  const ids = people.map(({ id }) => id);
-  const githubIds = people.map(({ githubId }) => githubId);
   const { assignees, memberId, mergedBy } = pullRequests;
   const known = await database.transaction(async executor => {
     // No save that began before this ends after it.
     await lockOrganisation(executor, organisationId, 'exclusive');
     await record?.(executor);
-    await addErased(executor, organisationId, githubIds);
+    await addErased(executor, organisationId, githubId);
     // With the logins that a save has shown meanwhile.
-    return [...(await findMembers(executor, organisationId, githubIds)).values()];
+    return (await findMembers(executor, organisationId, [githubId])).get(githubId);
   });
-  const erased = await inSteps(database, organisationId, inArray(memberId, ids), async (executor, step) => {
+  const erased = await inSteps(database, organisationId, eq(memberId, id), async (executor, step) => {
     const deleted = await deletePullRequests(executor, organisationId, step, await drawTicket(executor));
     const ended = deleted.map(({ githubId }) => githubId);
     await endSyncRequests(executor, organisationId, ended);
@@ -150,27 +148,28 @@ export async function eraseMembers(
       await requestRescoring(executor, organisationId);
     });
   let assignments = 0;
-  for (const login of new Set(known.flatMap(person => [person.login, ...person.formerLogins]))) {
+  const logins = known === undefined ? [] : [known.login, ...known.formerLogins];
+  for (const login of new Set(logins)) {
     // Somebody else may have it now, or have had it before: GitHub tells which of them is meant.
     const hasIt = and(
       eq(members.organisationId, organisationId),
       or(eq(members.login, login), sql`${members.formerLogins} @> array[${login}]`),
-      notInArray(members.id, ids),
+      ne(members.id, id),
     );
     const options = { refetches: (await database.executor.$count(members, hasIt)) > 0 };
     const isAssigned = sql`${assignees} @> array[${login}]`;
     assignments += await change(isAssigned, { assignees: sql`array_remove(${assignees}, ${login})` }, options);
     await change(eq(mergedBy, login), { mergedBy: 'ghost' }, options);
   }
-  const reviews = await change(isReviewedBy(ids), withoutReviewsOf(ids));
+  const reviews = await change(isReviewedBy(id), withoutReviewsOf(id));
   await database.transaction(async executor => {
     await lockOrganisation(executor, organisationId, 'exclusive');
     const { organisationId: organisation, authorGithubId } = untrackedPullRequests;
     await executor
       .delete(untrackedPullRequests)
-      .where(and(eq(organisation, organisationId), inArray(authorGithubId, githubIds)));
-    await executor.delete(members).where(and(eq(members.organisationId, organisationId), inArray(members.id, ids)));
-    await finishErased(executor, organisationId, githubIds);
+      .where(and(eq(organisation, organisationId), eq(authorGithubId, githubId)));
+    await executor.delete(members).where(and(eq(members.organisationId, organisationId), eq(members.id, id)));
+    await finishErased(executor, organisationId, githubId);
     await renewContentVersion(executor, organisationId);
   });
   return { pullRequests: erased, assignments, reviews };

@@ -10,37 +10,32 @@ import { pullRequests } from './schema.ts';
 
 const { reviewers, reviewScores } = pullRequests;
 
-const parametersOf = (memberIds: readonly string[]) => {
-  const ids = memberIds.map(id => formatId('mem', id));
-  return { ids: sql`${sql.param(ids)}::text[]`, patterns: sql`${sql.param(ids.map(id => `%"${id}"%`))}::text[]` };
-};
+const mentions = (column: PgColumn, memberId: string) =>
+  sql`${column}::text like ${`%"${formatId('mem', memberId)}"%`}`;
 
-const mentions = (column: PgColumn, memberIds: readonly string[]) =>
-  sql`${column}::text like any(${parametersOf(memberIds).patterns})`;
+/** Pull requests that the member reviewed. @param memberId without prefix */
+export const isReviewedBy = (memberId: string): SQL =>
+  sql`(${mentions(reviewers, memberId)} or ${mentions(reviewScores, memberId)})`;
 
-/** Pull requests that one of these members reviewed. @param memberIds without prefix */
-export const isReviewedBy = (memberIds: readonly string[]): SQL =>
-  sql`(${mentions(reviewers, memberIds)} or ${mentions(reviewScores, memberIds)})`;
-
-/** The list's entry about one of these members; null without one. */
-const entryOf = (column: PgColumn, memberIds: readonly string[]) =>
+/** The list's entry about the member; null without one. */
+const entryOf = (column: PgColumn, memberId: string) =>
   sql`(select entry from json_array_elements(${column}) as entry
-    where entry->>'member' = any(${parametersOf(memberIds).ids}) limit 1)`;
+    where entry->>'member' = ${formatId('mem', memberId)} limit 1)`;
 
 /** The facts of their review, and what rules gave for it. */
-export const reviewOf = (memberIds: readonly string[]) =>
-  sql`'review', ${entryOf(reviewers, memberIds)}, 'points', ${entryOf(reviewScores, memberIds)}`;
+export const reviewOf = (memberId: string) =>
+  sql`'review', ${entryOf(reviewers, memberId)}, 'points', ${entryOf(reviewScores, memberId)}`;
 
-const without = (column: PgColumn, memberIds: readonly string[]) =>
+const without = (column: PgColumn, memberId: string) =>
   sql`(select '[' || coalesce(string_agg(entry::text, ',' order by place), '') || ']'
     from json_array_elements(${column}) with ordinality as entries (entry, place)
-    where (entry->>'member' = any(${parametersOf(memberIds).ids})) is not true)`;
+    where entry->>'member' is distinct from ${formatId('mem', memberId)})`;
 
-/** What becomes of a pull request that these members shall not have reviewed. */
-export const withoutReviewsOf = (memberIds: readonly string[]) => ({
-  reviewers: sql`${without(reviewers, memberIds)}::json`,
-  reviewScores: sql`nullif(${without(reviewScores, memberIds)}, '[]')::json`,
+/** What becomes of a pull request that the member shall not have reviewed. */
+export const withoutReviewsOf = (memberId: string) => ({
+  reviewers: sql`${without(reviewers, memberId)}::json`,
+  reviewScores: sql`nullif(${without(reviewScores, memberId)}, '[]')::json`,
   // Clients see scores, not facts.
-  changedBy: sql`case when ${mentions(reviewScores, memberIds)} then pg_current_xact_id()
+  changedBy: sql`case when ${mentions(reviewScores, memberId)} then pg_current_xact_id()
     else ${pullRequests.changedBy} end`,
 });

@@ -1,4 +1,4 @@
-import { eraseMembers, findHalfErased, finishRemoval } from '../database/erasure.ts';
+import { eraseMember, findHalfErased, finishRemoval } from '../database/erasure.ts';
 import { moveLease, takeLease } from '../database/lease.ts';
 import { deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
 import { isBeingRemoved } from '../database/organisations.ts';
@@ -44,8 +44,9 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   try {
     await whileRenewing(executor, pruning, log, async () => {
       if (await isBeingRemoved(executor, organisationId)) return finishRemoval(database, organisationId);
-      const halfErased = await findHalfErased(executor, organisationId);
-      if (halfErased.length > 0) await eraseMembers(database, organisationId, halfErased);
+      for (const member of await findHalfErased(executor, organisationId)) {
+        await eraseMember(database, organisationId, member);
+      }
       await deleteOldRows(executor, organisationId, retention, signal);
       for (let steps = 0; steps < maxFoldSteps && !signal?.aborted; steps += 1) {
         if (!(await foldScoreChanges(database, organisationId, keptChanges))) break;

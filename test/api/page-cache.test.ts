@@ -3,9 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createPageCache, type SendPage } from '../../src/api/page-cache.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
-import { eraseMembers } from '../../src/database/erasure.ts';
+import { eraseMember } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import { pullRequests } from '../../src/database/schema.ts';
+import { oneRow } from '../../src/database/statement.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { rescoreBatch } from '../support/rescore.ts';
 import { startReplica } from '../support/service.ts';
@@ -209,7 +210,7 @@ describe('a page of pull requests', () => {
     'an erased member': async () => {
       const { database } = world.service;
       const people = await findMembersByLogin(database.executor, world.organisation.id, author);
-      await eraseMembers(database, world.organisation.id, people, async () => undefined);
+      await eraseMember(database, world.organisation.id, oneRow(people), async () => undefined);
     },
   };
   /** Looks at what is shown while the change waits for a lock. */
@@ -284,7 +285,7 @@ describe('a page of pull requests', () => {
         return result;
       },
     };
-    await eraseMembers(looking, world.organisation.id, people);
+    await eraseMember(looking, world.organisation.id, oneRow(people));
     expect(before.slice(1).every(length => length === 0)).toBe(true);
     expect((await read(url)).status).toBe(404);
   });

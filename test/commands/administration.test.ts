@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, createMirror, follow } from '../../demo/client.ts';
 import type { Caller } from '../../src/database/access-tokens.ts';
 import { callerOf, recordAuditEvent } from '../../src/database/audit-log.ts';
-import { beginRemoval, eraseMembers, finishRemoval } from '../../src/database/erasure.ts';
+import { beginRemoval, eraseMember, finishRemoval } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import {
   accessTokens,
@@ -15,6 +15,7 @@ import {
   users,
   webhookDeliveries,
 } from '../../src/database/schema.ts';
+import { oneRow } from '../../src/database/statement.ts';
 import { formatId, newId, parseId } from '../../src/ids.ts';
 import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { entry, rule } from '../scoring/support.ts';
@@ -328,7 +329,7 @@ describe('member erase', () => {
       ...database,
       transaction: (work, options) => (begun++ === 0 ? database.transaction(work, options) : Promise.reject(stop)),
     };
-    await expect(eraseMembers(failing, organisation.id, people)).rejects.toThrow(stop);
+    await expect(eraseMember(failing, organisation.id, oneRow(people))).rejects.toThrow(stop);
     const { checks } = JSON.parse((await run('doctor --organisation halfway --json')).stdout);
     expect(checks).toContainEqual(
       expect.objectContaining({ name: 'people', message: 'ada is being erased; a running service finishes that.' }),

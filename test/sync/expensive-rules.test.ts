@@ -117,7 +117,7 @@ test('fetched pull requests are scored again if a person in them is erased meanw
   await home.apply(rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
   const pullRequest = home.web.openPullRequest({ assignees: [bert] });
   const start = () => home.sync(pullRequest);
-  const saved = await home.duringSave(start, executor => addErased(executor, home.organisation.id, [bert.id]));
+  const saved = await home.duringSave(start, executor => addErased(executor, home.organisation.id, bert.id));
   expect(saved).toEqual(['saved']);
   expect(await home.stored(pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });

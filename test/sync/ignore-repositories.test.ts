@@ -1,10 +1,11 @@
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
-import { eraseMembers } from '../../src/database/erasure.ts';
+import { eraseMember } from '../../src/database/erasure.ts';
 import { findMembersByLogin } from '../../src/database/members.ts';
 import { pullRequests, untrackedPullRequests } from '../../src/database/schema.ts';
 import { listTotals } from '../../src/database/standings.ts';
+import { oneRow } from '../../src/database/statement.ts';
 import { formatId } from '../../src/ids.ts';
 import { createIgnore, parseGlob } from '../../src/sync/ignore-repositories.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
@@ -377,7 +378,8 @@ describe('what is remembered of the pull requests of an ignored repository', () 
 
   async function erase({ organisation }: SyncTenant, login: string): Promise<void> {
     const { database } = service;
-    await eraseMembers(database, organisation.id, await findMembersByLogin(database.executor, organisation.id, login));
+    const people = await findMembersByLogin(database.executor, organisation.id, login);
+    await eraseMember(database, organisation.id, oneRow(people));
   }
 
   test('goes with the erasure of their author, and does not come back', async ({ home }) => {

@@ -1,8 +1,9 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
-import { eraseMembers } from '../../src/database/erasure.ts';
+import { eraseMember } from '../../src/database/erasure.ts';
 import { untrackedPullRequests } from '../../src/database/schema.ts';
+import { oneRow } from '../../src/database/statement.ts';
 import { settleSyncRequests } from '../../src/database/sync-requests.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { rememberUntracked } from '../../src/database/untracked-pull-requests.ts';
@@ -166,7 +167,7 @@ test('an erasure covers the login that a fetch shows while the operator is asked
   pullRequest.assign(bert);
   await home.sync(pullRequest);
   expect(await home.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
-  await eraseMembers(service.database, home.organisation.id, asked);
+  await eraseMember(service.database, home.organisation.id, oneRow(asked));
   expect(await home.stored(pullRequest)).toMatchObject({ assignees: [] });
 });
 
@@ -194,7 +195,7 @@ test('an erasure reads a few thousand pull requests in a transaction, however ma
     sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`,
   );
   const people = (await home.storedMembers()).filter(({ githubId }) => githubId === bert.id);
-  await eraseMembers(counting.database, home.organisation.id, people);
+  await eraseMember(counting.database, home.organisation.id, oneRow(people));
   expect(Math.max(...counts)).toBeLessThan(3_000);
 });
 
@@ -209,7 +210,7 @@ test('an erasure asks GitHub again about a login that somebody else had before',
   carl.login = reused;
   await home.syncMembers();
   const people = (await home.storedMembers()).filter(({ githubId }) => githubId === carl.id);
-  await eraseMembers(service.database, home.organisation.id, people);
+  await eraseMember(service.database, home.organisation.id, oneRow(people));
   await world.workOff();
   expect(await home.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
 });

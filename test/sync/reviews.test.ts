@@ -2,10 +2,11 @@ import { and, eq, sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
-import { eraseMembers } from '../../src/database/erasure.ts';
+import { eraseMember } from '../../src/database/erasure.ts';
 import { findMembersByLogin, saveMembers } from '../../src/database/members.ts';
 import { finishRange, leaseRanges, saveScores, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { changes, members, pullRequests } from '../../src/database/schema.ts';
+import { oneRow } from '../../src/database/statement.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { formatId } from '../../src/ids.ts';
 import type { RuleDefinition } from '../../src/scoring/rule.ts';
@@ -131,7 +132,7 @@ describe('a stored reviewer', () => {
 
   test('who is erased while it is being saved is none', async () => {
     const { home, bob, pullRequest } = await newReviewed(...byMembers);
-    await syncAcross(home, pullRequest, executor => addErased(executor, home.organisation.id, [bob.id]));
+    await syncAcross(home, pullRequest, executor => addErased(executor, home.organisation.id, bob.id));
     expect(await home.stored(pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
   });
 
@@ -238,7 +239,7 @@ describe('erasing a person', () => {
 
     const { database } = service;
     const people = await findMembersByLogin(database.executor, home.organisation.id, bob.login);
-    expect(await eraseMembers(database, home.organisation.id, people)).toEqual({
+    expect(await eraseMember(database, home.organisation.id, oneRow(people))).toEqual({
       pullRequests: 0,
       assignments: 0,
       reviews: 2,
@@ -270,7 +271,7 @@ describe('erasing a person', () => {
     await home.sync(pullRequest);
     const before = await home.stored(pullRequest);
     const people = await findMembersByLogin(service.database.executor, home.organisation.id, bob.login);
-    expect(await eraseMembers(service.database, home.organisation.id, people)).toMatchObject({ reviews: 1 });
+    expect(await eraseMember(service.database, home.organisation.id, oneRow(people))).toMatchObject({ reviews: 1 });
     expect(await home.stored(pullRequest)).toEqual({ ...before, reviewers: [] });
   });
 
@@ -283,7 +284,7 @@ describe('erasing a person', () => {
     await database.transaction(executor => splitRemainder(executor, id));
     const [range] = await database.transaction(executor => leaseRanges(executor, id, 8));
     if (range === undefined) throw new Error('nothing to score');
-    await eraseMembers(database, id, await findMembersByLogin(database.executor, id, bob.login));
+    await eraseMember(database, id, oneRow(await findMembersByLogin(database.executor, id, bob.login)));
     expect(await database.transaction(executor => finishRange(executor, id, range, undefined))).toBe(false);
   });
 });
