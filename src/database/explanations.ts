@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { isInRepository, type StoredPullRequest } from './pull-requests.ts';
 import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges } from './schema.ts';
@@ -7,10 +7,24 @@ import { organisations, pullRequests, repositories, rescoreRanges, scoreChanges 
  * Pull requests to be explained. An operator may name one without its organisation; a request never does.
  */
 
-export type ExplainablePullRequest = Awaited<ReturnType<typeof selectPullRequests>>[number];
+export type ExplainablePullRequest = Awaited<ReturnType<typeof findPullRequests>>[number];
 
-function selectPullRequests(executor: Executor, condition: SQL | undefined, organisationId: string | undefined) {
-  return executor
+/**
+ * Pull requests with this id or this page. There may be several of a page, in two organisations.
+ *
+ * @param wanted `repository` is `owner/name`, in any case
+ * @param organisationId undefined: in all organisations
+ */
+export async function findPullRequests(
+  executor: Executor,
+  wanted: { id: string } | { repository: string; number: number },
+  organisationId: string | undefined,
+) {
+  const isWanted =
+    'id' in wanted
+      ? eq(pullRequests.id, wanted.id)
+      : and(sql`lower(${repositories.name}) = lower(${wanted.repository})`, eq(pullRequests.number, wanted.number));
+  const found = await executor
     .select({
       pullRequest: pullRequests,
       repository: repositories.name,
@@ -21,36 +35,15 @@ function selectPullRequests(executor: Executor, condition: SQL | undefined, orga
     .from(organisations)
     .innerJoin(pullRequests, eq(pullRequests.organisationId, organisations.id))
     .innerJoin(repositories, isInRepository)
-    .where(and(condition, organisationId === undefined ? undefined : eq(organisations.id, organisationId)))
+    .where(and(isWanted, organisationId === undefined ? undefined : eq(organisations.id, organisationId)))
     .orderBy(
       asc(organisations.login),
       desc(isNull(repositories.leftAt)),
       desc(repositories.fetchTicket),
       asc(pullRequests.id),
     );
-}
-
-/** @param organisationId undefined: in all organisations */
-export const findPullRequestsById = (
-  executor: Executor,
-  id: string,
-  organisationId: string | undefined,
-): Promise<ExplainablePullRequest[]> => selectPullRequests(executor, eq(pullRequests.id, id), organisationId);
-
-/**
- * Pull requests with this page. There may be several, in two organisations.
- *
- * @param repository `owner/name`, in any case
- */
-export async function findPullRequestsOfPage(
-  executor: Executor,
-  { repository, number }: { repository: string; number: number },
-  organisationId: string | undefined,
-): Promise<ExplainablePullRequest[]> {
-  const isNamed = sql`lower(${repositories.name}) = lower(${repository})`;
-  const named = await selectPullRequests(executor, and(isNamed, eq(pullRequests.number, number)), organisationId);
   // A repository that has left keeps its name. Until it is marked, the higher ticket shows which one has the name now.
-  return named.filter(({ organisation }, index) => organisation.id !== named[index - 1]?.organisation.id);
+  return found.filter(({ organisation }, index) => organisation.id !== found[index - 1]?.organisation.id);
 }
 
 /** Whether the score has yet to be recalculated: by other rules, or with the new name of its repository. */

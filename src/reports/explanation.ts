@@ -1,8 +1,7 @@
 import type { Executor } from '../database/client.ts';
 import {
   type ExplainablePullRequest,
-  findPullRequestsById,
-  findPullRequestsOfPage,
+  findPullRequests,
   isScoreStale,
   listScoreChanges,
 } from '../database/explanations.ts';
@@ -60,16 +59,17 @@ export const absentTarget = ({ text }: Target) => notFound(`There is no pull req
 
 const idOf = ({ pullRequest }: ExplainablePullRequest) => formatId('pr', pullRequest.id);
 
-async function findPullRequests(executor: Executor, target: Target, organisationId: string | undefined) {
+async function findMatches(executor: Executor, target: Target, organisationId: string | undefined) {
   const { id, page } = target;
-  if (page === undefined) return id === undefined ? [] : findPullRequestsById(executor, id, organisationId);
-  const found = await findPullRequestsOfPage(executor, page, organisationId);
+  const wanted = page ?? (id === undefined ? undefined : { id });
+  if (wanted === undefined) return [];
+  const found = await findPullRequests(executor, wanted, organisationId);
   return found.filter(({ pullRequest }) => isOnHost(target, pullRequest.url));
 }
 
 /** @throws ServiceError if no stored pull request matches the target, or several do */
 async function getPullRequest(executor: Executor, target: Target, organisationId: string | undefined) {
-  const found = await findPullRequests(executor, target, organisationId);
+  const found = await findMatches(executor, target, organisationId);
   const [first] = found;
   if (first === undefined) throw absentTarget(target);
   if (found.length > 1) {
