@@ -63,6 +63,9 @@ const noRuleset: StoredRuleset = {
   suspension: null,
 };
 
+const isVersion = (organisationId: string, version: number) =>
+  and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version));
+
 /** One version; without rules for version 0, before the first was applied. */
 export async function getRuleset(executor: Executor, organisationId: string, version: number): Promise<StoredRuleset> {
   if (version === 0) return noRuleset;
@@ -75,15 +78,9 @@ export async function getRuleset(executor: Executor, organisationId: string, ver
       suspension: rulesets.suspension,
     })
     .from(rulesets)
-    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+    .where(isVersion(organisationId, version));
   if (ruleset === undefined) throw new Error(`ruleset ${version} of organisation ${organisationId} is gone`);
   return ruleset;
-}
-
-/** Whether a version gives reviews points. */
-export async function scoresReviews(executor: Executor, organisationId: string, version: number): Promise<boolean> {
-  const isVersion = and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version));
-  return (await executor.$count(rulesets, and(isVersion, sql`${rulesets.reviews} <> '[]'`))) > 0;
 }
 
 /**
@@ -100,9 +97,7 @@ export async function suspendRules(
   const { rowCount } = await executor
     .update(rulesets)
     .set({ suspendedAt: sql`now()`, suspension: storable(entry) })
-    .where(
-      and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version), isNull(rulesets.suspendedAt)),
-    );
+    .where(and(isVersion(organisationId, version), isNull(rulesets.suspendedAt)));
   if (rowCount !== 0) {
     // An explanation may have run rules of before: those in force stay as they are.
     const suspendedVersion = sql`greatest(${organisations.suspendedVersion}, ${version}::int)`;
@@ -117,7 +112,7 @@ export async function findApplication(executor: Executor, organisationId: string
   const [applied] = await executor
     .select({ appliedAt, appliedBy, reviews })
     .from(rulesets)
-    .where(and(eq(rulesets.organisationId, organisationId), eq(rulesets.version, version)));
+    .where(isVersion(organisationId, version));
   return applied;
 }
 

@@ -2,7 +2,7 @@ import type { Database, Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
 import { countOutdated } from '../database/rescore-ranges.ts';
-import { scoresReviews } from '../database/rules.ts';
+import { findApplication } from '../database/rules.ts';
 import { readFacts, readSnapshot } from '../database/snapshot.ts';
 import {
   isCounted,
@@ -141,7 +141,8 @@ const representRow = (row: ReturnType<typeof rankRows>[number], of: Scope['of'],
 
 /** While rules are suspended, stored points stay, whatever gave them. */
 const countsReviews = async (executor: Executor, { id, rulesetVersion, suspendedVersion }: Organisation) =>
-  rulesetVersion === suspendedVersion || (await scoresReviews(executor, id, rulesetVersion));
+  rulesetVersion === suspendedVersion ||
+  ((await findApplication(executor, id, rulesetVersion))?.reviews.length ?? 0) > 0;
 
 interface StandingsOptions extends ReportOptions {
   /** A file to score by, instead of the stored scores, in this process. */
