@@ -211,9 +211,8 @@ export async function listWeeks(
   const given = sql`
     union all
     select ${time}, 0, 0, 1, review.score
-    from ${pullRequests} cross join lateral json_to_recordset(${pullRequests.reviewScores})
-      as review (member text, score bigint)
-    where ${isOfOrganisation} and strpos(${pullRequests.reviewScores}::text, ${member}) > 0 and review.member = ${member}`;
+    ${ofReviews(sql`member text, score bigint`, organisationId, period)}
+      and strpos(${pullRequests.reviewScores}::text, ${member}) > 0 and review.member = ${member}`;
   const { rows } = await executor.execute<Week>(sql`
     select to_char(date_trunc('week', time at time zone 'UTC'), 'YYYY-MM-DD') as week,
       sum(pull_requests)::float8 as pull_requests, sum(score)::float8 as score,
