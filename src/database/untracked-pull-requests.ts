@@ -3,7 +3,7 @@ import { maxRequestedAtOnce, requestInBackground } from './background-requests.t
 import type { Executor } from './client.ts';
 import { createRemoveByGithubId } from './rows-by-github-id.ts';
 import { members, untrackedPullRequests } from './schema.ts';
-import { asTable, hasGithubId, isOneOf } from './statement.ts';
+import { hasGithubId, isOneOf, sortedForLocking } from './statement.ts';
 
 /*
  * Pull requests that were fetched but not kept, because their author was not a member, or their repository belonged to
@@ -18,27 +18,22 @@ export async function rememberUntracked(
   { awaitsRepository = false } = {},
 ): Promise<void> {
   if (pullRequests.length === 0) return;
-  // Not all of a fetched pull request.
-  const rows = pullRequests.map(({ githubId, nodeId, authorGithubId, sourceUpdatedAt }) => ({
-    githubId,
-    nodeId,
-    authorGithubId,
-    sourceUpdatedAt,
-  }));
-  await executor.execute(sql`
-    insert into untracked_pull_requests as known
-      (organisation_id, github_id, node_id, author_github_id, source_updated_at, awaits_repository)
-    select ${organisationId}::uuid, "githubId", "nodeId", "authorGithubId", to_timestamp("sourceUpdatedAt"),
-      ${awaitsRepository}::boolean
-    from ${asTable(rows, 'found', '"githubId" bigint, "nodeId" text, "authorGithubId" bigint, "sourceUpdatedAt" float8')}
-    order by "githubId"
-    on conflict (organisation_id, github_id) do update
-      set node_id = excluded.node_id, author_github_id = excluded.author_github_id,
-        source_updated_at = greatest(known.source_updated_at, excluded.source_updated_at),
-        awaits_repository = excluded.awaits_repository
-      where (known.node_id, known.author_github_id, known.source_updated_at, known.awaits_repository)
+  const known = untrackedPullRequests;
+  await executor
+    .insert(known)
+    .values(sortedForLocking(pullRequests).map(each => ({ ...each, organisationId, awaitsRepository })))
+    .onConflictDoUpdate({
+      target: [known.organisationId, known.githubId],
+      set: {
+        nodeId: sql`excluded.node_id`,
+        authorGithubId: sql`excluded.author_github_id`,
+        sourceUpdatedAt: sql`greatest(${known.sourceUpdatedAt}, excluded.source_updated_at)`,
+        awaitsRepository,
+      },
+      setWhere: sql`(${known.nodeId}, ${known.authorGithubId}, ${known.sourceUpdatedAt}, ${known.awaitsRepository})
         is distinct from (
-          excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`);
+          excluded.node_id, excluded.author_github_id, excluded.source_updated_at, excluded.awaits_repository)`,
+    });
 }
 
 export const forgetUntracked = createRemoveByGithubId(untrackedPullRequests);

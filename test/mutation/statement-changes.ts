@@ -112,7 +112,7 @@ export const changes: readonly Change[] = [
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [
     ['        isNull(members.leftAt),\n', ''],
-    ['set node_id = excluded.node_id, author_github_id', 'set author_github_id'],
+    ['        nodeId: sql`excluded.node_id`,\n', ''],
   ]),
   ...of('Membership', 'database/background-requests.ts', sync('members'), [['true, ${floor}', 'false, ${floor}']]),
   ...of('Membership', 'sync/sync-members.ts', sync('members', 'order'), [
