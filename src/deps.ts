@@ -55,7 +55,7 @@ export async function createDeps(
   const url = embedded?.url ?? config.databaseUrl ?? '';
   const migrationsApplied = await migrateDatabase(url, {
     ...{ create, upgrade, signal },
-    wait: { log: message => log.warn(message) },
+    log: message => log.warn(message),
   }).catch(async (error: unknown) => {
     await embedded?.leave();
     throw error;

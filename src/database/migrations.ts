@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { databaseUnavailable } from '../errors.ts';
@@ -7,7 +8,7 @@ import { packageFolder } from '../package.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
 import type { Database } from './client.ts';
 import { connectToServer, requireUsable } from './connection.ts';
-import type { Selection } from './statement.ts';
+import { createSelection, query } from './statement.ts';
 
 const migrationsFolder = join(packageFolder, 'migrations');
 
@@ -42,16 +43,14 @@ const undefinedTable = '42P01';
 
 const concurrentIndex = /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+"?(\w+)/i;
 
-export interface MigrationOptions {
+/** `signal` also ends a migration under way; `maxWaitMs` is also for the locks of tables. */
+export interface MigrationOptions extends LockWait {
   /** False refuses a database without our schema; otherwise an empty one gets it. */
   create?: boolean;
   /** False refuses the schema of an earlier release. */
   upgrade?: boolean;
   /** Other migrations than this release's, for tests. */
   folder?: string;
-  /** Ends the wait for locks, and a migration under way. */
-  signal?: AbortSignal | undefined;
-  wait?: Omit<LockWait, 'signal'>;
 }
 
 /**
@@ -62,7 +61,7 @@ export interface MigrationOptions {
  * @throws ServiceError `database_unavailable` that says why the server can't be used
  */
 export async function migrateDatabase(url: string, options: MigrationOptions = {}): Promise<number> {
-  const { create = true, upgrade = true, folder = migrationsFolder, signal, wait } = options;
+  const { create = true, upgrade = true, folder = migrationsFolder, signal } = options;
   const client = await connectToServer(url, { application_name: 'pullscore migrate', pipeline: true });
   // What waits then fails, and what was begun is rolled back.
   const interrupt = () => void client.end().catch(() => undefined);
@@ -77,11 +76,11 @@ export async function migrateDatabase(url: string, options: MigrationOptions = {
       return { isRefused: !isNew && !upgrade && pending.length > 0, pending };
     };
     if ((await findPending()).pending.length === 0) return 0;
-    await takeAdvisoryLock(client, migrationLock, { ...wait, signal });
+    await takeAdvisoryLock(client, migrationLock, options);
     // Only now is it known that nobody is about to apply them.
     const { isRefused, pending } = await findPending();
     if (isRefused) throw databaseUnavailable(...earlierSchema);
-    for (const migration of pending) await applyMigration(client, migration, wait?.maxWaitMs);
+    for (const migration of pending) await applyMigration(client, migration, options.maxWaitMs);
     return pending.length;
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
@@ -236,12 +235,10 @@ async function newestMigration(client: pg.Client, first: MigrationMeta | undefin
 }
 
 // Drizzle keeps this table, so our schema does not have it.
-const newestApplied: Selection<{ newest: string | null }> = {
-  name: 'newest_migration',
-  text: 'select max(created_at) from drizzle.__drizzle_migrations',
-  parameters: [],
-  columns: ['newest'],
-};
+const newestApplied = createSelection(
+  'newest_migration',
+  query.select({ newest: sql<string | null>`max(created_at)` }).from(sql`drizzle.__drizzle_migrations`),
+);
 
 /** Of this release; read once. */
 let newestMillis: number | undefined;

@@ -181,7 +181,7 @@ test('a migration lets go of a table in use after a moment, and tries again', as
 
 test('a migration that never gets its lock gives up, and says why', async () => {
   const { url, folder } = await startReading();
-  await expect(migrateDatabase(url, { folder, wait: { maxWaitMs: 0 } })).rejects.toMatchObject({
+  await expect(migrateDatabase(url, { folder, maxWaitMs: 0 })).rejects.toMatchObject({
     text: "The database schema can't be brought up to date: canceling statement due to lock timeout. Other sessions hold locks on its tables: end them, then try again.",
   });
 });
@@ -204,7 +204,7 @@ describe('a migration lock that another session holds', () => {
     const id = await hold(url);
     const lines: string[] = [];
     const wait = { log: (line: string) => lines.push(line), maxWaitMs: 1_500 };
-    await expect(migrateDatabase(url, { wait })).rejects.toMatchObject({
+    await expect(migrateDatabase(url, wait)).rejects.toMatchObject({
       text: `The database process ${id} (a session left behind) holds the lock of migrations. Wait until it has finished. If nothing works there, end it in the database: select pg_terminate_backend(${id})`,
     });
     expect(lines).toEqual([
@@ -217,7 +217,7 @@ describe('a migration lock that another session holds', () => {
     await hold(url);
     const stopping = new AbortController();
     const log = () => stopping.abort();
-    await expect(migrateDatabase(url, { signal: stopping.signal, wait: { log } })).rejects.toThrow();
+    await expect(migrateDatabase(url, { signal: stopping.signal, log })).rejects.toThrow();
   });
 });
 
