@@ -4,7 +4,7 @@ import type { Database } from './client.ts';
 import { createPage, isWhole, type PageSize, type PullRequestRow, readPage, rowBytes } from './pull-request-pages.ts';
 import { findPullRequestRows, followedFields } from './pull-requests.ts';
 import { changes, pullRequests } from './schema.ts';
-import { createSelection, createStatement, limited, oneRow, placeholder, query } from './statement.ts';
+import { beforeAllIds, createSelection, createStatement, limited, oneRow, placeholder, query } from './statement.ts';
 
 /*
  * The feed of changes. A transaction that changes what clients see of pull requests writes entries into `changes`, and its
@@ -37,8 +37,6 @@ const maxEntries = 1_000;
 
 /** Ranges that one step looks through, each of up to a thousand pull requests, while they have all changed again. */
 const maxRanges = 10;
-
-const beforeAllIds = '00000000-0000-0000-0000-000000000000';
 
 const isOfList = eq(pullRequests.organisationId, placeholder('organisationId'));
 const isOfOrganisation = eq(changes.organisationId, placeholder('organisationId'));

@@ -6,6 +6,7 @@ import { createExistsAnywhere } from './organisations.ts';
 import { createFindByGithubId } from './rows-by-github-id.ts';
 import { members } from './schema.ts';
 import {
+  afterAllIds,
   createSelection,
   hasGithubId,
   limited,
@@ -204,7 +205,7 @@ const memberPages = {
 
 export type MemberPageRow = RowOf<(typeof memberPages)['present']['next']>;
 
-export const beforeAllMembers = { microseconds: Infinity, id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+export const beforeAllMembers = { microseconds: Infinity, id: afterAllIds };
 
 /** Members that one statement reads. */
 const stepSize = 100;

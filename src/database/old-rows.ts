@@ -2,7 +2,7 @@ import { and, asc, eq, gt, lte, type SQL, sql } from 'drizzle-orm';
 import type { Database, Executor } from './client.ts';
 import { updateOrganisation } from './organisations.ts';
 import { auditEvents, organisations, pullRequests, scoreChanges } from './schema.ts';
-import { asTable, isOneOf } from './statement.ts';
+import { asTable, beforeAllIds, isOneOf } from './statement.ts';
 
 /* Keeps tables that grow with every webhook, request and ruleset within bounds, in steps that are short, whatever has piled up. */
 
@@ -111,7 +111,7 @@ export async function foldScoreChanges(
     .select({ foldedId: organisations.foldedId })
     .from(organisations)
     .where(eq(organisations.id, organisationId));
-  const after = organisation?.foldedId ?? '00000000-0000-0000-0000-000000000000';
+  const after = organisation?.foldedId ?? beforeAllIds;
   const next = await executor
     .select({ id: pullRequests.id })
     .from(pullRequests)

@@ -3,7 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Database } from './client.ts';
 import { byteStrings, fields, isOfOrganisation, sharedFields } from './pull-requests.ts';
 import { pullRequests } from './schema.ts';
-import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+import { afterAllIds, createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type Direction = 'next' | 'previous';
 
@@ -124,10 +124,7 @@ export const isWhole = (row: SharedRow) => row.body !== null && row.scoreBreakdo
 export type PullRequestPosition = { time: number; id: string };
 
 /** Comes before every pull request, so that the first page needs no statement of its own. */
-export const beforeAllPullRequests: PullRequestPosition = {
-  time: Infinity,
-  id: 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-};
+export const beforeAllPullRequests: PullRequestPosition = { time: Infinity, id: afterAllIds };
 
 /**
  * Latest first; towards the previous page in reverse. If there are more rows than fit a page, the last one may not be

@@ -7,16 +7,13 @@ import type { FactsReader } from './facts.ts';
 import { notify } from './notifications.ts';
 import { areRulesSuspended, lockOrganisation } from './organisations.ts';
 import { organisations, pullRequests, rescoreRanges } from './schema.ts';
-import { secondsFromNow } from './statement.ts';
+import { afterAllIds, beforeAllIds, secondsFromNow } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
  * Ranges of ids in `rescore_ranges` must be scored again. A worker leases a range, scores it outside of any transaction,
  * and deletes it in the one that saves the scores. If the rules or a name change meanwhile, all ranges are replaced.
  */
-
-const beforeAllIds = '00000000-0000-0000-0000-000000000000';
-const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Pull requests that are read, scored and saved together. */
 const batchSize = 1_000;

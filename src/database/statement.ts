@@ -85,6 +85,10 @@ export const secondsFromNow = (seconds: number): SQL => sql`now() + make_interva
 export const isOneOf = (column: PgColumn, values: readonly (number | string)[]) =>
   sql`${column} = any(${sql.param([...values])})`;
 
+/** No row has one of these. */
+export const beforeAllIds = '00000000-0000-0000-0000-000000000000';
+export const afterAllIds = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
 /**
  * Rows as a table of a statement, in one parameter.
  *

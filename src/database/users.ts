@@ -2,7 +2,7 @@ import { and, asc, desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import type { Database, Executor } from './client.ts';
 import { organisations, users } from './schema.ts';
-import { createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
+import { beforeAllIds, createSelection, limited, placeholder, query, type RowOf } from './statement.ts';
 
 export type User = typeof users.$inferSelect;
 
@@ -81,7 +81,7 @@ const pages = { next: createPage('next'), previous: createPage('previous') };
 export type UserPosition = { name: string; id: string };
 
 /** Comes before every user. */
-export const beforeAllUsers: UserPosition = { name: '', id: '00000000-0000-0000-0000-000000000000' };
+export const beforeAllUsers: UserPosition = { name: '', id: beforeAllIds };
 
 export async function findUserRow(database: Database, organisationId: string, id: string) {
   const [row] = await database.read(userOfId, { organisationId, id });
