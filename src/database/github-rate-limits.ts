@@ -1,5 +1,6 @@
 import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
+import { updateOrganisation } from './organisations.ts';
 import { githubLimits, organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
 
@@ -120,10 +121,7 @@ export async function countPoints(
   // A reply from the hour before may be counted late.
   const latest = sql`greatest(${pointsResetAt}, to_timestamp(${resetAt}::double precision))`;
   const used = sql`least(case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::bigint, 2147483647)`;
-  await executor
-    .update(organisations)
-    .set({ pointsUsed: used, pointsResetAt: latest })
-    .where(eq(organisations.id, organisationId));
+  await updateOrganisation(executor, organisationId, { pointsUsed: used, pointsResetAt: latest });
 }
 
 /** How many organisations have used more of the hour's points than are left. */

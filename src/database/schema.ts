@@ -455,7 +455,7 @@ export const rulesets = pgTable(
     definitions: jsonb('definitions').$type<Definition[]>().notNull().default([]),
     rules: jsonb('rules').$type<RuleDefinition[]>().notNull(),
     reviews: jsonb('reviews').$type<RuleDefinition[]>().notNull().default([]),
-    /** The text of the file with these rules; null if they did not come from a file. */
+    /** The text of the file with these rules. */
     source: text('source').notNull(),
     appliedAt: now('applied_at'),
     /** The author, by the operating system or the operator. */
