@@ -1,13 +1,9 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 
-/*
- * What `change-feed.ts` reads. A transaction that changes what clients see of pull requests writes entries here, and its
- * id into the `changed_by` of these pull requests.
- */
-
 /**
- * Records that this transaction has changed these pull requests.
+ * Records for `change-feed.ts` that this transaction has changed these pull requests. It writes its id into their
+ * `changed_by`, too.
  *
  * @param options `isDeletion`: it has deleted them; `isRange`: they are next to each other, and share an entry
  */
