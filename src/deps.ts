@@ -54,7 +54,9 @@ export async function createDeps(
       : undefined;
   const url = embedded?.url ?? config.databaseUrl ?? '';
   const migrationsApplied = await migrateDatabase(url, {
-    ...{ create, upgrade, signal },
+    create,
+    upgrade,
+    signal,
     log: message => log.warn(message),
   }).catch(async (error: unknown) => {
     await embedded?.leave();

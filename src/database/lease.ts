@@ -59,7 +59,7 @@ export async function takeLease(
  * requested meanwhile.
  *
  * @param seconds until its end
- * @param changes saved in the same statement; if the end is among them, it goes before `seconds`
+ * @param changes saved in the same statement; may hold another end
  */
 export async function moveLease(
   executor: Executor,
