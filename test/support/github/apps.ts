@@ -1,16 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newAppKeys } from '../app-keys.ts';
-import type { Authorities } from './authorities.ts';
-import type { Hooks } from './webhooks.ts';
-import type { World } from './world.ts';
-
-/** Pages for people, and the exchange that registers an App: https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest */
-interface PageAnswer {
-  status: number;
-  html?: string;
-  location?: string;
-  reply?: object;
-}
+import type { Answer } from './graphql.ts';
+import { type Holdings, notFound } from './rest.ts';
 
 interface Manifest {
   name: string;
@@ -23,7 +14,7 @@ interface Manifest {
 }
 
 const escaped = (text: string) => text.replace(/[&<>"']/g, each => `&#${each.charCodeAt(0)};`);
-const page = (body: string): PageAnswer => ({ status: 200, html: `<!doctype html><title>GitHub</title>${body}` });
+const page = (body: string): Answer => ({ status: 200, reply: `<!doctype html><title>GitHub</title>${body}` });
 
 /** What GitHub would say below the field. */
 function problemsOf(manifest: Manifest): string[] {
@@ -37,44 +28,26 @@ function problemsOf(manifest: Manifest): string[] {
   ];
 }
 
-/** @param origin where people open this GitHub */
-export function createApps(
-  {
-    world,
-    authorities,
-    hooks,
-    origin,
-    isEnterprise,
-  }: {
-    world: World;
-    authorities: Authorities;
-    hooks: Hooks;
-    origin: string;
-    isEnterprise: boolean;
-  },
-  grants: { permissions: Record<string, 'read' | 'write'> },
-) {
+/**
+ * Pages for people, and the exchange that registers an App:
+ * https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
+ *
+ * @param origin where people open this GitHub
+ */
+export function createApps({ world, authorities, hooks, grants, base }: Holdings, origin: string) {
   const codes = new Map<string, object>();
   const slugs = new Map<string, string>();
-  const pages = isEnterprise ? 'github-apps' : 'apps';
+  const pages = base === '' ? 'apps' : 'github-apps';
 
-  function create(login: string, manifest: Manifest, state: string): PageAnswer {
+  function create(login: string, manifest: Manifest, state: string): Answer {
     const { privateKey, publicKey } = newAppKeys('pkcs1');
     const id = 1_000_000 + slugs.size;
     const slug = manifest.name.toLowerCase().replace(/[^a-z0-9]+/g, '-');
     const secret = randomBytes(20).toString('hex');
     slugs.set(slug, login);
     authorities.addApp({ id: String(id), publicKey });
-    hooks.add(
-      {
-        url: manifest.hook_attributes.url,
-        secret,
-        ofApp: true,
-        events: manifest.default_events,
-        organisation: undefined,
-      },
-      () => undefined,
-    );
+    const hook = { url: manifest.hook_attributes.url, secret, ofApp: true, events: manifest.default_events };
+    hooks.add({ ...hook, organisation: undefined }, () => undefined);
     grants.permissions = manifest.default_permissions;
     const code = randomBytes(20).toString('hex');
     codes.set(code, {
@@ -90,21 +63,22 @@ export function createApps(
       webhook_secret: secret,
       pem: privateKey,
     });
-    return { status: 302, location: `${manifest.redirect_url}?code=${code}&state=${encodeURIComponent(state)}` };
+    const location = `${manifest.redirect_url}?code=${code}&state=${encodeURIComponent(state)}`;
+    return { status: 302, headers: { location }, reply: '' };
   }
 
   return {
     /** Undefined if the path is not one of these. */
-    answer(method: string, { pathname, searchParams }: URL, body: string, base: string): PageAnswer | undefined {
+    answer(method: string, { pathname, searchParams }: URL, body: string): Answer | undefined {
       const form = new URLSearchParams(body);
       const settings = /^\/organizations\/([^/]+)\/settings\/apps(\/new)?$/.exec(pathname);
       if (method === 'POST' && settings) {
         const login = world.organisations.get(String(settings[1]).toLowerCase())?.login;
-        if (login === undefined) return { status: 404, html: 'Not Found' };
+        if (login === undefined) return { status: 404, reply: 'Not Found' };
         const text = form.get('manifest') ?? '';
         const manifest = JSON.parse(text) as Manifest;
         const problems = problemsOf(manifest);
-        if (problems.length > 0) return { status: 422, html: escaped(problems.join(', ')) };
+        if (problems.length > 0) return { status: 422, reply: escaped(problems.join(', ')) };
         if (settings[2] === undefined) return create(login, manifest, form.get('state') ?? '');
         const hidden = (name: string, value: string) =>
           `<input type="hidden" name="${name}" value="${escaped(value)}">`;
@@ -125,7 +99,7 @@ export function createApps(
       if (method === 'POST' && conversion) {
         const reply = codes.get(conversion[1] ?? '');
         codes.delete(conversion[1] ?? '');
-        return reply ? { status: 201, reply } : { status: 404, reply: { message: 'Not Found', status: '404' } };
+        return reply ? { status: 201, reply } : notFound;
       }
       return undefined;
     },

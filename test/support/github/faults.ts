@@ -212,15 +212,21 @@ export function answerWithFault(fault: Fault, response: ServerResponse): boolean
 }
 
 /** Sends the real answer, as far as the fault lets it. */
-export function sendWithFault(fault: Fault | undefined, response: ServerResponse, status: number, body: object): void {
-  let text = JSON.stringify(body);
+export function sendWithFault(
+  fault: Fault | undefined,
+  response: ServerResponse,
+  status: number,
+  body: object | string,
+): void {
+  const isPage = typeof body === 'string';
+  let text = isPage ? body : JSON.stringify(body);
   if (fault?.kind === 'alter') {
     const reply = JSON.parse(text);
     text = JSON.stringify(fault.change(reply) ?? reply);
   }
   if (fault?.kind === 'oversize') text = ' '.repeat(fault.mebibytes * 1024 * 1024) + text;
   response.statusCode = status;
-  response.setHeader('content-type', 'application/json; charset=utf-8');
+  response.setHeader('content-type', `${isPage ? 'text/html' : 'application/json'}; charset=utf-8`);
   if (fault?.kind !== 'truncate') {
     response.end(text);
     return;

@@ -16,9 +16,10 @@ export function refill(limit: PointLimit): void {
   for (const now = Date.now() / 1000; limit.resetAt <= now; limit.resetAt += 3_600) limit.remaining = limit.limit;
 }
 
-export interface GraphqlAnswer {
+export interface Answer {
   status: number;
-  reply: object;
+  /** A text is HTML. */
+  reply: object | string;
   headers?: Record<string, string>;
 }
 
@@ -28,7 +29,7 @@ function formatError({ message, path, extensions, locations }: GraphQLError) {
   return { ...type, ...(path && { path }), ...(locations && { locations }), message };
 }
 
-const failed = (...errors: GraphQLError[]): GraphqlAnswer => ({
+const failed = (...errors: GraphQLError[]): Answer => ({
   status: 200,
   reply: { errors: errors.map(formatError) },
 });
@@ -37,7 +38,7 @@ export function answerQuery(
   { limit, ...sees }: Omit<Viewer, 'rateLimit'> & { limit: PointLimit | null },
   text: string,
   variables: Record<string, unknown>,
-): GraphqlAnswer {
+): Answer {
   let query: ReturnType<typeof readQuery>;
   try {
     query = readQuery(text);

@@ -1,15 +1,15 @@
 import type { Authorities } from './authorities.ts';
 import type { GithubStandInRequest } from './faults.ts';
-import type { GraphqlAnswer, PointLimit } from './graphql.ts';
+import type { Answer, PointLimit } from './graphql.ts';
 import type { Organisation } from './organisation.ts';
 import { configOf, hookPayload, organisationPayload } from './payloads.ts';
 import type { Hooks, KnownHook } from './webhooks.ts';
 import { isoTime, type World } from './world.ts';
 
-const notFound: GraphqlAnswer = { status: 404, reply: { message: 'Not Found', status: '404' } };
-const badCredentials: GraphqlAnswer = { status: 401, reply: { message: 'Bad credentials', status: '401' } };
+export const notFound: Answer = { status: 404, reply: { message: 'Not Found', status: '404' } };
+const badCredentials: Answer = { status: 401, reply: { message: 'Bad credentials', status: '401' } };
 
-const forbidden: GraphqlAnswer = {
+const forbidden: Answer = {
   status: 403,
   reply: { message: 'Resource not accessible by integration', status: '403' },
 };
@@ -28,18 +28,18 @@ export interface Grants {
   readsMembers: boolean;
 }
 
-interface Holdings {
+export interface Holdings {
   world: World;
   authorities: Authorities;
   hooks: Hooks;
   grants: Grants;
   limit: PointLimit | null;
-  /** Prefix of all paths. */
+  /** Prefix of all paths; empty on github.com. */
   base: string;
 }
 
 /** The REST paths that clients use besides GraphQL: https://docs.github.com/en/rest */
-export function answerRest(holdings: Holdings, request: GithubStandInRequest): GraphqlAnswer {
+export function answerRest(holdings: Holdings, request: GithubStandInRequest): Answer {
   const { scopes } = holdings.grants;
   const answer = answerRoute(holdings, request);
   const authority = holdings.authorities.of(request.authorization);
@@ -48,10 +48,7 @@ export function answerRest(holdings: Holdings, request: GithubStandInRequest): G
   return { ...answer, headers: { ...answer.headers, 'x-oauth-scopes': scopes.join(', ') } };
 }
 
-function answerRoute(
-  holdings: Holdings,
-  { method, path, authorization, variables }: GithubStandInRequest,
-): GraphqlAnswer {
+function answerRoute(holdings: Holdings, { method, path, authorization, variables }: GithubStandInRequest): Answer {
   const { world, authorities, hooks, grants, limit, base } = holdings;
   const route = `${method} ${path.startsWith(base) ? path.slice(base.length) : path}`;
   const authority = authorities.of(authorization);
@@ -131,7 +128,7 @@ function answerRoute(
   return notFound;
 }
 
-function rateLimitOf(limit: PointLimit | null): GraphqlAnswer {
+function rateLimitOf(limit: PointLimit | null): Answer {
   if (limit === null) return { status: 404, reply: { message: 'Rate limiting is not enabled.' } };
   const graphql = {
     limit: limit.limit,

@@ -5,7 +5,7 @@ import { createApps } from './apps.ts';
 import { createAuthorities } from './authorities.ts';
 import { pingEvent } from './events.ts';
 import { answerWithFault, createFaults, type Fault, type GithubStandInRequest, sendWithFault } from './faults.ts';
-import { answerQuery, type GraphqlAnswer, type PointLimit, refill } from './graphql.ts';
+import { type Answer, answerQuery, type PointLimit, refill } from './graphql.ts';
 import { Organisation } from './organisation.ts';
 import { answerRest, type Grants } from './rest.ts';
 import { githubSchema } from './schema.ts';
@@ -84,8 +84,8 @@ export async function startGithub(options: StartOptions = {}) {
     readsMembers: true,
   };
   const origin = `http://127.0.0.1:${port}`;
-  const apps = createApps({ world, authorities, hooks, origin, isEnterprise: options.enterprise === true }, grants);
   const holdings = { world, authorities, hooks, grants, limit, base };
+  const apps = createApps(holdings, origin);
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', apiUrl);
@@ -113,17 +113,7 @@ export async function startGithub(options: StartOptions = {}) {
     if (fault && answerWithFault(fault, response)) return;
     if (fault?.kind === 'delay') await new Promise(resolve => setTimeout(resolve, fault.milliseconds));
     if (fault?.kind === 'hold') await fault.until;
-    const page = apps.answer(record.method, url, text, base);
-    if (page) {
-      const { location, html, reply = {} } = page;
-      response.writeHead(page.status, {
-        'content-type': html === undefined ? 'application/json' : 'text/html; charset=utf-8',
-        ...(location === undefined ? {} : { location }),
-      });
-      response.end(html ?? JSON.stringify(reply));
-      return;
-    }
-    const { status, headers, reply } = answerOf(record, query, fault);
+    const { status, headers, reply } = apps.answer(record.method, url, text) ?? answerOf(record, query, fault);
     if (fault?.kind === 'late') {
       await ('until' in fault ? fault.until : new Promise(resolve => setTimeout(resolve, fault.milliseconds)));
     }
@@ -131,7 +121,7 @@ export async function startGithub(options: StartOptions = {}) {
     sendWithFault(fault, response, status, reply);
   }
 
-  function answerOf(request: GithubStandInRequest, query: string, fault: Fault | undefined): GraphqlAnswer {
+  function answerOf(request: GithubStandInRequest, query: string, fault: Fault | undefined): Answer {
     if (limit) refill(limit);
     const graphqlPath = options.enterprise ? '/api/graphql' : '/graphql';
     if (request.path !== graphqlPath) return answerRest(holdings, request);

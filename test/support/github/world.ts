@@ -15,28 +15,23 @@ export interface Account {
   deleted: boolean;
 }
 
-/** Whole Unix seconds, as all of GitHub's times are. */
-export interface Clock {
-  now(): number;
-  /** Stops the clock at this second, so that tests can create equal times. */
-  set(seconds: number): void;
-  /** Stops the clock, that many seconds later. */
-  advance(seconds: number): void;
-  run(): void;
-}
+export type Clock = ReturnType<typeof createClock>;
 
-export function createClock(): Clock {
+/** Whole Unix seconds, as all of GitHub's times are. */
+export function createClock() {
   let fixed: number | undefined;
   const now = () => fixed ?? Math.floor(Date.now() / 1000);
   return {
     now,
-    set: seconds => {
+    /** Stops the clock at this second, so that tests can create equal times. */
+    set(seconds: number): void {
       fixed = seconds;
     },
-    advance: seconds => {
+    /** Stops the clock, that many seconds later. */
+    advance(seconds: number): void {
       fixed = now() + seconds;
     },
-    run: () => {
+    run(): void {
       fixed = undefined;
     },
   };
@@ -75,34 +70,32 @@ const firstIds = {
 
 export type Node = Account | Organisation | PullRequest | Repository;
 
-/** Everything that this GitHub holds. */
-export interface World {
-  clock: Clock;
-  /** Base of the pages that people open. */
-  webUrl: string;
-  /** Base of the REST API. */
-  apiUrl: string;
-  accounts: Map<string, Account>;
-  organisations: Map<string, Organisation>;
-  nodes: Map<string, Node>;
-  /** Former `owner/name`, lower case, of repositories that moved. */
-  formerNames: Map<string, Repository>;
-  nextId(kind: keyof typeof firstIds): number;
-  /** Sends an event to the webhooks. */
-  emit(event: WebhookEvent, organisation: Organisation): void;
-}
+export type World = ReturnType<typeof createWorld>;
 
-export function createWorld(clock: Clock, webUrl: string, apiUrl: string, emit: World['emit']): World {
+/**
+ * Everything that this GitHub holds.
+ *
+ * @param webUrl base of the pages that people open
+ * @param apiUrl base of the REST API
+ * @param emit sends an event to the webhooks
+ */
+export function createWorld(
+  clock: Clock,
+  webUrl: string,
+  apiUrl: string,
+  emit: (event: WebhookEvent, organisation: Organisation) => void,
+) {
   const next = { ...firstIds };
   return {
     clock,
     webUrl,
     apiUrl,
-    accounts: new Map(),
-    organisations: new Map(),
-    nodes: new Map(),
-    formerNames: new Map(),
-    nextId: kind => next[kind]++,
+    accounts: new Map<string, Account>(),
+    organisations: new Map<string, Organisation>(),
+    nodes: new Map<string, Node>(),
+    /** Former `owner/name`, lower case, of repositories that moved. */
+    formerNames: new Map<string, Repository>(),
+    nextId: (kind: keyof typeof firstIds) => next[kind]++,
     emit,
   };
 }
