@@ -233,16 +233,12 @@ describe('an App', () => {
     await client.fetchPullRequests({ login: 'acme' }, [nodeId]);
     ageTokens();
     github.uninstallApp(acme);
-    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
-      code: 'github_credentials',
-    });
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({ code: 'github_credentials' });
     github.installApp(acme);
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
     ageTokens();
     github.revokeCredentials();
-    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
-      code: 'github_credentials',
-    });
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({ code: 'github_credentials' });
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
   });
 

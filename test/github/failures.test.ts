@@ -3,8 +3,17 @@ import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { type Fault, htmlError, pointsUsedUp, queryTimeout, secondaryLimit } from '../support/github/faults.ts';
+import {
+  addingErrors,
+  type Fault,
+  htmlError,
+  pointsUsedUp,
+  queryTimeout,
+  secondaryLimit,
+} from '../support/github/faults.ts';
 import { clientOf, errorOf, fetchOne, fetchResult, firstPage, identityOf, listen, start } from './support.ts';
+
+const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
 
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600;
 
@@ -26,21 +35,8 @@ describe("GitHub's rate limits", () => {
     ['seconds', secondaryLimit('90'), 90, false],
     ['no time', secondaryLimit(), 60, true],
     ['a 429 without a time', secondaryLimit(undefined, 429), 60, true],
-    [
-      'GraphQL errors and no header',
-      { kind: 'reply', status: 200, body: { data: null, errors: [{ type: 'RATE_LIMITED', message: 'slow down' }] } },
-      60,
-      true,
-    ],
-    [
-      'GraphQL errors beside data',
-      {
-        kind: 'alter',
-        change: reply => ({ ...reply, errors: [{ message: 'You have exceeded a secondary rate limit' }] }),
-      },
-      60,
-      true,
-    ],
+    ['GraphQL errors and no header', json('{"data": null, "errors": [{"type": "RATE_LIMITED"}]}'), 60, true],
+    ['GraphQL errors beside data', addingErrors({ message: 'You have exceeded a secondary rate limit' }), 60, true],
   ];
 
   test.each(cases)(
@@ -77,7 +73,6 @@ describe("GitHub's rate limits", () => {
 });
 
 describe('a reply', () => {
-  const json = (body: string): Fault => ({ kind: 'reply', status: 200, body });
   const cases: [string, Fault, boolean][] = [
     ['500 in HTML', htmlError(500), false],
     ['502 in HTML', htmlError(502), true],
@@ -119,9 +114,7 @@ describe('a reply', () => {
     expect((await fetchOne(client, nodeId)).nodeId).toBe(nodeId);
     expect(github.count()).toBe(2);
     github.fault({ kind: 'reset' }, { times: 2 });
-    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
-      code: 'github_failed',
-    });
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({ code: 'github_failed' });
     expect(github.count()).toBe(4);
   });
 
@@ -193,9 +186,7 @@ describe('the time limit', () => {
     github.fault({ kind: 'reset' });
     github.fault({ kind: 'hang' });
     const began = performance.now();
-    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({
-      code: 'github_timeout',
-    });
+    expect(await errorOf(fetchResult(client, nodeId))).toMatchObject({ code: 'github_timeout' });
     expect(performance.now() - began).toBeLessThan(8_000);
   });
 

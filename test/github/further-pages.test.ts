@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GithubRequest } from '../../src/github/transport.ts';
-import { type GithubStandInRequest, replacing } from '../support/github/faults.ts';
+import { addingErrors, answering, type Fault, type GithubStandInRequest, replacing } from '../support/github/faults.ts';
 import type { ChangedFile } from '../support/github/pull-request.ts';
 import { errorOf, fetchOne, found, start } from './support.ts';
 
@@ -48,59 +48,23 @@ describe('a pull request with more than a hundred files', () => {
     expect(spent).toEqual([1, 1, 1, 1, 1]);
   });
 
-  test.each([
+  const refused = (error: object) => answering({ data: { page0: null }, errors: [{ ...error, path: ['page0'] }] });
+  const endingAt = (cursor: string | null) => replacing(/"endCursor":"[^"]*"/, `"endCursor":${JSON.stringify(cursor)}`);
+  const failedWith = (text: string) => ({ code: 'github_failed', message: expect.stringContaining(text) });
+  const unknownCursor = { type: 'INVALID_CURSOR_ARGUMENTS', message: 'No cursor.' };
+  const sameAgain = Buffer.from('cursor:v2:[99,0]').toString('base64');
+  test.each<[string, Fault, object]>([
     ['GitHub fails', { kind: 'reply', status: 502 }, { code: 'github_failed', tooMuch: true }],
     ['GitHub does not answer', { kind: 'hang' }, { code: 'github_timeout', tooMuch: true }],
-    [
-      'a page is missing',
-      { kind: 'alter', change: () => ({ data: { page0: null } }) },
-      { code: 'github_failed', message: expect.stringContaining('is not valid') },
-    ],
-    [
-      'there are no files',
-      replacing(/"files":\{.*\]\}/, '"files":null'),
-      { code: 'github_failed', message: expect.stringContaining('files are missing') },
-    ],
-    [
-      'its files are null',
-      replacing(/"nodes":\[.*?\]/, '"nodes":null'),
-      { code: 'github_failed', message: expect.stringContaining('files are missing') },
-    ],
-    [
-      'only that page fails',
-      {
-        kind: 'alter',
-        change: () => ({ data: { page0: null }, errors: [{ message: 'Timeout on it.', path: ['page0'] }] }),
-      },
-      { code: 'github_failed', message: expect.stringContaining('Timeout on it.') },
-    ],
-    [
-      'the credentials may not read it',
-      {
-        kind: 'alter',
-        change: () => ({ data: { page0: null }, errors: [{ type: 'FORBIDDEN', message: 'SAML', path: ['page0'] }] }),
-      },
-      { code: 'github_credentials' },
-    ],
-    [
-      'GitHub does not know the page',
-      {
-        kind: 'alter',
-        change: () => ({ errors: [{ type: 'INVALID_CURSOR_ARGUMENTS', message: 'No cursor.' }] }),
-      },
-      { code: 'github_failed' },
-    ],
-    [
-      'a page leads nowhere',
-      replacing(/"endCursor":"[^"]*"/, '"endCursor":null'),
-      { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
-    ],
-    [
-      'a page comes again',
-      replacing(/"endCursor":"[^"]*"/, `"endCursor":"${Buffer.from('cursor:v2:[99,0]').toString('base64')}"`),
-      { code: 'github_failed', message: expect.stringContaining('endCursor leads nowhere') },
-    ],
-  ] as const)('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
+    ['a page is missing', answering({ data: { page0: null } }), failedWith('is not valid')],
+    ['there are no files', replacing(/"files":\{.*\]\}/, '"files":null'), failedWith('files are missing')],
+    ['its files are null', replacing(/"nodes":\[.*?\]/, '"nodes":null'), failedWith('files are missing')],
+    ['only that page fails', refused({ message: 'Timeout on it.' }), failedWith('Timeout on it.')],
+    ['our token may not read it', refused({ type: 'FORBIDDEN', message: 'SAML' }), { code: 'github_credentials' }],
+    ['GitHub does not know the page', answering({ errors: [unknownCursor] }), { code: 'github_failed' }],
+    ['a page leads nowhere', endingAt(null), failedWith('endCursor leads nowhere')],
+    ['a page comes again', endingAt(sameAgain), failedWith('endCursor leads nowhere')],
+  ])('fails alone, and not half, if %s on a further page', async (_, fault, expected) => {
     const { github, web, client } = await start({}, { timeoutMs: 1_500 });
     const [large, small] = [web.openPullRequest({ files: filesOf(250) }), web.openPullRequest({ files: filesOf(2) })];
     github.fault(fault, { when: isFurther });
@@ -117,8 +81,7 @@ describe('a pull request with more than a hundred files', () => {
     const pullRequest = web.openPullRequest({ files: filesOf(250) });
     const reviewer = acme.member('bob');
     for (let index = 0; index < 350; index += 1) pullRequest.review(reviewer);
-    const errors = [{ message: 'Timeout on it.', path: ['page0'] }];
-    github.fault({ kind: 'alter', change: reply => ({ ...reply, errors }) }, { when: isFurther });
+    github.fault(addingErrors({ message: 'Timeout on it.', path: ['page0'] }), { when: isFurther });
     const results = await client.fetchPullRequests({ login: 'acme' }, [pullRequest.nodeId]);
     expect(results.get(pullRequest.nodeId)?.status).toBe('failed');
     expect(github.count('FurtherPages')).toBe(1);

@@ -10,22 +10,14 @@ describe('fetching pull requests by id', () => {
     const { github, web, client } = await start();
     client.onRequest(request => seen.push(request));
     const opened = Array.from({ length: 50 }, () => web.openPullRequest());
-    const results = await client.fetchPullRequests(
-      { login: 'acme' },
-      opened.map(each => each.nodeId),
-    );
-    expect(opened.map(each => found(results.get(each.nodeId)).number)).toEqual(opened.map(each => each.number));
+    const nodeIds = opened.map(each => each.nodeId);
+    const results = await client.fetchPullRequests({ login: 'acme' }, nodeIds);
+    expect(nodeIds.map(nodeId => found(results.get(nodeId)).number)).toEqual(opened.map(each => each.number));
     expect(github.count()).toBe(1);
     // An import is estimated to need no fewer.
     expect(seen[0]?.rateLimit?.cost).toBeLessThanOrEqual(pointsOfFetch);
-    expect(seen).toMatchObject([
-      {
-        operation: 'PullRequests',
-        organisation: 'acme',
-        rateLimit: { limit: 5_000, cost: expect.any(Number) },
-        error: undefined,
-      },
-    ]);
+    const rateLimit = { limit: 5_000, cost: expect.any(Number) };
+    expect(seen).toMatchObject([{ operation: 'PullRequests', organisation: 'acme', rateLimit, error: undefined }]);
   });
 
   test('a fetch says which pull requests GitHub no longer shows', async () => {
@@ -42,10 +34,8 @@ describe('fetching pull requests by id', () => {
     web.rename('site');
     expect(await fetchOne(client, nodeId)).toMatchObject({ githubId: id, repository: 'acme/site' });
     acme.rename('apex');
-    expect(await fetchOne(client, nodeId)).toMatchObject({
-      repository: 'apex/site',
-      repositoryOwner: { githubId: acme.id },
-    });
+    const apex = { repository: 'apex/site', repositoryOwner: { githubId: acme.id } };
+    expect(await fetchOne(client, nodeId)).toMatchObject(apex);
     const other = github.organisation('other');
     web.transfer(other);
     const moved = await fetchOne(client, nodeId);
@@ -60,18 +50,12 @@ describe('paging', () => {
   test('a list skips and repeats nothing if pull requests come and go between pages', async () => {
     const { web, client } = await start();
     const opened = Array.from({ length: 7 }, () => web.openPullRequest());
-    const first = await client.listPullRequests({ login: 'acme' }, web.nodeId, {
-      order: 'created',
-      after: null,
-      pageSize: 3,
-    });
+    const list = (page: { after?: string | null; pageSize?: number }) =>
+      client.listPullRequests({ login: 'acme' }, web.nodeId, { ...firstPage, ...page });
+    const first = await list({ pageSize: 3 });
     opened[0]?.remove();
     const late = web.openPullRequest();
-    const rest = await client.listPullRequests({ login: 'acme' }, web.nodeId, {
-      order: 'created',
-      after: first?.endCursor ?? null,
-      pageSize: 50,
-    });
+    const rest = await list({ after: first?.endCursor ?? null });
     const nodeIds = [...opened.slice(3), late].map(each => each.nodeId);
     expect(rest?.items.map(each => each.nodeId)).toEqual(nodeIds);
   });
@@ -81,8 +65,7 @@ describe('paging', () => {
     const opened = Array.from({ length: 3 }, () => web.openPullRequest());
     const [first, second] = opened;
     if (!first || !second) throw new Error('none opened');
-    const options = { order: 'created', after: null, pageSize: 2 } as const;
-    const list = () => client.listPullRequests({ login: 'acme' }, web.nodeId, options);
+    const list = () => client.listPullRequests({ login: 'acme' }, web.nodeId, { ...firstPage, pageSize: 2 });
     github.fault({ kind: 'broken', nodeIds: [second.nodeId], field: 'files' });
     const listed = await list();
     expect(listed).toEqual({
@@ -114,7 +97,7 @@ describe('paging', () => {
     web.openPullRequest();
     const calls = [
       ['pullRequests', 'nodes', () => client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage)],
-      ['repositories', 'edges', () => client.pageRepositories(identityOf(acme), { after: null, pageSize: 100 })],
+      ['repositories', 'edges', () => client.pageRepositories(identityOf(acme), firstPage)],
       ['membersWithRole', 'nodes', () => client.pageMembers(identityOf(acme), null)],
     ] as const;
     for (const [list, entries, call] of calls) {
@@ -144,8 +127,7 @@ describe('paging', () => {
 
   test('a reply without an answer does not mean "gone"', async () => {
     const { github, acme, web, client } = await start();
-    const body = { data: {} };
-    github.fault({ kind: 'reply', status: 200, body }, { times: 4 });
+    github.fault({ kind: 'reply', status: 200, body: { data: {} } }, { times: 4 });
     const calls = [
       client.listPullRequests({ login: 'acme' }, web.nodeId, firstPage),
       client.findRepository(identityOf(acme), 'web'),
@@ -203,9 +185,7 @@ describe('paging', () => {
     expect(await client.findOrganisation({ login: 'nowhere' })).toBeUndefined();
     expect(await client.findOrganisation(nowhere)).toBeUndefined();
     expect(await errorOf(client.pageMembers(nowhere, null))).toMatchObject({ code: 'not_found' });
-    expect(await errorOf(client.pageRepositories(nowhere, { after: null, pageSize: 100 }))).toMatchObject({
-      code: 'not_found',
-    });
+    expect(await errorOf(client.pageRepositories(nowhere, firstPage))).toMatchObject({ code: 'not_found' });
   });
 
   test('the client finds an organisation by its login in any case', async () => {

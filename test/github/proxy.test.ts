@@ -78,12 +78,9 @@ describe('a proxy', () => {
   const withPassword = (url: string, password: string) => url.replace('//', `//me:${encodeURIComponent(password)}@`);
 
   test('gets the user and the password of its address', async () => {
-    const { proxy, config } = await startBehindProxy({}, { authorization });
-    const given = createGithub({
-      ...config,
-      proxy: { ...config.proxy, url: withPassword(proxy.url, 'p@ss') } as never,
-    });
-    expect((await find(given))?.login).toBe('acme');
+    const { proxy, settings } = await startBehindProxy({}, { authorization });
+    const config = loadConfig({ ...settings, HTTP_PROXY: withPassword(proxy.url, 'p@ss') }).github;
+    expect((await find(createGithub(config)))?.login).toBe('acme');
   });
 
   test('that refuses a password is named with its variable, without a secret', async () => {

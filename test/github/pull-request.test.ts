@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { alteringNodes } from '../support/github/faults.ts';
 import { headShaOf } from '../support/github/payloads.ts';
 import { fetchOne, start, startReviews } from './support.ts';
 
@@ -299,6 +300,7 @@ test('a pull request has all of its labels, as many as GitHub allows', async () 
 });
 
 describe('a reply that does not match the schema', () => {
+  const wholePage = { totalCount: 1, pageInfo: { endCursor: null, hasNextPage: false } };
   const changes: [string, Record<string, unknown>][] = [
     ['a negative count', { additions: -1 }],
     ['a fraction', { deletions: 1.5 }],
@@ -316,16 +318,7 @@ describe('a reply that does not match the schema', () => {
     ['no repository', { repository: null }],
     ['labels that are not a list', { labels: { nodes: 'bug' } }],
     ['a counter that is missing', { commits: {} }],
-    [
-      'a file with half a line',
-      {
-        files: {
-          totalCount: 1,
-          pageInfo: { endCursor: null, hasNextPage: false },
-          nodes: [{ path: 'a', additions: 0.5, deletions: 0 }],
-        },
-      },
-    ],
+    ['a file with half a line', { files: { ...wholePage, nodes: [{ path: 'a', additions: 0.5, deletions: 0 }] } }],
     ['files without an end', { files: { totalCount: 0, nodes: [] } }],
     ['a merger without a name', { mergedBy: { __typename: 'User' } }],
   ];
@@ -333,13 +326,7 @@ describe('a reply that does not match the schema', () => {
   test.each(changes)('a reply with %s fails for that pull request alone, and says what is wrong', async (_, change) => {
     const { github, web, client } = await start();
     const [bad, good] = [web.openPullRequest(), web.openPullRequest()];
-    github.fault({
-      kind: 'alter',
-      change: reply => {
-        const { nodes } = reply.data as { nodes: object[] };
-        return { ...reply, data: { nodes: [{ ...nodes[0], ...change }, nodes[1]] } };
-      },
-    });
+    github.fault(alteringNodes((node, index) => (index === 0 ? { ...node, ...change } : node)));
     const results = await client.fetchPullRequests({ login: 'acme' }, [bad.nodeId, good.nodeId]);
     const failed = results.get(bad.nodeId);
     if (failed?.status !== 'failed') throw new Error(`It is ${failed?.status}`);
@@ -354,13 +341,7 @@ describe('a reply that does not match the schema', () => {
       const { github, web, client } = await start();
       const { nodeId } = web.openPullRequest();
       const author = { __typename: 'User', login: 'x', avatarUrl, databaseId: 1 };
-      const change = { author, createdAt: '1024-01-01T00:00:00Z' };
-      github.fault({
-        kind: 'alter',
-        change: ({ data }) => ({
-          data: { nodes: (data as { nodes: object[] }).nodes.map(node => ({ ...node, ...change })) },
-        }),
-      });
+      github.fault(alteringNodes(node => ({ ...node, author, createdAt: '1024-01-01T00:00:00Z' })));
       expect(await fetchOne(client, nodeId)).toMatchObject({ author: 'x', authorPhotoUrl: '', createdAt: 0 });
     },
   );
@@ -370,19 +351,7 @@ describe('a reply that does not match the schema', () => {
     const { nodeId } = web.openPullRequest({ labels: ['bug'] });
     const absent = { labels: null, files: null, reviews: null, latestOpinionatedReviews: null };
     const withoutNodes = { timelineItems: { nodes: null }, assignees: { nodes: null } };
-    github.fault({
-      kind: 'alter',
-      change: reply => ({
-        data: {
-          nodes: (reply.data as { nodes: object[] }).nodes.map(node => ({
-            ...node,
-            ...absent,
-            ...withoutNodes,
-            body: null,
-          })),
-        },
-      }),
-    });
+    github.fault(alteringNodes(node => ({ ...node, ...absent, ...withoutNodes, body: null })));
     expect(await fetchOne(client, nodeId)).toMatchObject({
       labels: [],
       files: [],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { alteringNodes } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import { fetchResult, startReviews } from './support.ts';
 
@@ -136,23 +137,16 @@ test('the first 500 of more reviewers are kept, from all pages', async () => {
 
 describe('a hostile reply about reviewers', () => {
   const author = { __typename: 'User', login: 'bob', databaseId: 5 };
+  const event = { createdAt: '2026-01-01T00:00:00Z', requestedReviewer: { login: 'bob' } };
   const review = { author, submittedAt: '2026-01-01T00:00:00Z', state: 'APPROVED', comments: { totalCount: 0 } };
+  const wholePage = { totalCount: 1, pageInfo: { endCursor: null, hasNextPage: false } };
   async function fetchAltered(changes: { review?: object; event?: object }) {
     const { github, pullRequest, client } = await startReviews();
     const change = {
-      reviews: {
-        totalCount: 1,
-        pageInfo: { endCursor: null, hasNextPage: false },
-        nodes: [{ ...review, ...changes.review }],
-      },
+      reviews: { ...wholePage, nodes: [{ ...review, ...changes.review }] },
       timelineItems: { nodes: changes.event === undefined ? [] : [changes.event] },
     };
-    github.fault({
-      kind: 'alter',
-      change: ({ data }) => ({
-        data: { nodes: (data as { nodes: object[] }).nodes.map(node => ({ ...node, ...change })) },
-      }),
-    });
+    github.fault(alteringNodes(node => ({ ...node, ...change })));
     return fetchResult(client, pullRequest.nodeId);
   }
 
@@ -163,14 +157,10 @@ describe('a hostile reply about reviewers', () => {
     ['a time in words', { review: { submittedAt: 'today' } }, 'reviews.nodes.0.submittedAt is "today"'],
     [
       'a request of a number',
-      { event: { createdAt: '2026-01-01T00:00:00Z', requestedReviewer: { login: 5 } } },
+      { event: { ...event, requestedReviewer: { login: 5 } } },
       'timelineItems.nodes.0.requestedReviewer.login is 5',
     ],
-    [
-      'a request at no time',
-      { event: { createdAt: 'then', requestedReviewer: { login: 'bob' } } },
-      'timelineItems.nodes.0.createdAt is "then"',
-    ],
+    ['a request at no time', { event: { ...event, createdAt: 'then' } }, 'timelineItems.nodes.0.createdAt is "then"'],
   ])('with %s fails for that pull request, and says where', async (_, changes, message) => {
     const result = await fetchAltered(changes);
     if (result?.status !== 'failed') throw new Error(`It is ${result?.status}`);

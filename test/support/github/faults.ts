@@ -177,6 +177,21 @@ export const tooExpensive = (...pullRequests: PullRequest[]): Fault => ({
   type: 'RESOURCE_LIMITS_EXCEEDED',
 });
 
+/** This reply of 200 to a request that was carried out. */
+export const answering = (reply: object): Fault => ({ kind: 'alter', change: () => reply });
+
+/** The real answer with these errors beside it. */
+export const addingErrors = (...errors: object[]): Fault => ({
+  kind: 'alter',
+  change: reply => ({ ...reply, errors }),
+});
+
+/** The real answer, with what `change` makes of each pull request that was asked for by its id. */
+export const alteringNodes = (change: (node: object, index: number) => object): Fault => ({
+  kind: 'alter',
+  change: reply => ({ data: { nodes: (reply.data as { nodes: object[] }).nodes.map(change) } }),
+});
+
 /** The real answer with another text in its JSON. */
 export const replacing = (pattern: RegExp | string, text: string | (() => string)): Fault => ({
   kind: 'alter',
