@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { generateAccessToken } from '../../src/access-token.ts';
 import { anyCharacter } from '../support/any-character.ts';
-import type { MemberBody, PageBody } from '../support/client.ts';
+import type { PageBody } from '../support/client.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -17,16 +17,10 @@ beforeAll(async () => {
     tokens.push(tenant.token, await createToken(service, tenant.user, ['read']));
     tokens.push(await createToken(service, tenant.user, ['read', 'rules:read', 'rules:write']));
     await insertPullRequests(service, tenant, [1, 1, 2, 3]);
-    const { body: page } = await client.get<PageBody<{ id: string }>>(
-      '/2025-04/pull-requests?per_page=1',
-      tenant.token,
-    );
-    const { body: members } = await client.get<{ data: MemberBody[] }>('/2025-04/members', tenant.token);
-    ids.push(page.data[0]?.id ?? '', members.data[0]?.id ?? '');
-    cursors.push(page.meta.next_cursor ?? '');
-    for (const list of ['changes', 'members', 'pull-requests', 'pull-requests?sort=updated&state=open']) {
-      const separator = list.includes('?') ? '&' : '?';
-      const { body } = await client.get<PageBody<object>>(`/2026-12/${list}${separator}per_page=1`, tenant.token);
+    const lists = ['changes?', 'members?', 'pull-requests?', 'pull-requests?sort=updated&state=open&'];
+    for (const list of ['/2025-04/pull-requests?', ...lists.map(each => `/2026-12/${each}`)]) {
+      const { body } = await client.get<PageBody<{ id?: string }>>(`${list}per_page=1`, tenant.token);
+      ids.push(...body.data.flatMap(({ id = [] }) => id));
       cursors.push(body.meta.next_cursor ?? '');
     }
   }
@@ -60,19 +54,8 @@ const path = fc.oneof(
 const value = fc.oneof(
   fc.integer({ min: -2, max: 102 }).map(String),
   one(() => cursors),
-  fc.constantFrom(
-    'open',
-    'open,merged',
-    'acme/web',
-    'merged',
-    '2026-01-31',
-    '2026-02-30',
-    '1700000000',
-    'true',
-    '',
-    ',',
-    '%00',
-  ),
+  fc.constantFrom('open', 'open,merged', 'merged', 'acme/web', 'true', '', ',', '%00'),
+  fc.constantFrom('2026-01-31', '2026-02-30', '1700000000'),
   segment,
 );
 const filters = ['state', 'repository', 'member', 'number', 'sort', 'login', 'since', 'until', 'by', 'of', 'by_rule'];
@@ -81,19 +64,9 @@ const name = fc.oneof(fc.constantFrom('cursor', 'per_page'), fc.constantFrom(...
 const query = fc
   .array(fc.tuple(name, value), { maxLength: 3 })
   .map(pairs => (pairs.length === 0 ? '' : `?${pairs.map(pair => pair.join('=')).join('&')}`));
+const odd = ['x-request-id', 'x-forwarded-host', 'x-http-method-override', 'accept-version'];
 const anyHeaders = fc.dictionary(
-  fc.constantFrom(
-    'accept',
-    'content-type',
-    'x-request-id',
-    'x-forwarded-host',
-    'accept-encoding',
-    'if-none-match',
-    'range',
-    'origin',
-    'x-http-method-override',
-    'accept-version',
-  ),
+  fc.constantFrom('accept', 'accept-encoding', 'content-type', 'if-none-match', 'range', 'origin', ...odd),
   fc.stringMatching(/^[\x20-\x7e]{0,30}$/),
   { maxKeys: 3 },
 );

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import type { PullRequestBody } from '../support/client.ts';
@@ -7,9 +7,7 @@ import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
-beforeAll(async () => {
-  world.acme.member('ada');
-});
+world.acme.member('ada');
 
 /** A new pull request, as it is listed. */
 async function storedPullRequest(): Promise<PullRequestBody> {

@@ -114,30 +114,15 @@ describe('a Host', () => {
   const users = (host: string) =>
     exchange(port, `GET /2025-04/users HTTP/1.1\r\nHost: ${host}\r\n${authorization}${close}\r\n`);
 
-  test.each([
-    'a"b',
-    'a/../b',
-    'a b',
-    '<script>',
-    'user@a',
-    'a:80:80',
-    'a:port',
-    'a?b',
-    'a#b',
-    'a\\b',
-    '[::1',
-    '%61',
-    '',
-  ])('of "%s" gets 400, not a link', async host => {
+  const nonsense = ['a"b', 'a/../b', 'a b', '<script>', 'user@a', 'a:80:80', 'a:port', 'a?b', 'a#b', 'a\\b'];
+  test.each([...nonsense, '[::1', '%61', ''])('of "%s" gets 400, not a link', async host => {
     expectError(await users(host), 400);
   });
 
-  test.each(['a', 'a.example', 'A-1.example:8080', '127.0.0.1', '[::1]:3000'])(
-    'a Host of %s is the host of the links',
-    async host => {
-      expect(JSON.parse((await users(host)).body).meta.path).toBe(`http://${host}/2025-04/users`);
-    },
-  );
+  const valid = ['a', 'a.example', 'A-1.example:8080', '127.0.0.1', '[::1]:3000'];
+  test.each(valid)('a Host of %s is the host of the links', async host => {
+    expect(JSON.parse((await users(host)).body).meta.path).toBe(`http://${host}/2025-04/users`);
+  });
 
   test('a request without a Host header, or with two, gets 400', async () => {
     const message = 'The request needs exactly one Host header, with a valid host.';
@@ -223,19 +208,14 @@ describe('a connection that is reset, at once or on the answer', () => {
       process.off('uncaughtException', note);
       Object.assign(server, { headersTimeout, requestTimeout });
     });
-    await Promise.all(
-      Array.from(
-        { length: 10 },
-        (__, index) =>
-          new Promise<void>(resolve => {
-            const socket = connect(port, '127.0.0.1', () => {
-              socket.write(bytes, () => index % 2 === 0 && socket.resetAndDestroy());
-            });
-            socket.on('data', () => socket.resetAndDestroy());
-            socket.on('error', () => undefined).on('close', () => resolve());
-          }),
-      ),
-    );
+    const closed = Array.from({ length: 10 }, (__, index) => {
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.write(bytes, () => index % 2 === 0 && socket.resetAndDestroy());
+      });
+      socket.on('data', () => socket.resetAndDestroy()).on('error', () => undefined);
+      return new Promise(resolve => socket.on('close', resolve));
+    });
+    await Promise.all(closed);
     expect((await exchange(port, `GET /healthz HTTP/1.1\r\nHost: a\r\n${close}\r\n`)).status).toBe(200);
     const open = promisify(server.getConnections.bind(server));
     await expect.poll(open).toBe(0);

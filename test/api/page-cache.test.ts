@@ -1,6 +1,6 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createPageCache, type SendPage } from '../../src/api/page-cache.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { eraseMember } from '../../src/database/erasure.ts';
@@ -8,7 +8,7 @@ import { findMembersByLogin } from '../../src/database/members.ts';
 import { pullRequests } from '../../src/database/schema.ts';
 import { oneRow } from '../../src/database/statement.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -21,9 +21,7 @@ afterAll(() => replica.close());
 /** The author of `source`. */
 let author: string;
 let source: PullRequest;
-beforeAll(async () => {
-  world.github.clock.set(1_790_000_000);
-});
+world.github.clock.set(1_790_000_000);
 
 let authors = 0;
 beforeEach(async () => {
@@ -143,10 +141,8 @@ describe('a page of pull requests', () => {
     for (let turn = 0; turn < 3; turn += 1) await ask('one.example');
     expect(await ask('two.example')).toMatchObject({ path: 'http://two.example/2025-04/pull-requests' });
     expect(await ask('one.example', '/2025-04/pull-requests?per_page=98')).toMatchObject({ per_page: 98 });
-    expect(await ask('one.example')).toMatchObject({
-      path: 'http://one.example/2025-04/pull-requests',
-      per_page: 100,
-    });
+    const path = 'http://one.example/2025-04/pull-requests';
+    expect(await ask('one.example')).toMatchObject({ path, per_page: 100 });
   });
 
   test('has another tag in another release', async () => {
@@ -200,12 +196,12 @@ describe('a page of pull requests', () => {
     },
     'new rules': async () => {
       await world.applyRules([rule(`${authors}`)]);
-      while ((await rescoreBatch(world.service)) > 0);
+      await rescoreAll(world.service);
     },
     'a renamed repository': async () => {
       world.web.rename(`web-${authors}`);
       await world.import();
-      while ((await rescoreBatch(world.service)) > 0);
+      await rescoreAll(world.service);
     },
     'an erased member': async () => {
       const { database } = world.service;

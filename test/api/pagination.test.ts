@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import { idsOf, type PageBody, type PullRequestBody } from '../support/client.ts';
 import { insertPullRequests, type Tenant } from '../support/tenants.ts';
@@ -29,10 +29,8 @@ const size = fc.integer({ min: 1, max: 12 });
 
 test('paging through rows of very different sizes shows each once, in pages below 1 MB or of one row', async () => {
   const tenant = await newTenant();
-  const rows = await insert(
-    tenant,
-    Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1)),
-  );
+  const createdAt = Array.from({ length: 60 }, (_, index) => 1_700_000_000 + (index >> 1));
+  const rows = await insert(tenant, createdAt);
   // Most are short; every fifth has 200 KB, some of it in the breakdown, which compresses well; one has 3 MB.
   await executor.execute(sql`
       update pull_requests set body = repeat('é', case when number % 5 = 0 then 50000 else number * 7 end),
@@ -84,24 +82,18 @@ test('paging shows each item that exists throughout exactly once, while others c
         const begin = `${listUrl}?per_page=${perPage}`;
         const end = encode({ created_at: 0, id: formatId('pr', newId()), _pointsToNextItems: false });
         const removed = new Set<string>();
-        let step = 0;
-        const shown = idsOf(
-          await client.pages(
-            direction === 'next' ? begin : `${begin}&cursor=${end}`,
-            tenant.token,
-            direction,
-            async () => {
-              const change = script[step];
-              step += 1;
-              if (change === undefined) return;
-              await insert(tenant, change.add);
-              const victim = rows[change.remove % Math.max(1, rows.length)];
-              if (victim === undefined) return;
-              removed.add(formatId('pr', victim.uuid));
-              await executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
-            },
-          ),
-        );
+        const steps = script.values();
+        const change = async () => {
+          const { value } = steps.next();
+          if (value === undefined) return;
+          await insert(tenant, value.add);
+          const victim = rows[value.remove % Math.max(1, rows.length)];
+          if (victim === undefined) return;
+          removed.add(formatId('pr', victim.uuid));
+          await executor.execute(sql`delete from pull_requests where id = ${victim.uuid}`);
+        };
+        const url = direction === 'next' ? begin : `${begin}&cursor=${end}`;
+        const shown = idsOf(await client.pages(url, tenant.token, direction, change));
         expect(new Set(shown).size).toBe(shown.length);
         const throughout = listed(rows).filter(id => !removed.has(id));
         const kept = shown.filter(id => throughout.includes(id)).toSorted();
@@ -112,20 +104,18 @@ test('paging shows each item that exists throughout exactly once, while others c
   );
 });
 
-describe('cursors and page sizes that are refused', () => {
+describe('cursors and page sizes that are refused', async () => {
   const id = 'pr_01h455vb4pex5vsknk084sn02q';
+  const user = { id: 'usr_01h455vb4pex5vsknk084sn02q' };
   const whole = { created_at: 1_700_000_000, id, _pointsToNextItems: true };
   const valid = encode(whole);
-  let tenant: Tenant;
-  beforeAll(async () => {
-    tenant = await newTenant();
-    expect((await client.get(`${listUrl}?cursor=${valid}`, tenant.token)).status).toBe(200);
-  });
+  const { token } = await newTenant();
+  expect((await client.get(`${listUrl}?cursor=${valid}`, token)).status).toBe(200);
 
   const raw = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
   const cursors: [string, string][] = [
     ['with __proto__', raw(`{"__proto__":1,${JSON.stringify(whole).slice(1)}`)],
-    ['of the users', encode({ name: 'Ada', id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true })],
+    ['of the users', encode({ ...user, name: 'Ada', _pointsToNextItems: true })],
     ['with an id of another kind', encode({ ...whole, id: id.replace('pr', 'mem') })],
     ['with an id that is not a UUID of any version', encode({ ...whole, id: 'pr_01h455vb4p0x5vsknk084sn02q' })],
     ['with 2^63 seconds', encode({ ...whole, created_at: 2 ** 63 })],
@@ -139,7 +129,7 @@ describe('cursors and page sizes that are refused', () => {
     ['broken percent signs', '%E0%A4%A'],
   ];
   test.each(cursors)('a cursor that is not valid gets 400 and the reason: %s', async (_, cursor) => {
-    const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, tenant.token);
+    const { status, body } = await client.get(`${listUrl}?cursor=${cursor}`, token);
     expect([status, body.message]).toEqual([
       400,
       'The cursor does not belong to this list. Leave it out to start from the first page.',
@@ -147,18 +137,12 @@ describe('cursors and page sizes that are refused', () => {
   });
 
   test("the list of users refuses a pull request's cursor and a name with NUL, but no odd name", async () => {
-    const names = ['a\u0000b', 5, null].map(name =>
-      encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: true }),
-    );
-    for (const cursor of [valid, ...names]) {
-      expect((await client.get(`/2025-04/users?cursor=${cursor}`, tenant.token)).status).toBe(400);
-    }
-    const odd = ['\ud800', '\udc00x', "'; --", '\u0001', '\uffff'].map(name =>
-      encode({ name, id: 'usr_01h455vb4pex5vsknk084sn02q', _pointsToNextItems: false }),
-    );
-    for (const cursor of odd) {
-      expect((await client.get(`/2025-04/users?cursor=${cursor}`, tenant.token)).status).toBe(200);
-    }
+    const statusAt = async (cursor: string) => (await client.get(`/2025-04/users?cursor=${cursor}`, token)).status;
+    const at = (name: unknown, isNext: boolean) => encode({ ...user, name, _pointsToNextItems: isNext });
+    for (const name of ['a\u0000b', 5, null]) expect(await statusAt(at(name, true))).toBe(400);
+    expect(await statusAt(valid)).toBe(400);
+    const odd = ['\ud800', '\udc00x', "'; --", '\u0001', '\uffff'];
+    for (const name of odd) expect(await statusAt(at(name, false))).toBe(200);
   });
 
   test('a cursor with a changed byte gets 400, or 200 if it is a valid position again', async () => {
@@ -167,7 +151,7 @@ describe('cursors and page sizes that are refused', () => {
       fc.asyncProperty(bytes, async ({ at, to }) => {
         const changed = Buffer.from(JSON.stringify(whole));
         changed[at] = to;
-        const { status } = await client.get(`${listUrl}?cursor=${changed.toString('base64url')}`, tenant.token);
+        const { status } = await client.get(`${listUrl}?cursor=${changed.toString('base64url')}`, token);
         expect([200, 400]).toContain(status);
       }),
       { numRuns: 150 },
@@ -177,7 +161,7 @@ describe('cursors and page sizes that are refused', () => {
   test.each(['-1', '0x10', '1.5', '1.0', '%20', '%2B5', '05', 'ten', '١', '99999999999999999999', '15%00'])(
     'per_page=%s gets 400 and the reason',
     async text => {
-      const { status, body } = await client.get(`${listUrl}?per_page=${text}`, tenant.token);
+      const { status, body } = await client.get(`${listUrl}?per_page=${text}`, token);
       expect([status, body.message]).toEqual([400, 'per_page must be a whole number from 1 to 100.']);
     },
   );

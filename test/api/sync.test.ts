@@ -1,10 +1,9 @@
 import { sql } from 'drizzle-orm';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { organisations } from '../../src/database/schema.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import type { PullRequestBody } from '../support/client.ts';
-import { type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
-import type { PullRequest } from '../support/github/pull-request.ts';
+import { addingErrors, type Fault, htmlError, pointsUsedUp, secondaryLimit } from '../support/github/faults.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
 import { setPoints, startWorld } from '../support/world.ts';
@@ -13,20 +12,14 @@ import { post } from '../webhooks/support.ts';
 
 const world = await startWorld();
 const { executor } = world;
-let source: PullRequest;
-let id: string;
-beforeAll(async () => {
-  world.github.clock.set(1_790_000_000);
-  world.acme.member('ada');
-  source = world.web.addPullRequest({ title: 'First', createdAt: 1_780_000_000 });
-  await world.applyRules([rule('additions', 'additions > 0', 'Size')]);
-  await world.import();
-  id = (await stored()).id;
-});
-afterEach(async () => {
-  world.github.clearFaults();
-  await beginHour();
-});
+world.github.clock.set(1_790_000_000);
+world.acme.member('ada');
+const source = world.web.addPullRequest({ title: 'First', createdAt: 1_780_000_000 });
+await world.applyRules([rule('additions', 'additions > 0', 'Size')]);
+await world.import();
+const stored = () => world.find(source);
+const { id } = await stored();
+afterEach(beginHour);
 
 /** GitHub has set no limit, and nobody has used points or waits for a turn. */
 async function beginHour(): Promise<void> {
@@ -34,9 +27,8 @@ async function beginHour(): Promise<void> {
   await executor.update(organisations).set({ pointsUsed: 0, syncLeasedUntil: sql`now()` });
 }
 
-const stored = () => world.find(source);
-const url = () => `/2025-04/pull-requests/${id}/sync`;
-const sync = <Body = { message: string }>() => world.client.put<Body>(url(), world.token);
+const url = `/2025-04/pull-requests/${id}/sync`;
+const sync = <Body = { message: string }>() => world.client.put<Body>(url, world.token);
 
 test('PUT sync returns the pull request as GitHub has it now, with its new score, using one request', async () => {
   world.github.clock.advance(60);
@@ -88,11 +80,8 @@ test('PUT sync finds the pull request by its id after its repository was renamed
   world.github.clock.advance(1);
   world.web.rename('site');
   const { status, body } = await sync<{ data: PullRequestBody }>();
-  expect([status, body.data.id, body.data.url]).toEqual([
-    200,
-    id,
-    `https://github.com/acme/site/pull/${source.number}`,
-  ]);
+  const renamed = `https://github.com/acme/site/pull/${source.number}`;
+  expect([status, body.data.id, body.data.url]).toEqual([200, id, renamed]);
 });
 
 describe('a sync while GitHub fails', () => {
@@ -103,11 +92,7 @@ describe('a sync while GitHub fails', () => {
     ['answers HTML with 200', { ...htmlError(500), status: 200 }, /is not valid/],
     ['resets the connection', { kind: 'reset' }, /connection to GitHub failed/],
     ['answers without the fields', json('{"data":{"nodes":[{"id":"x"}]}}'), /is not valid/],
-    [
-      'leaves a field out with an error',
-      { kind: 'alter', change: reply => ({ ...reply, errors: [{ message: 'boom', path: ['nodes', 0, 'title'] }] }) },
-      /boom/,
-    ],
+    ['leaves a field out with an error', addingErrors({ message: 'boom', path: ['nodes', 0, 'title'] }), /boom/],
     ['refuses our credentials', { kind: 'reply', status: 401, body: { message: 'Bad credentials' } }, /GITHUB_TOKEN/],
   ];
   test.each(failures)('if GitHub %s, a sync leaves the row unchanged and says why', async (_, fault, message) => {
@@ -168,7 +153,7 @@ describe('a sync while GitHub fails', () => {
 
   test('if GitHub is not configured, a sync gets a 503 that says what to set', async () => {
     const replica = closing(await startReplica(world.service.database.url));
-    const { status, body } = await replica.client.put(url(), world.token);
+    const { status, body } = await replica.client.put(url, world.token);
     expect(status).toBe(503);
     expect(body.message).toMatch(/GITHUB_TOKEN/);
   });
@@ -210,10 +195,10 @@ describe("GitHub's points", () => {
     setPoints(world.github, 20);
     // 19 are not reserved: with the 10th, it has used more than are left of these.
     for (let round = 0; round < 5; round += 1) {
-      for (const client of clients) expect((await client.put(url(), world.token)).status).toBe(200);
+      for (const client of clients) expect((await client.put(url, world.token)).status).toBe(200);
     }
     for (const client of clients) {
-      const reply = await client.put(url(), world.token);
+      const reply = await client.put(url, world.token);
       expect(reply).toMatchObject(
         refusal(/^This organisation has used 10 of GitHub's 20 points: .* until \d\d:\d\d UTC\.$/),
       );

@@ -1,7 +1,7 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -19,10 +19,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   const browser = hasBrowser ? await openBrowser() : undefined;
   const world = await startWorld();
   const { service, client } = world;
-  let address: string;
-  beforeAll(async () => {
-    address = await service.app.listen({ port: 0, host: '127.0.0.1' });
-  });
+  const address = await service.app.listen({ port: 0, host: '127.0.0.1' });
 
   const tokenOf = ({ user }: Tenant) => createToken(service, user, ['read', 'rules:read', 'rules:write']);
   const open = async (view: string, token: string, options: BrowserContextOptions = {}) =>
@@ -51,7 +48,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     const token = await tokenOf(home);
     await insertPullRequests(service, home, [december]);
     await client.applyFile(token, rules);
-    while ((await rescoreBatch(service, home.organisation.id)) > 0);
+    await rescoreAll(service, home.organisation.id);
     const context = await browser?.newContext({ locale: 'en-GB' });
     const page = (await context?.newPage()) as Page;
     await page.goto(`${address}/#/standings?${inDecember}`);
@@ -112,7 +109,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await goTo(page, `standings?${inDecember}`);
     await page.getByRole('link', { name: 'Grace Hopper' }).click();
     await page.getByRole('region', { name: 'In this period' }).getByText('3 scores have yet to be').waitFor();
-    while ((await rescoreBatch(service, home.organisation.id)) > 0);
+    await rescoreAll(service, home.organisation.id);
     await goTo(page, `standings?${inDecember}`);
     await page.getByText('21 points for 3 pull requests').waitFor();
     expect(await notice.count()).toBe(0);
@@ -122,10 +119,8 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     const limited = await world.replica(undefined, { RATE_LIMIT: '1' });
     const other = await limited.app.listen({ port: 0, host: '127.0.0.1' });
     const { page } = await openSignedIn(browser, { address: other, token: world.token, view: 'rules' });
-    await page
-      .getByText(/Too many requests.*The next try is in \d+ s\./)
-      .first()
-      .waitFor();
+    const refusals = page.getByText(/Too many requests.*The next try is in \d+ s\./);
+    await refusals.first().waitFor();
     expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1);
   });
 
@@ -136,11 +131,9 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     // The service's reply, with its row 50,000 times.
     await page.route('**/standings?of=members*', async route => {
       const { data } = await (await route.fetch()).json();
-      const standings = Array.from({ length: 50_000 }, (_, index) => ({
-        ...data.standings[0],
-        rank: index + 1,
-        name: `Member ${index + 1}`,
-      }));
+      const [first] = data.standings;
+      const ranks = Array.from({ length: 50_000 }, (_, index) => index + 1);
+      const standings = ranks.map(rank => ({ ...first, rank, name: `Member ${rank}` }));
       await route.fulfill({ json: { data: { ...data, standings } } });
     });
     await goTo(page, `standings?${inDecember}`);

@@ -1,8 +1,10 @@
 import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Dialog } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { formatRulesFile } from '../../src/scoring/file/rules-file.ts';
 import { importPullRequests } from '../../src/sync/import.ts';
 import { syncMembers } from '../../src/sync/sync-members.ts';
+import { entry, rule, rulesetOf } from '../scoring/support.ts';
 import {
   chartsWithoutBars,
   goTo,
@@ -12,6 +14,7 @@ import {
   shareTab,
   violationsOf,
 } from '../support/browser.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -19,44 +22,25 @@ const script = '<img src=x onerror="window.wasAttacked = true">';
 
 const sorted = (query = '') => query.split('&').sort().join('&');
 
-interface Listed {
-  id: string;
-  title: string;
-  links: { member: string };
-}
-
 describe.skipIf(!hasBrowser)('members and pull requests on the page', async () => {
   const browser = hasBrowser ? await openBrowser() : undefined;
   const world = await startWorld();
-  let address: string;
-  let member: string;
-  let pullRequest: string;
-  let foreign: string;
-  beforeAll(async () => {
-    const { service, web, acme, token } = world;
-    address = await service.app.listen({ port: 0, host: '127.0.0.1' });
-    const author = acme.member('ada', { name: `Ada ${script} ${'long'.repeat(25)}` });
-    for (let count = 0; count < 120; count += 1) web.addPullRequest({ author, title: `Number ${count}` });
-    web.addPullRequest({ author, title: `Last ${script}` });
-    const ofRule = (expression: string, value: string) => ({ expression, effect: { action: 'ADD' as const, value } });
-    const logic = [ofRule('number > 0', '7'), ofRule('merged', '3')];
-    const large = [{ expression: 'size > 9000', effect: { action: 'SUBTRACT' as const, value: 'size' } }];
-    await world.applyRules([
-      { name: `Merged ${script}`, description: '', is_enabled: true, logic },
-      { name: 'Large', description: '', is_enabled: true, logic: large },
-    ]);
-    await world.import();
-    const list = async (by: string) => {
-      const { body } = await world.client.get('/2026-12/pull-requests?per_page=100', by);
-      return (body as unknown as { data: Listed[] }).data;
-    };
-    const last = (await list(token)).find(({ title }) => title.startsWith('Last'));
-    pullRequest = last?.id ?? '';
-    member = last?.links.member.split('/').pop() ?? '';
-    const other = await world.newTenant();
-    await insertPullRequests(service, other, [1_790_000_000]);
-    foreign = (await list(other.token))[0]?.id ?? '';
-  });
+  const { service, web, acme } = world;
+  const address = await service.app.listen({ port: 0, host: '127.0.0.1' });
+  const author = acme.member('ada', { name: `Ada ${script} ${'long'.repeat(25)}` });
+  for (let count = 0; count < 120; count += 1) web.addPullRequest({ author, title: `Number ${count}` });
+  const source = web.addPullRequest({ author, title: `Last ${script}` });
+  await world.applyRules([
+    rule(`Merged ${script}`, entry('number > 0', '7'), entry('merged', '3')),
+    rule('Large', entry('size > 9000', 'size', 'SUBTRACT')),
+  ]);
+  await world.import();
+  const last = await world.find(source);
+  const pullRequest = last.id;
+  const member = last.links.member.split('/').pop();
+  const other = await world.newTenant();
+  await insertPullRequests(service, other, [1_790_000_000]);
+  const foreign = (await world.listed(other.token))[0]?.id;
 
   const open = shareTab(browser, () => ({ address, token: world.token }));
   const openAlone = async (view: string, token = world.token, options: BrowserContextOptions = {}) =>
@@ -170,8 +154,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   test('have one point, not one points', async () => {
     const home = await world.newTenant();
     const token = await createToken(world.service, home.user, ['read', 'rules:write']);
-    const rules = "rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: 1 } }] }]";
-    await world.client.applyFile(token, rules);
+    await world.client.applyFile(token, formatRulesFile(rulesetOf([rule('Opened', entry('true', '1'))])));
     home.acme.repository('web').addPullRequest({ author: home.acme.member('fay'), title: 'One' });
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('standings?since=all', token);
@@ -185,9 +168,9 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   test('say in the table beside the bars what each rule gave and took', async () => {
     const home = await world.newTenant();
     const token = await createToken(world.service, home.user, ['read', 'rules:write']);
-    const ofRule = (value: number) =>
-      `{ name: Rule ${value}, logic: [{ expression: 'true', effect: { action: ${value > 0 ? 'ADD' : 'SUBTRACT'}, value: ${Math.abs(value)} } }] }`;
-    await world.client.applyFile(token, `rules: [${[5, 4, 3, -2].map(ofRule)}]`);
+    const given = [5, 4, 3].map(value => rule(`Rule ${value}`, entry('true', `${value}`)));
+    const taken = rule('Rule -2', entry('true', '2', 'SUBTRACT'));
+    await world.client.applyFile(token, formatRulesFile(rulesetOf([...given, taken])));
     home.acme.repository('web').addPullRequest({ author: home.acme.member('gil'), title: 'One' });
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('standings?since=all', token);
@@ -196,10 +179,8 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('do not say of a merged one that nothing can change its score', async () => {
     const home = await world.newTenant();
-    home.acme
-      .repository('web')
-      .addPullRequest({ author: home.acme.member('eve'), title: 'Done' })
-      .merge();
+    const source = home.acme.repository('web').addPullRequest({ author: home.acme.member('eve'), title: 'Done' });
+    source.merge();
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('pull-requests?since=all', home.token);
     await page.getByRole('link', { name: 'Done' }).click();
@@ -320,10 +301,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('keep what one types while figures arrive', async () => {
     const page = await open('standings');
-    let release = () => {};
-    const released = new Promise<void>(resolve => {
-      release = resolve;
-    });
+    const { released, release } = createLatch();
     await page.route('**/weeks*', async route => {
       await released;
       await route.continue();
@@ -382,21 +360,20 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     if (author === undefined || reviewer === undefined) throw new Error('no members');
     await syncMembers(world.service, home.organisation);
     const token = await createToken(world.service, home.user, ['read', 'rules:read', 'rules:write']);
-    const rules = (
-      points: number,
-    ) => `rules: [{ name: Opened, logic: [{ expression: 'true', effect: { action: ADD, value: '10' } }] }]
-reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect: { action: ADD, value: '${points}' } }] }]`;
-    await world.client.applyFile(token, rules(3));
+    const rules = (points: string) =>
+      formatRulesFile({
+        ...rulesetOf([rule('Opened', entry('true', '10'))]),
+        reviews: [rule('Approved', entry('verdict == "approved"', points))],
+      });
+    await world.client.applyFile(token, rules('3'));
     home.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
     await importPullRequests(world.service, home.organisation);
     const page = await openAlone('standings?since=all', token);
     await page.getByText('13 points for 1 pull request and 1 review.').waitFor();
     const table = page.getByRole('table', { name: 'Members by points' });
     await table.getByText('Approved: 3').waitFor();
-    const cells = await table
-      .getByRole('row')
-      .evaluateAll(rows => rows.map(row => row.innerText.split(/\s*\n\s*/).slice(0, 5)));
-    expect(cells).toEqual([
+    const rows = await table.getByRole('row').allInnerTexts();
+    expect(rows.map(row => row.split(/\s*\n\s*/).slice(0, 5))).toEqual([
       ['Rank', 'Member', 'Points', 'For pull requests', 'For reviews'],
       ['1', 'cyd-reviews', '10', '10', '0'],
       ['2', 'dee-reviews', '3', '0', '3'],
@@ -413,7 +390,7 @@ reviews: [{ name: Approved, logic: [{ expression: verdict == "approved", effect:
     await goTo(page, 'rules?since=all');
     await page.getByRole('row', { name: /^Approved For reviews: adds 3 if verdict == "approved" – 3 \d/ }).waitFor();
     await goTo(page, 'try-rules');
-    await page.getByLabel('Or drop it here, or type:').fill(rules(5));
+    await page.getByLabel('Or drop it here, or type:').fill(rules('5'));
     await page.getByRole('button', { name: 'Try' }).click();
     await page.getByText('What would change for reviews').waitFor();
     await page.getByRole('row', { name: 'Approved changed 3 5' }).waitFor();

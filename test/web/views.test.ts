@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   chartsWithoutBars,
   goTo,
@@ -10,7 +10,7 @@ import {
   shareTab,
   violationsOf,
 } from '../support/browser.ts';
-import { rescoreBatch } from '../support/rescore.ts';
+import { rescoreAll } from '../support/rescore.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -25,21 +25,17 @@ const rules = (value: string) => `rules:
 describe.skipIf(!hasBrowser)('the page', async () => {
   const browser = hasBrowser ? await openBrowser() : undefined;
   const world = await startWorld();
-  let address: string;
-  let token: string;
-  beforeAll(async () => {
-    const { service, client, web, acme, user, organisation } = world;
-    address = await service.app.listen({ port: 0, host: '127.0.0.1' });
-    token = await createToken(service, user, ['read', 'sync', 'rules:read', 'rules:write']);
-    const author = acme.member('ada', { name: `Ada ${script}` });
-    for (const title of [`One ${script}`, 'שלום']) web.addPullRequest({ author, title });
-    await world.import();
-    await client.applyFile(token, rules('7'));
-    while ((await rescoreBatch(service, organisation.id)) > 0);
-    await service.database.executor.execute(sql`
-      insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
-      values (${organisation.id}::uuid, 1, 'PR_1', 1, null, ${`It failed ${script}`})`);
-  });
+  const { service, client, web, acme, user, organisation } = world;
+  const address = await service.app.listen({ port: 0, host: '127.0.0.1' });
+  const token = await createToken(service, user, ['read', 'sync', 'rules:read', 'rules:write']);
+  const author = acme.member('ada', { name: `Ada ${script}` });
+  for (const title of [`One ${script}`, 'שלום']) web.addPullRequest({ author, title });
+  await world.import();
+  await client.applyFile(token, rules('7'));
+  await rescoreAll(service, organisation.id);
+  await service.database.executor.execute(sql`
+    insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, last_error)
+    values (${organisation.id}::uuid, 1, 'PR_1', 1, null, ${`It failed ${script}`})`);
 
   async function drop(page: Page, name: string, bytes: Buffer): Promise<void> {
     await page.locator('form').waitFor();
@@ -119,10 +115,8 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Enter');
     await page.getByText('2 of 2 scores: 2 rise, 0 fall. The sum goes from 14 to 198.').waitFor();
-    await page
-      .getByRole('table', { name: 'How it can be gamed' })
-      .getByRole('row', { name: 'ten more commits new 0% (0) 100% (+90)' })
-      .waitFor();
+    const games = page.getByRole('table', { name: 'How it can be gamed' });
+    await games.getByRole('row', { name: 'ten more commits new 0% (0) 100% (+90)' }).waitFor();
     await page.getByRole('row', { name: /^0 to \d+ 2 0$/ }).waitFor();
     expect(await page.getByRole('link', { name: 'שלום' }).getAttribute('href')).toMatch(/^#\/pull-requests\/pr_/);
     expect(await violationsOf(page)).toEqual([]);
@@ -179,11 +173,8 @@ describe.skipIf(!hasBrowser)('the page', async () => {
   test('stops a plan on request', async () => {
     const page = await open('try-rules');
     await page.route('**/rules/plan*', () => undefined);
-    await page.getByLabel('Rules file').setInputFiles({
-      name: 'rules.yaml',
-      mimeType: 'text/yaml',
-      buffer: Buffer.from(rules('9')),
-    });
+    const file = { name: 'rules.yaml', mimeType: 'text/yaml', buffer: Buffer.from(rules('9')) };
+    await page.getByLabel('Rules file').setInputFiles(file);
     await page.getByRole('button', { name: 'Try' }).click();
     const failed = page.waitForEvent('requestfailed');
     await page.getByRole('button', { name: 'Stop' }).click();

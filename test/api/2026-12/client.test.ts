@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connect, createMirror, follow, list } from '../../../demo/client.ts';
-import { rescoreBatch } from '../../support/rescore.ts';
+import { rescoreAll } from '../../support/rescore.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { startWorld } from '../../support/world.ts';
 import { rule } from '../../sync/support.ts';
@@ -32,10 +32,8 @@ const sources = Array.from({ length: 5 }, (_, index) =>
     state: index % 2 === 0 ? 'OPEN' : 'MERGED',
   }),
 );
-beforeAll(async () => {
-  await world.import();
-  await world.workOff();
-});
+await world.import();
+await world.workOff();
 
 test("the demo's client lists what the filter lets through, over several pages", async () => {
   const numbersOf = async (filter: Parameters<typeof list>[1]) =>
@@ -59,7 +57,7 @@ test("the demo's client has what the list has: syncs, new rules, deletions and a
   expect(mirror.pullRequests.get(second?.id ?? '')?.title).toBe('Ünïcode 🎉');
 
   await world.applyRules([rule('7', `number == ${third?.number}`)]);
-  while ((await rescoreBatch(world.service, world.organisation.id)) > 0);
+  await rescoreAll(world.service, world.organisation.id);
   await expectMirrored();
   expect(mirror.pullRequests.get(third?.id ?? '')?.score).toBe(7);
 });

@@ -76,13 +76,8 @@ beforeAll(async () => {
   const files = [{ path: 'src/scale.ts', additions: 90, deletions: 30 }];
   const mistake = web.addPullRequest({ author: grace, title: 'Opened by mistake', number: 40 });
   github.clock.advance(60);
-  const merged = web.addPullRequest({
-    author: grace,
-    title: 'Fix the scale',
-    body: 'It began at 1.',
-    number: 41,
-    files,
-  });
+  const title = 'Fix the scale';
+  const merged = web.addPullRequest({ author: grace, title, body: 'It began at 1.', number: 41, files });
   merged.review(ada, 'APPROVED');
   github.clock.advance(60);
   merged.merge();
@@ -90,17 +85,20 @@ beforeAll(async () => {
 
   const token = await createToken(service, world.user, ['read', 'sync', 'delete', 'rules:read', 'rules:write']);
   const plain = createNormaliser();
-  async function record<Body>(operation: string, method: 'GET', path: string, options: InjectOptions = {}) {
+  async function record<Body>(operation: string, path: string, options: InjectOptions = {}) {
     const headers = { authorization: `Bearer ${token}`, ...options.headers };
-    const { statusCode, body } = await service.app.inject({ ...options, method, url: `/2026-12/${path}`, headers });
+    const { statusCode, body } = await service.app.inject({ ...options, url: `/2026-12/${path}`, headers });
     expect([operation, statusCode, body]).toEqual([operation, 200, body]);
     const isJson = body.startsWith('{');
     recorded[`v202612.${operation}`] = isJson ? JSON.parse(plain(body)) : body;
     return (isJson ? JSON.parse(body) : body) as Body;
   }
-  const send = (payload: string) => ({ payload, headers: { 'content-type': 'application/yaml', 'if-match': '*' } });
+  const send = (method: 'POST' | 'PUT', payload: string) => ({
+    ...{ method, payload },
+    headers: { 'content-type': 'application/yaml', 'if-match': '*' },
+  });
 
-  await record('rules.file.apply', 'PUT' as 'GET', 'rules/file', send(rulesFile));
+  await record('rules.file.apply', 'rules/file', send('PUT', rulesFile));
   // As the service does: reviewers are members that it knows.
   await syncMembers(service, world.organisation);
   await world.import();
@@ -111,33 +109,29 @@ beforeAll(async () => {
   github.clock.advance(60);
   open.edit({ body: 'With a label for every tick.' });
   open.review(grace, 'APPROVED');
-  await record('pull-requests.sync', 'PUT' as 'GET', `pull-requests/${idOf(open)}/sync`);
-  await record('pull-requests.destroy', 'DELETE' as 'GET', `pull-requests/${idOf(mistake)}`);
+  await record('pull-requests.sync', `pull-requests/${idOf(open)}/sync`, { method: 'PUT' });
+  await record('pull-requests.destroy', `pull-requests/${idOf(mistake)}`, { method: 'DELETE' });
   await waitUntilSettled(service.database);
-  await record('changes.index', 'GET', `changes?cursor=${known.meta.next_cursor}`);
+  await record('changes.index', `changes?cursor=${known.meta.next_cursor}`);
 
-  await record('account.show', 'GET', 'account');
-  await record('users.index', 'GET', 'users');
-  const members = await record<{ data: { id: string; login: string }[] }>(
-    'members.index',
-    'GET',
-    'members?login=grace',
-  );
+  await record('account.show', 'account');
+  await record('users.index', 'users');
+  const members = await record<{ data: { id: string }[] }>('members.index', 'members?login=grace');
   const member = members.data[0]?.id;
-  await record('members.show', 'GET', `members/${member}`);
-  await record('members.weeks.index', 'GET', `members/${member}/weeks`);
-  await record('members.pull-requests.index', 'GET', `members/${member}/pull-requests`);
-  await record('pull-requests.index', 'GET', 'pull-requests?per_page=1');
-  await record('pull-requests.show', 'GET', `pull-requests/${idOf(open)}`);
-  await record('pull-requests.explanation.show', 'GET', `pull-requests/${idOf(open)}/explanation`);
-  await record('pull-requests.scores.index', 'GET', `pull-requests/${idOf(open)}/scores`);
-  await record('rules.index', 'GET', 'rules');
-  await record('rules.versions.index', 'GET', 'rules/versions');
-  await record('rules.file.show', 'GET', 'rules/file');
-  await record('health.show', 'GET', 'health');
-  await record('standings.show', 'GET', 'standings?by_rule=true');
-  await record('rules.plan', 'POST' as 'GET', 'rules/plan', send(plannedFile));
-  await record('rules.audit', 'POST' as 'GET', 'rules/audit', send(plannedFile));
+  await record('members.show', `members/${member}`);
+  await record('members.weeks.index', `members/${member}/weeks`);
+  await record('members.pull-requests.index', `members/${member}/pull-requests`);
+  await record('pull-requests.index', 'pull-requests?per_page=1');
+  await record('pull-requests.show', `pull-requests/${idOf(open)}`);
+  await record('pull-requests.explanation.show', `pull-requests/${idOf(open)}/explanation`);
+  await record('pull-requests.scores.index', `pull-requests/${idOf(open)}/scores`);
+  await record('rules.index', 'rules');
+  await record('rules.versions.index', 'rules/versions');
+  await record('rules.file.show', 'rules/file');
+  await record('health.show', 'health');
+  await record('standings.show', 'standings?by_rule=true');
+  await record('rules.plan', 'rules/plan', send('POST', plannedFile));
+  await record('rules.audit', 'rules/audit', send('POST', plannedFile));
 });
 
 interface Changes {

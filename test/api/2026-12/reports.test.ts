@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { requestListed } from '../../../src/database/background-requests.ts';
 import { addUser } from '../../../src/database/users.ts';
 import { formatId, newId } from '../../../src/ids.ts';
 import { readStandings } from '../../../src/reports/standings.ts';
 import { importPullRequests } from '../../../src/sync/import.ts';
-import { rescoreBatch } from '../../support/rescore.ts';
+import { rescoreAll } from '../../support/rescore.ts';
 import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { lockWaits, rule } from '../../sync/support.ts';
@@ -25,18 +25,20 @@ rules:
 
 const world = await startWorld();
 const { service, client, executor } = world;
-let token: string;
-let reader: string;
-let id: string;
-beforeAll(async () => {
-  token = await createToken(service, world.user, ['read', 'rules:read', 'rules:write']);
-  reader = await createToken(service, world.user, ['read']);
-  for (const title of ['One', '<b>Two</b>']) world.web.addPullRequest({ author: world.acme.member('ada'), title });
-  await world.import();
-  await world.workOff();
-  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/pull-requests', token);
-  id = body.data[0]?.id ?? '';
-});
+const token = await createToken(service, world.user, ['read', 'rules:read', 'rules:write']);
+const reader = await createToken(service, world.user, ['read']);
+for (const title of ['One', '<b>Two</b>']) world.web.addPullRequest({ author: world.acme.member('ada'), title });
+await world.import();
+await world.workOff();
+
+interface Listed {
+  data: { id: string }[];
+}
+const firstOf = async (list: string, by = token) =>
+  (await client.get<Listed>(`/2026-12/${list}`, by)).body.data[0]?.id ?? '';
+const id = await firstOf('pull-requests');
+const member = await firstOf('members');
+const scoreAll = () => rescoreAll(service, world.organisation.id);
 
 const yaml = { 'content-type': 'application/yaml' };
 const put = (payload: string, headers: Record<string, string>, by = token) =>
@@ -87,24 +89,20 @@ describe('the rules file in force', () => {
 
 test('plans and audits need the scope rules:read', async () => {
   for (const name of ['plan', 'audit']) {
-    const { status } = await client.send('POST', `/2026-12/rules/${name}`, reader, {
-      payload: file('1'),
-      headers: yaml,
-    });
+    const sent = { payload: file('1'), headers: yaml };
+    const { status } = await client.send('POST', `/2026-12/rules/${name}`, reader, sent);
     expect([name, status]).toEqual([name, 403]);
   }
 });
 
-describe('why a score is what it is', () => {
-  test('a pull request of nobody is 404, and one of another organisation 403', async () => {
-    const other = await world.newTenant();
-    for (const below of ['explanation', 'scores']) {
-      const absent = `/2026-12/pull-requests/${formatId('pr', newId())}/${below}`;
-      expect((await client.get(absent, token)).status).toBe(404);
-      expect((await client.get(`/2026-12/pull-requests/acme/${below}`, token)).status).toBe(404);
-      expect((await client.get(`/2026-12/pull-requests/${id}/${below}`, other.token)).status).toBe(403);
-    }
-  });
+test('the explanation and the scores of a pull request of nobody are 404, of one of another organisation 403', async () => {
+  const other = await world.newTenant();
+  for (const below of ['explanation', 'scores']) {
+    const absent = `/2026-12/pull-requests/${formatId('pr', newId())}/${below}`;
+    expect((await client.get(absent, token)).status).toBe(404);
+    expect((await client.get(`/2026-12/pull-requests/acme/${below}`, token)).status).toBe(404);
+    expect((await client.get(`/2026-12/pull-requests/${id}/${below}`, other.token)).status).toBe(403);
+  }
 });
 
 describe('standings', () => {
@@ -118,7 +116,7 @@ describe('standings', () => {
     await importPullRequests(service, home.organisation);
     const writer = await createToken(service, home.user, ['read', 'rules:write']);
     await client.applyFile(writer, file('5'));
-    while ((await rescoreBatch(service, home.organisation.id)) > 0);
+    await rescoreAll(service, home.organisation.id);
     interface Body {
       data: { standings: { id: string }[] };
     }
@@ -134,13 +132,9 @@ describe('standings', () => {
     });
     const only = await client.get<Body>(`/2026-12/standings?by_rule=true&member=${second?.id}`, writer);
     expect(only.body.data).toEqual({ ...all.body.data, rules: undefined, standings: [second] });
+    const query = { by: 'created', of: 'members' } as const;
     const options = { withRules: true, maxRuleBytes: 100 };
-    const bounded = await readStandings(
-      service.database,
-      home.organisation.id,
-      { by: 'created', of: 'members' },
-      options,
-    );
+    const bounded = await readStandings(service.database, home.organisation.id, query, options);
     expect(bounded).toMatchObject({ rules: [{ score: 15 }], standings: [{ rules: [{ score: 10 }] }, { score: 5 }] });
     expect(bounded.standings[1]).not.toHaveProperty('rules');
     const ask = (query: string, by = writer) => client.get(`/2026-12/standings?member=${query}`, by);
@@ -166,13 +160,12 @@ describe('standings', () => {
 });
 
 test('every list has an ETag, which stands for it until something changes', async () => {
-  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', token);
-  const pullRequests = ['pull-requests', `members/${body.data[0]?.id}/pull-requests`, 'changes'];
-  const weeks = `members/${body.data[0]?.id}/weeks`;
-  const lists = [...pullRequests, weeks, `pull-requests/${id}/scores`, 'members', 'rules', 'rules/versions', 'users'];
+  const ofMember = ['pull-requests', 'weeks'].map(below => `members/${member}/${below}`);
+  const ofRules = ['rules', 'rules/versions'];
+  const lists = ['pull-requests', `pull-requests/${id}/scores`, 'changes', ...ofMember, ...ofRules, 'members', 'users'];
   const ask = (list: string, tag = '') => client.get(`/2026-12/${list}`, token, { headers: { 'if-none-match': tag } });
   await client.applyFile(token, file('5'));
-  while ((await rescoreBatch(service, world.organisation.id)) > 0);
+  await scoreAll();
 
   const tags = new Map<string, string>();
   for (const list of lists) {
@@ -186,15 +179,11 @@ test('every list has an ETag, which stands for it until something changes', asyn
   expect(await statuses()).toEqual(lists.map(list => [list, 304]));
 
   await client.applyFile(token, file('17'));
-  while ((await rescoreBatch(service, world.organisation.id)) > 0);
+  await scoreAll();
   world.web.addPullRequest({ author: world.acme.member('bert') });
   await world.import();
-  await addUser(executor, {
-    organisationId: world.organisation.id,
-    name: 'New',
-    email: 'new@acme.example',
-    photoUrl: '',
-  });
+  const organisationId = world.organisation.id;
+  await addUser(executor, { organisationId, name: 'New', email: 'new@acme.example', photoUrl: '' });
   expect(await statuses()).toEqual(lists.map(list => [list, 200]));
 });
 
@@ -223,13 +212,12 @@ test('the account says what its token allows and when it ends, also one that is 
 test.each(['standings?by_rule=true', 'members/ID/weeks'])(
   '%s ends in PostgreSQL when its client leaves',
   async path => {
-    const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', token);
     const { app } = await world.replica();
     const address = await app.listen({ port: 0, host: '127.0.0.1' });
     const gone = new AbortController();
     await service.database.transaction(async executor => {
       await executor.execute(sql`lock table pull_requests in access exclusive mode`);
-      const reading = fetch(`${address}/2026-12/${path.replace('ID', body.data[0]?.id ?? '')}`, {
+      const reading = fetch(`${address}/2026-12/${path.replace('ID', member)}`, {
         headers: { authorization: `Bearer ${token}` },
         signal: gone.signal,
       });
@@ -244,16 +232,10 @@ test.each(['standings?by_rule=true', 'members/ID/weeks'])(
 test('the weeks of a member are UTC and begin on Monday', async () => {
   const tenant = await world.newTenant();
   const times = ['2026-11-15T23:59:59Z', '2026-11-16T00:00:00Z', '2026-11-22T23:59:59Z', '2026-11-23T00:00:00Z'];
-  await insertPullRequests(
-    service,
-    tenant,
-    times.map(time => Date.parse(time) / 1000),
-  );
-  const { body } = await client.get<{ data: { id: string }[] }>('/2026-12/members', tenant.token);
-  const weeks = async (query: string) => {
-    const path = `/2026-12/members/${body.data[0]?.id}/weeks${query}`;
-    return (await client.get(path, tenant.token)).body;
-  };
+  const seconds = times.map(time => Date.parse(time) / 1000);
+  await insertPullRequests(service, tenant, seconds);
+  const path = `/2026-12/members/${await firstOf('members', tenant.token)}/weeks`;
+  const weeks = async (query: string) => (await client.get(path + query, tenant.token)).body;
   const zeros = { score: 0, reviews: 0, review_score: 0, total: 0 };
   const [first, second, third] = [
     { week: '2026-11-09', pull_requests: 1, ...zeros },
@@ -264,7 +246,7 @@ test('the weeks of a member are UTC and begin on Monday', async () => {
   expect(await weeks('?since=2026-11-16&until=2026-11-22')).toEqual({ data: [second] });
   expect(await weeks('?by=merged')).toEqual({ data: [] });
   expect(await weeks('?since=2026-02-30')).toMatchObject({ code: 'bad_request', parameter: 'since' });
-  expect((await client.get(`/2026-12/members/${body.data[0]?.id}/weeks`, token)).status).toBe(403);
+  expect((await client.get(path, token)).status).toBe(403);
 });
 
 test('the health of an organisation says what waits and what fails, to tokens that may sync', async () => {

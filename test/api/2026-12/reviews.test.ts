@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { syncMembers } from '../../../src/sync/sync-members.ts';
 import { entry, rule } from '../../scoring/support.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
@@ -21,9 +21,7 @@ const world = await startWorld();
 const { service, client, acme, web, organisation } = world;
 const [ada, bob, cleo] = [acme.member('ada'), acme.member('bob'), acme.member('cleo')];
 const outsider = world.github.account('outsider');
-let token = '';
-/** Of the members. */
-const ids = new Map<string, string>();
+const token = await createToken(service, world.user, ['read', 'sync', 'rules:read', 'rules:write']);
 
 interface Review {
   reviewer: string | null;
@@ -43,36 +41,30 @@ const get = async <Data>(path: string, version = '2026-12') => {
   expect([path, status, body]).toMatchObject([path, 200, {}]);
   return body.data;
 };
-beforeAll(async () => {
-  token = await createToken(service, world.user, ['read', 'sync', 'rules:read', 'rules:write']);
-  expect((await client.applyFile(token, rulesFile)).status).toBe(200);
-  await syncMembers(service, organisation);
-  const first = web.addPullRequest({ author: ada, number: 1 });
-  first.review(bob, 'APPROVED', { comments: 2 });
-  first.review(cleo, 'APPROVED');
-  first.review(outsider, 'APPROVED');
-  first.review(ada, 'COMMENTED', { comments: 9 });
-  web.addPullRequest({ author: ada, number: 2 });
-  await world.import();
-  await waitUntilSettled(service.database);
-  // She keeps what she earned.
-  acme.leave(cleo);
-  await syncMembers(service, organisation);
-  for (const { login, id } of await get<{ login: string; id: string }[]>('members')) ids.set(login, id);
-  expect([...ids.keys()].toSorted()).toEqual(['ada', 'bob']);
-  const [former] = await get<{ id: string }[]>('members?login=cleo');
-  ids.set('cleo', former?.id ?? '');
-});
+expect((await client.applyFile(token, rulesFile)).status).toBe(200);
+await syncMembers(service, organisation);
+const reviewed = web.addPullRequest({ author: ada, number: 1 });
+reviewed.review(bob, 'APPROVED', { comments: 2 });
+reviewed.review(cleo, 'APPROVED');
+reviewed.review(outsider, 'APPROVED');
+reviewed.review(ada, 'COMMENTED', { comments: 9 });
+web.addPullRequest({ author: ada, number: 2 });
+await world.import();
+await waitUntilSettled(service.database);
+// She keeps what she earned.
+acme.leave(cleo);
+await syncMembers(service, organisation);
+const present = await get<{ login: string; id: string }[]>('members');
+expect(present.map(({ login }) => login).toSorted()).toEqual(['ada', 'bob']);
+const [former] = await get<{ id: string }[]>('members?login=cleo');
+/** Of the members. */
+const ids = new Map([...present.map(({ login, id }) => [login, id] as const), ['cleo', former?.id]]);
 
 const counted = (name: string, effect: number, expression: string) => ({ name, action: 'ADD', effect, expression });
 const approved = counted('A verdict', 3, '(state == "open") && (verdict == "approved")');
-const reviewsOfFirst = () => [
-  {
-    reviewer: 'bob',
-    member: ids.get('bob'),
-    score: 5,
-    breakdown: [approved, counted('Comments "ü"', 2, 'review_comments > 0')],
-  },
+const commented = counted('Comments "ü"', 2, 'review_comments > 0');
+const reviewsOfFirst = [
+  { reviewer: 'bob', member: ids.get('bob'), score: 5, breakdown: [approved, commented] },
   { reviewer: 'cleo', member: ids.get('cleo'), score: 3, breakdown: [approved] },
   { reviewer: null, member: null, score: 3, breakdown: [approved] },
 ];
@@ -81,13 +73,13 @@ const find = (all: readonly PullRequest[], number: number) => all.find(each => e
 test('a pull request has what its reviews are worth, wherever it is shown, but not in 2025-04', async () => {
   const listed = await get<PullRequest[]>('pull-requests');
   const first = find(listed, 1);
-  expect(first).toMatchObject({ score: 10, reviews: reviewsOfFirst() });
+  expect(first).toMatchObject({ score: 10, reviews: reviewsOfFirst });
   expect(find(listed, 2)).toMatchObject({ score: 10, reviews: [] });
   expect(await get(`pull-requests/${first?.id}`)).toEqual(first);
   const changes = await get<{ pull_request: PullRequest }[]>('changes');
   expect(changes.map(change => change.pull_request)).toContainEqual(first);
   const synced = await client.put<{ data: PullRequest }>(`/2026-12/pull-requests/${first?.id}/sync`, token);
-  expect(synced).toMatchObject({ status: 200, body: { data: { reviews: reviewsOfFirst() } } });
+  expect(synced).toMatchObject({ status: 200, body: { data: { reviews: reviewsOfFirst } } });
   const ofFormerVersion = find(await get<PullRequest[]>('pull-requests', '2025-04'), 1);
   expect(ofFormerVersion).toMatchObject({ id: first?.id, score: 10 });
   expect(JSON.stringify(ofFormerVersion)).not.toMatch(/reviews|verdict/);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { buildApp } from '../../../src/app.ts';
 import { findOrganisation } from '../../../src/database/organisations.ts';
 import { applyRuleset } from '../../../src/database/rules.ts';
@@ -21,18 +21,12 @@ const file = (value: string) => `rules:
 
 const scopes = ['read', 'rules:read', 'rules:write'];
 const world = await startWorld();
-let token: string;
-let address: string;
-let id: string;
-beforeAll(async () => {
-  const member = world.acme.member('ada');
-  for (const title of ['One', '<b>Two</b>', 'Three']) world.web.openPullRequest({ author: member, title });
-  await world.import();
-  token = await createToken(world.service, world.user, scopes);
-  address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
-  const { data } = (await (await send('pull-requests')).json()) as { data: { id: string }[] };
-  id = data[0]?.id ?? '';
-});
+const token = await createToken(world.service, world.user, scopes);
+const address = await world.service.app.listen({ port: 0, host: '127.0.0.1' });
+const author = world.acme.member('ada');
+for (const title of ['One', '<b>Two</b>', 'Three']) world.web.openPullRequest({ author, title });
+await world.import();
+const id = (await world.listed())[0]?.id ?? '';
 
 interface Sent extends RequestInit {
   headers?: Record<string, string>;
