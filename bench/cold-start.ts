@@ -3,18 +3,16 @@ import { once } from 'node:events';
 import { joinEmbeddedDatabase } from '../src/database/embedded-server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
 import { startService } from './processes.ts';
-import { atMost, median, takeTurns } from './report.ts';
+import { atMost, compared, median, takeTurns } from './report.ts';
 
 const rounds = 5;
 
 /** From nothing to ready, against the parts that nobody can do without. */
 export async function measure(): Promise<void> {
   const measured = await takeTurns(rounds, { own: startOwn, bare: startBare }, timeInHome);
-  const [own, bare] = [median(measured.own), median(measured.bare)];
-  atMost(1.3, 'cold start to ready, database made and migrated', 'making and starting the server, and node -e 0', {
-    ratio: own / bare,
-    detail: `${Math.round(own)} ms to ${Math.round(bare)} ms`,
-  });
+  const figures = compared(median(measured.own), median(measured.bare), 'ms');
+  const bare = 'making and starting the server, and node -e 0';
+  atMost(1.3, 'cold start to ready, database made and migrated', bare, figures);
 }
 
 async function timeInHome(start: (home: string) => Promise<AsyncDisposable>): Promise<number> {

@@ -122,19 +122,16 @@ async function compare(world: GithubWorld): Promise<void> {
 }
 
 /** PUT syncs of different pull requests, all sent before the first is answered. */
-async function syncAtOnce({ value, startIdle }: GithubWorld, token: string): Promise<void> {
-  const ids = await value<string[]>('(select array_agg(id) from (select id from pull_requests limit $1) as chosen)', [
-    syncs,
-  ]);
+async function syncAtOnce({ query, startIdle }: GithubWorld, token: string): Promise<void> {
+  const rows = await query<{ id: string }>('select id from pull_requests limit $1', [syncs]);
   await using service = await startIdle();
-  if (ids.length !== syncs) throw new Error(`only ${ids.length} pull requests are stored`);
-  await Promise.all(
-    ids.map(async id => {
-      const address = `${service.origin}/2025-04/pull-requests/${formatId('pr', id)}/sync`;
-      const reply = await ask(address, token, { method: 'PUT' });
-      await reply.body?.cancel();
-    }),
-  );
+  if (rows.length !== syncs) throw new Error(`only ${rows.length} pull requests are stored`);
+  const sync = async ({ id }: { id: string }) => {
+    const address = `${service.origin}/2025-04/pull-requests/${formatId('pr', id)}/sync`;
+    const reply = await ask(address, token, { method: 'PUT' });
+    await reply.body?.cancel();
+  };
+  await Promise.all(rows.map(sync));
 }
 
 /** Resolves when so many have the title. @returns milliseconds */

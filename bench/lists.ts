@@ -35,7 +35,7 @@ async function measureList({ url, token }: Stored, path: string, what: string): 
     peak = Math.max(peak, service.megabytes('VmRSS'));
   }, 20);
   let ended = 0;
-  const { p99 } = await loadBeside({ ...pages, duration: seconds }, 1, async () => {
+  const p99 = await loadBeside({ ...pages, duration: seconds }, async () => {
     // A thread of its own reads them: beside megabytes that arrive, pages would wait for their own client.
     const reading = { connections: readers, workers: 1, duration: seconds + 2, timeout: 60 };
     const lists = await load({ url: `${service.origin}/2025-04/${path}`, headers: bearer(token), ...reading });

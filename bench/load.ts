@@ -56,23 +56,17 @@ export const unseenPages = ({ origin }: Pick<Running, 'origin'>, token: string):
  */
 export const steadily = { connections: 4, overallRate: 50, ignoreCoordinatedOmission: true };
 
-/**
- * Pages at a steady rate while callers repeat some work, one time after another.
- *
- * @returns how often the work has ended, too
- */
-export async function loadBeside(pages: autocannon.Options, callers: number, work: () => Promise<void>) {
+/** Pages at a steady rate while some work is repeated, one time after another. @returns their p99 in milliseconds */
+export async function loadBeside(pages: autocannon.Options, work: () => Promise<void>): Promise<number> {
   let isOver = false;
-  let ended = 0;
-  const working = Array.from({ length: callers }, async () => {
-    for (; !isOver; ended += 1) await work();
-  });
+  const working = (async () => {
+    while (!isOver) await work();
+  })();
   await delay(1_000);
   const { latency } = await load({ ...pages, ...steadily });
-  const endedMeanwhile = ended;
   isOver = true;
-  await Promise.all(working);
-  return { p99: latency.p99, ended: endedMeanwhile };
+  await working;
+  return latency.p99;
 }
 
 /**

@@ -2,7 +2,7 @@ import type autocannon from 'autocannon';
 import { formatId } from '../src/ids.ts';
 import { load, neverTheSame, rateAgainst, summarise, unseenPages } from './load.ts';
 import { bearer, startProcess, startReader } from './processes.ts';
-import { atLeast, atMost, print, takeTurns } from './report.ts';
+import { atLeast, atMost, compared, print, takeTurns } from './report.ts';
 import { allPullRequests, joinStored, pullRequests, type Stored } from './stored.ts';
 
 const rounds = 5;
@@ -48,11 +48,8 @@ export async function measure(): Promise<void> {
   const page = `a page of 15 ${rows}, not seen before`;
   const byHand = 'a bare Fastify route with a named statement, not authenticated';
   atLeast(1.4, page, byHand, against('own', 'bare'));
-  const [ownP99, bareP99] = [summarise(measured.own).p99, summarise(measured.bare).p99];
-  atMost(1, `the p99 of ${page}`, 'that of the same route', {
-    ratio: ownP99 / bareP99,
-    detail: `${ownP99} ms to ${bareP99} ms`,
-  });
+  const p99s = compared(summarise(measured.own).p99, summarise(measured.bare).p99, 'ms');
+  atMost(1, `the p99 of ${page}`, 'that of the same route', p99s);
   const fromMemory = 'a bare Fastify route that sends the same bytes from memory after one query for the token';
   atLeast(1.5, `a page of 15 ${rows}, again`, fromMemory, against('repeated', 'fixed'));
   print(`not seen before, against the same: ${against('own', 'fixed').ratio.toFixed(2)}`);

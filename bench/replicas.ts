@@ -1,7 +1,7 @@
 import type autocannon from 'autocannon';
 import { load, unseenPages } from './load.ts';
 import { startReader } from './processes.ts';
-import { atLeast, median, takeTurns } from './report.ts';
+import { atLeast, compared, median, takeTurns } from './report.ts';
 import { joinStored } from './stored.ts';
 
 const rounds = 5;
@@ -27,11 +27,8 @@ export async function measure(): Promise<void> {
   const rates = await takeTurns(rounds, counts, replicas => requestRate(replicas, seconds));
   const one = median(rates.one);
   for (const count of ['two', 'three'] as const) {
-    const rate = median(rates[count]);
     const what = `pages of pull requests from ${counts[count].length} replicas`;
-    atLeast(0.9, what, 'one, all on this machine with their database', {
-      ratio: rate / one,
-      detail: `${Math.round(rate)} to ${Math.round(one)} requests/s`,
-    });
+    const figures = compared(median(rates[count]), one, 'requests/s');
+    atLeast(0.9, what, 'one, all on this machine with their database', figures);
   }
 }

@@ -39,11 +39,14 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - begin) / 1000;
 }
 
+export const compared = (own: number, theirs: number, unit: string, digits = 0): Figures => ({
+  ratio: own / theirs,
+  detail: `${own.toFixed(digits)} to ${theirs.toFixed(digits)} ${unit}`,
+});
+
 /** How much longer ours take, by the medians of seconds. */
-export function timeAgainst(own: readonly number[], theirs: readonly number[]): Figures {
-  const [ours, others] = [median(own), median(theirs)];
-  return { ratio: ours / others, detail: `${ours.toFixed(1)} s to ${others.toFixed(1)} s` };
-}
+export const timeAgainst = (own: readonly number[], theirs: readonly number[]): Figures =>
+  compared(median(own), median(theirs), 's', 1);
 
 /** How much faster ours are, by the medians of seconds. */
 export function speedAgainst(own: readonly number[], theirs: readonly number[]): Figures {

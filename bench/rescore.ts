@@ -24,15 +24,9 @@ const bySize = {
   },
 };
 
-interface Variant {
-  what: string;
-  /** The condition of a bonus. */
-  share: string;
-  size: (typeof bySize)['lines'];
-  target: number;
-}
-
-const allChanging: Variant = { what: 'all changing', share: 'number > 0', size: bySize.additions, target: 3 };
+/** `share` is the condition of a bonus. */
+const allChanging = { what: 'all changing', share: 'number > 0', size: bySize.additions, target: 3 };
+type Variant = typeof allChanging;
 
 const variants: Variant[] = [
   allChanging,
@@ -58,10 +52,8 @@ async function measureRules(server: Stored, variant: Variant): Promise<void> {
     async own(round: number) {
       const { seconds, peakMegabytes } = await rescore(server, { rules: rulesOf(variant, 2 * round) });
       peaks.push(peakMegabytes);
-      const score = scoreBySql(variant, 2 * round);
-      const others = await server.count(`pull_requests where organisation_id = $1 and score <> ${score}`, [
-        server.organisationId,
-      ]);
+      const otherwise = `pull_requests where organisation_id = $1 and score <> ${scoreBySql(variant, 2 * round)}`;
+      const others = await server.count(otherwise, [server.organisationId]);
       if (others > 0) throw new Error(`${others} pull requests have another score than by SQL`);
       return seconds;
     },

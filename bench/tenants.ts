@@ -47,7 +47,7 @@ const untilCompared = ({ until }: GithubWorld) =>
     and not exists (select from sync_requests)`);
 
 /** @returns milliseconds from each delivery until its change was stored */
-const measureWebhooks = ({ value, deliver }: GithubWorld, service: Running, pullRequests: readonly PullRequest[]) =>
+const measureWebhooks = ({ query, deliver }: GithubWorld, service: Running, pullRequests: readonly PullRequest[]) =>
   measureArrivals(
     { perSecond: webhooksPerSecond, count: webhooksPerSecond * webhookSeconds, pauseMs: 20 },
     async (index, hasBegun) => {
@@ -58,10 +58,10 @@ const measureWebhooks = ({ value, deliver }: GithubWorld, service: Running, pull
       hasBegun(title);
       await deliver(service, [event]);
     },
-    async titles =>
-      (await value<string[] | null>('(select array_agg(title) from pull_requests where title = any($1::text[]))', [
-        titles,
-      ])) ?? [],
+    async titles => {
+      const stored = 'select title from pull_requests where title = any($1::text[])';
+      return (await query<{ title: string }>(stored, [titles])).map(({ title }) => title);
+    },
   );
 
 async function measureComparison(world: GithubWorld) {

@@ -87,13 +87,12 @@ export async function openGithub(home: string, app?: StartOptions['app'] & { pri
     startIdle: () => start('serve', { WORKER: 'false' }),
     /** Sends webhooks, some at once. */
     async deliver({ origin }: Pick<Running, 'origin'>, events: readonly WebhookEvent[]): Promise<void> {
+      const send = async (event: WebhookEvent) => {
+        const { status, answer } = await github.deliver(`${origin}/webhooks/github`, secret, event);
+        if (status !== 202) throw new Error(`a webhook was not taken: ${status} ${answer}`);
+      };
       for (let begin = 0; begin < events.length; begin += 50) {
-        const some = events.slice(begin, begin + 50);
-        const deliveries = await Promise.all(
-          some.map(event => github.deliver(`${origin}/webhooks/github`, secret, event)),
-        );
-        const refused = deliveries.find(({ status }) => status !== 202);
-        if (refused !== undefined) throw new Error(`a webhook was not taken: ${refused.status} ${refused.answer}`);
+        await Promise.all(events.slice(begin, begin + 50).map(send));
       }
     },
     async [Symbol.asyncDispose]() {

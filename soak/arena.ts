@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { connectDatabase } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/driver-errors.ts';
-import { type ErrorCode, ServiceError } from '../src/errors.ts';
+import { ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import { type GithubStandIn, maxPoints, startGithub } from '../test/support/github/server.ts';
@@ -17,14 +17,6 @@ export type Replica = Awaited<ReturnType<typeof startReplica>>;
 export type Arena = Awaited<ReturnType<typeof openArena>>;
 
 const places = 3;
-
-/** The errors that GitHub's faults cause. */
-const githubFailures: readonly ErrorCode[] = [
-  'github_failed',
-  'github_timeout',
-  'github_rate_limited',
-  'github_credentials',
-];
 
 /** @param databaseUrl of a migrated database without organisations */
 export async function openArena(databaseUrl: string) {
@@ -57,7 +49,7 @@ export async function openArena(databaseUrl: string) {
         await work(await replica());
         return true;
       } catch (error) {
-        const isGithubs = error instanceof ServiceError && githubFailures.includes(error.code);
+        const isGithubs = error instanceof ServiceError && error.code.startsWith('github_');
         if (!isGithubs && !isDatabaseUnavailable(error) && (error as Error).name !== 'AbortError') throw error;
         return false;
       }
@@ -70,11 +62,10 @@ export async function openArena(databaseUrl: string) {
       collect(killed);
       killed.kill();
       background.add(killed.close());
-      background.add(
-        startReplica(databaseUrl, github).then(started => {
-          replicas[place] = started;
-        }),
-      );
+      const replace = async () => {
+        replicas[place] = await startReplica(databaseUrl, github);
+      };
+      background.add(replace());
     },
     /** POSTs a webhook as GitHub does, to any replica. */
     async deliver(event: WebhookEvent, guid: string) {
@@ -106,15 +97,9 @@ async function startReplica(databaseUrl: string, github: GithubStandIn) {
     // Longer than a history: an organisation is compared when its history says so.
     RECONCILE_INTERVAL: '86400',
   };
-  const service = await startService(
-    toDatabase.through(databaseUrl),
-    environment,
-    {},
-    {
-      // 40001 and the like after all retries are an outage, too: killed replicas leave locks for a moment.
-      err: (error: Error) => ({ text: String(error.cause ?? error), isOutage: isDatabaseUnavailable(error) }),
-    },
-  );
+  // 40001 and the like after all retries are an outage, too: killed replicas leave locks for a moment.
+  const err = (error: Error) => ({ text: String(error.cause ?? error), isOutage: isDatabaseUnavailable(error) });
+  const service = await startService(toDatabase.through(databaseUrl), environment, {}, { err });
   const loops = startLoops(service);
   let killed = false;
   return {

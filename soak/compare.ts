@@ -1,7 +1,7 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
 import { and, eq, getTableColumns } from 'drizzle-orm';
-import type { Database, Executor } from '../src/database/client.ts';
+import type { Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
   members,
@@ -23,14 +23,10 @@ import { findBrokenChains } from './score-changes.ts';
  */
 export type Stage = 'settled' | 'compared';
 
-type Stored = Awaited<ReturnType<typeof readTables>>;
+type Stored = Awaited<ReturnType<typeof readStored>>;
 type Row = Stored['rows'][number];
 
-/** A snapshot, because retries and background requests may still be saved. */
-const readStored = ({ executor }: Database, organisationId: string) =>
-  executor.transaction(each => readTables(each, organisationId), { isolationLevel: 'repeatable read' });
-
-async function readTables(executor: Pick<Executor, 'select' | 'execute'>, organisationId: string) {
+async function readStored(executor: Pick<Executor, 'select' | 'execute'>, organisationId: string) {
   const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
     eq(table.organisationId, organisationId);
   const rows = await executor
@@ -68,18 +64,19 @@ type Differences = Generator<string, void>;
 
 /** Adds how what is stored differs from the model. */
 export async function compare(scene: Scene, stage: Stage): Promise<void> {
-  const stored = await readStored(scene.arena.database, scene.tenant.organisation.id);
+  // A snapshot, because retries and background requests may still be saved.
+  const stored = await scene.arena.database.executor.transaction(
+    each => readStored(each, scene.tenant.organisation.id),
+    { isolationLevel: 'repeatable read' },
+  );
   // That the language gives the right numbers is held by test/scoring, with an interpreter of its own.
   const { score: scoreOf } = compileRuleset(rulesetOf(scene.model.rules));
   for (const text of compareAll({ stored, stage, scene, scoreOf })) scene.differences.push(`${stage}: ${text}`);
 }
 
 function* compareAll(comparison: Comparison): Differences {
-  const {
-    stored,
-    stage,
-    scene: { model },
-  } = comparison;
+  const { stored, stage, scene } = comparison;
+  const { model } = scene;
   const rows = new Map(stored.rows.map(row => [row.githubId, row]));
   for (const pullRequest of model.pullRequests) {
     const row = rows.get(pullRequest.source.id);

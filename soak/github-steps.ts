@@ -48,15 +48,10 @@ const elsewhere = <Parts extends object>(
 ) => onGithub(name, weight, parts, ({ side }, step) => ({ event: change(side, step) }));
 
 const ofMembership = (name: string, change: (organisation: Organisation, account: Account) => Event) =>
-  elsewhere(
-    name,
-    17,
-    { person, isHere: fc.boolean() },
-    ({ accounts, owners: [acme, stranger] }, { person: login, isHere }) => {
-      const [account, where] = [accounts[login], isHere ? acme : stranger];
-      return account.type !== 'Bot' && where && change(where, account);
-    },
-  );
+  elsewhere(name, 17, { person, organisation: place }, ({ accounts, owners }, step) => {
+    const [account, organisation] = [accounts[step.person], at(owners, step.organisation)];
+    return account.type !== 'Bot' && organisation && change(organisation, account);
+  });
 
 /** One that GitHub shows. */
 const ofShown = <Parts extends object>(

@@ -43,15 +43,12 @@ async function playLot(arena: Arena, runs: number, seed: number, say: Say): Prom
   );
   const failed = checked.find(each => each.failed);
   if (failed === undefined) return undefined;
-  const { seed: failedSeed, counterexamplePath: path } = failed;
   say(`A history ends differently from the model; shortening it.\n${failed.errorInstance}`);
   const again = fc.asyncProperty(history, async one => {
     for (let tries = shrinkingTries; tries > 0; tries -= 1) await playOne(arena, one);
   });
-  const shortened = await fc.check(again, {
-    ...{ seed: failedSeed, path: path ?? '' },
-    interruptAfterTimeLimit: shrinkingTimeoutMs,
-  });
+  const from = { seed: failed.seed, path: failed.counterexamplePath ?? '' };
+  const shortened = await fc.check(again, { ...from, interruptAfterTimeLimit: shrinkingTimeoutMs });
   // Perhaps it did not fail again in time.
   const { counterexample, errorInstance } = shortened.counterexample === null ? failed : shortened;
   const [shortest] = counterexample ?? [];

@@ -47,10 +47,7 @@ function startBalancer(all: readonly string[]) {
   const urls = [...all];
   let isOver = false;
   const probe = async (url: string) => {
-    const isReady = await fetch(`${url}/readyz`).then(
-      reply => reply.ok,
-      () => false,
-    );
+    const isReady = (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true;
     const place = urls.indexOf(url);
     if (isReady && place === -1) urls.push(url);
     // The last one stays: a load balancer that knows no better sends requests there.
