@@ -107,13 +107,11 @@ async function deliverIdly(world: GithubWorld, events: ReturnType<typeof edit>):
 
 const isFetched = 'not exists (select from sync_requests)';
 
-/** A worker does what there is to do. */
 async function workOff({ start, until }: GithubWorld, isDone = isFetched): Promise<void> {
   await using _ = await start('worker');
   await until(isDone);
 }
 
-/** A comparison, and the fetches that it asks for. */
 async function compare(world: GithubWorld): Promise<void> {
   await world.query(
     'update organisations set comparison_due_at = now(), comparison_requested = true, compared_at = null',

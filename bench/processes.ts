@@ -51,7 +51,6 @@ export async function startProcess(operands: readonly string[], environment: Env
   };
 }
 
-/** Starts the service, or only its worker. */
 export const startService = (command: 'serve' | 'worker', environment: Environment) =>
   startProcess(['dist/main.js', command], { PORT: '0', LOG_LEVEL: 'warn', ...environment });
 
@@ -59,7 +58,6 @@ export const startService = (command: 'serve' | 'worker', environment: Environme
 export const startReader = (databaseUrl: string) =>
   startService('serve', { DATABASE_URL: databaseUrl, WORKER: 'false', RATE_LIMIT: '0' });
 
-/** Runs a command from its beginning to its end. */
 export const runCommand = (operands: readonly string[], environment: Environment) =>
   promisify(execFile)(process.execPath, ['dist/main.js', ...operands], {
     env: { PATH: process.env.PATH, ...environment },

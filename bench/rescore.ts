@@ -122,7 +122,6 @@ const scoreBySql = ({ share, size }: Variant, bonus: number) =>
   `(${size.sql}) / 20 + case when state = 'merged' then 10 else 0 end
     + case when ${inSql(share)} then ${bonus} else 0 end`;
 
-/** One UPDATE that does what the three rules do. */
 function updateBySql({ organisationId }: Stored, variant: Variant, bonus: number): string {
   const { share, size } = variant;
   const entry = (name: string, effect: string, expression: string) =>

@@ -17,7 +17,6 @@ const object = (properties: object) => ({ type: 'object', properties });
 const array = (items: object) => ({ type: 'array', items });
 const nullable = (type: object) => ({ ...type, nullable: true });
 
-/** Properties of one type. */
 const all = (type: object, names: string) => Object.fromEntries(names.split(' ').map(name => [name, type]));
 
 const columns = `pull_requests.id, pull_requests.github_id as external_id, number, url, state, title, body, additions,

@@ -30,7 +30,6 @@ export async function openArena(databaseUrl: string) {
   const defects: string[] = [];
   const collect = (each: Replica | undefined) => defects.push(...(each?.takeDefects() ?? []));
 
-  /** Any living replica. */
   async function replica(): Promise<Replica> {
     for (; ; await delay(5)) {
       const living = replicas.filter(each => each !== undefined);

@@ -2,7 +2,6 @@
 export function createBackground() {
   const underWay = new Set<Promise<unknown>>();
   return {
-    /** Number of works that are under way. */
     get size() {
       return underWay.size;
     },

@@ -60,7 +60,6 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
       lagging.lag();
       lags.push({ end: () => lagging.catchUp(), until: clock.now() + seconds });
     },
-    /** Ends all lags. */
     catchUp(): void {
       for (const { end } of lags.splice(0)) end();
     },
@@ -95,7 +94,6 @@ export function createTroubles(github: GithubStandIn, { pullRequests }: Model, {
     ends.push(github.fault({ kind: 'late', milliseconds }, { times: Number.POSITIVE_INFINITY, when: isLate }));
   }
   return {
-    /** Fails the next `times` requests. */
     fail(name: FaultName, times: number): void {
       const nodeIds = pullRequests.map(({ source }) => source.nodeId);
       ends.push(github.fault(faults[name](nodeIds), { times, when: isOwn }));

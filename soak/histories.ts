@@ -82,7 +82,6 @@ export async function playHistories(
   return undefined;
 }
 
-/** @returns whether all histories ended like the model */
 export async function soakHistories(runs: number, seed: number): Promise<boolean> {
   print(`Playing ${runs} histories, seed ${seed}.`);
   const { createDatabase, close } = await startServer();

@@ -61,7 +61,6 @@ export function createModel(github: Organisation) {
   return {
     pullRequests,
     isHere,
-    /** Names of the rules in force. */
     rules: [] as readonly string[],
     rulesetVersion: 0,
     /** GUIDs that were answered with 202. */

@@ -83,7 +83,6 @@ async function createScene(arena: Arena, clockAhead: number) {
       scene.comparing = settling.compare();
       return scene.comparing;
     },
-    /** Comes to rest, and compares what is stored. */
     async settle(stage: Stage): Promise<void> {
       side.catchUp();
       await background.join();

@@ -1,6 +1,5 @@
 import { createBackground } from './background.ts';
 
-/** Counts what happened how often. */
 export const count = <What>(counted: Map<What, number>, what: What) => counted.set(what, (counted.get(what) ?? 0) + 1);
 
 /** Begins works at a steady rate, so many a second, whether earlier ones are over or not. */

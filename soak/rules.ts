@@ -23,7 +23,6 @@ const reviews = [
 /** Rules that together read every type of fact. */
 export const ruleNames = [...rules, ...reviews].map(({ name }) => name);
 
-/** The rules of these names, in this order. */
 export function rulesetOf(names: readonly string[]): Ruleset {
   const of = (some: typeof rules) => names.flatMap(name => some.find(each => each.name === name) ?? []);
   return { definitions: [], rules: of(rules), reviews: of(reviews) };

@@ -22,7 +22,6 @@ function fail(message: string): never {
   process.exit(2);
 }
 
-/** Of an option. */
 function whole(name: Exclude<keyof typeof values, 'only'>, otherwise: number): number {
   const value = Number(values[name] ?? otherwise);
   return Number.isInteger(value) && value >= 0 ? value : fail(`--${name} takes a whole number`);
