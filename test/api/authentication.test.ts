@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateAccessToken, isAccessToken } from '../../src/access-token.ts';
 import { listAccessTokens, revokeAccessToken } from '../../src/database/access-tokens.ts';
 import { addUser } from '../../src/database/users.ts';
 import { formatId, newId } from '../../src/ids.ts';
 import { closing, startReplica } from '../support/service.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -74,10 +75,7 @@ describe('requests without a valid token', () => {
   test('unknown, expired and revoked tokens get the same answer', async () => {
     const expired = await createToken(service, world.user, ['read'], new Date(Date.now() - 1));
     const revoked = await createToken(service, world.user);
-    const { rows } = await executor.execute<{ id: string }>(
-      sql`select id from access_tokens where token_hash = ${createHash('sha256').update(revoked).digest('hex')}`,
-    );
-    await revokeAccessToken(executor, rows[0]?.id ?? '');
+    await revokeAccessToken(executor, (await listAccessTokens(executor)).at(-1)?.id ?? '');
     const replies = [];
     for (const token of [generateAccessToken(), expired, revoked]) {
       const { status, body, headers } = await client.get('/2025-04/account', token);
@@ -107,15 +105,11 @@ describe('requests with a valid token', () => {
   });
 
   test('a token is refused on every replica from the next request after it is revoked', async () => {
-    const replica = closing(await startReplica(service.database.url));
-    const other = replica.client;
+    const { client: other } = closing(await startReplica(service.database.url));
     const token = await createToken(service, world.user);
     for (const each of [client, other]) expect((await each.get('/2025-04/account', token)).status).toBe(200);
-    const newest = (await listAccessTokens(executor)).at(-1);
-    expect(await revokeAccessToken(executor, newest?.id ?? '')).toMatchObject({
-      token: { id: newest?.id },
-      changed: true,
-    });
+    const id = (await listAccessTokens(executor)).at(-1)?.id ?? '';
+    expect(await revokeAccessToken(executor, id)).toMatchObject({ token: { id }, changed: true });
     for (const each of [other, client]) expect((await each.get('/2025-04/account', token)).status).toBe(401);
   });
 
@@ -133,29 +127,28 @@ describe('requests with a valid token', () => {
   });
 
   test('the last use of a token is written at most every ten minutes', async () => {
-    const { database } = service;
     const token = await createToken(service, world.user);
-    const hash = createHash('sha256').update(token).digest('hex');
+    const own = sql`token_hash = ${createHash('sha256').update(token).digest('hex')}`;
     const lastUse = async () => {
-      const { rows } = await database.executor.execute<{ seconds: string | null }>(
-        sql`select extract(epoch from now() - last_used_at) as seconds from access_tokens where token_hash = ${hash}`,
+      const { rows } = await executor.execute<{ seconds: number | null }>(
+        sql`select extract(epoch from now() - last_used_at)::float8 as seconds from access_tokens where ${own}`,
       );
-      return rows[0]?.seconds === null ? null : Number(rows[0]?.seconds);
+      return rows[0]?.seconds;
     };
     const usedBefore = (minutes: number) =>
-      database.executor.execute(
-        sql`update access_tokens set last_used_at = now() - make_interval(mins => ${minutes}) where token_hash = ${hash}`,
+      executor.execute(
+        sql`update access_tokens set last_used_at = now() - make_interval(mins => ${minutes}) where ${own}`,
       );
     expect(await lastUse()).toBeNull();
     await client.get('/2025-04/account', token);
-    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 20_000 });
+    await expect.poll(lastUse).toBeLessThan(5);
 
     await usedBefore(11);
     await client.get('/2025-04/account', token);
-    await vi.waitFor(async () => expect(await lastUse()).toBeLessThan(5), { timeout: 20_000 });
+    await expect.poll(lastUse).toBeLessThan(5);
 
     await usedBefore(9);
-    const writes = vi.spyOn(database.executor, 'update');
+    const writes = vi.spyOn(executor, 'update');
     await client.get('/2025-04/account', token);
     expect(writes).not.toHaveBeenCalled();
     writes.mockRestore();
@@ -163,9 +156,7 @@ describe('requests with a valid token', () => {
   });
 
   test('if the last use of a token cannot be written, that is logged and the request is answered', async () => {
-    await executor.execute(`create function refuse() returns trigger language plpgsql as $$ begin raise 'full'; end $$;
-      create trigger refuse before update on access_tokens execute function refuse()`);
-    onTestFinished(async () => void (await executor.execute('drop function refuse cascade')));
+    await addTrigger(executor, 'before update on access_tokens', "raise 'full'");
     const token = await createToken(service, world.user);
     expect((await client.get('/2025-04/account', token)).status).toBe(200);
     const complaint = expect.objectContaining({ level: 40, msg: 'the last use of a token was not written' });

@@ -1,6 +1,6 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createPageCache, type SendPage } from '../../src/api/page-cache.ts';
 import { renewContentVersion } from '../../src/database/content-versions.ts';
 import { eraseMember } from '../../src/database/erasure.ts';
@@ -11,6 +11,7 @@ import type { PullRequest } from '../support/github/pull-request.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { startReplica } from '../support/service.ts';
 import { createTenant } from '../support/tenants.ts';
+import { addTrigger } from '../support/trigger.ts';
 import { startWorld } from '../support/world.ts';
 import { lockWaits, rule, waitUntil } from '../sync/support.ts';
 
@@ -247,14 +248,8 @@ describe('a page of pull requests', () => {
   test.each(Object.entries(changes))(
     'that was kept before the commit of %s is not shown after it',
     async (_name, change) => {
-      await executor.execute(sql`
-        create function hold_commit() returns trigger language plpgsql as $$
-          begin perform pg_advisory_xact_lock_shared(1); return null; end $$;
-        create constraint trigger hold_commit after insert or update or delete on pull_requests
-          deferrable initially deferred for each row execute function hold_commit()`);
-      onTestFinished(async () => {
-        await executor.execute(sql`drop function hold_commit cascade`);
-      });
+      const atCommit = 'after insert or update or delete on pull_requests deferrable initially deferred for each row';
+      await addTrigger(executor, atCommit, 'perform pg_advisory_xact_lock_shared(1)');
       await during(change, sql`select pg_advisory_xact_lock(1)`, async () => {
         await read();
         await read();

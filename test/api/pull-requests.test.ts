@@ -5,14 +5,15 @@ import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
 
-const oneOf = async (title: string) => {
-  const found = (await world.listed()).find(pullRequest => pullRequest.title === title);
-  if (found === undefined) throw new Error(`${title} is not listed`);
-  return found;
+/** A pull request that was added on GitHub, as it is listed once it is imported. */
+const imported = async (...added: Parameters<typeof world.web.addPullRequest>) => {
+  const source = world.web.addPullRequest(...added);
+  await world.import();
+  return { source, ...(await world.find(source)) };
 };
 
 test('a pull request has every field of the specification, with the values from GitHub', async () => {
-  const { github, acme, web, client, token } = world;
+  const { github, acme, client, token } = world;
   await world.applyRules([
     rule('Size', entry('additions > 0', 'per(additions, 10)'), entry('deletions > 0', '2.5', 'SUBTRACT')),
     rule('Titled "<Ω>"', entry('contains(title, "\\"")', '7')),
@@ -20,7 +21,7 @@ test('a pull request has every field of the specification, with the values from 
   ]);
   github.clock.set(1_790_000_000);
   const ada = acme.member('ada', { name: 'Ada Lovelace' });
-  const source = web.openPullRequest({
+  const { source, ...stored } = await imported({
     id: 2 ** 45 + 1,
     author: ada,
     title: 'Every "field"',
@@ -31,9 +32,6 @@ test('a pull request has every field of the specification, with the values from 
     commits: 6,
     createdAt: 1_700_000_000,
   });
-  await world.import();
-
-  const stored = await oneOf('Every "field"');
   const members = await client.get<{ data: MemberBody[] }>('/2025-04/members', token);
   expect(stored).toEqual({
     id: /^pr_[0-7][0-9a-z]{25}$/,
@@ -61,38 +59,30 @@ test('a pull request has every field of the specification, with the values from 
 });
 
 test('a pull request has an empty body if GitHub has none, and a score of 0 without entries', async () => {
-  world.web.addPullRequest({ title: 'Bare', body: '' });
-  await world.import();
-  expect(await oneOf('Bare')).toMatchObject({ body: '', score: 0, score_breakdown: [] });
+  expect(await imported({ body: '' })).toMatchObject({ body: '', score: 0, score_breakdown: [] });
 });
 
 test('a pull request keeps hostile text: JSON, HTML and SQL, bidirectional and 4-byte characters', async () => {
   const title = `'; drop table x; -- </script>"\\ \u202eevil\u2066 \u{10FFFF}\u2028 %00 \${x} {{y}}`;
-  world.web.addPullRequest({ title, body: `\u0001\u001f\u007f\ufeff${title}` });
-  await world.import();
-  expect((await oneOf(title)).body).toBe(`\u0001\u001f\u007f\ufeff${title}`);
+  const body = `\u0001\u001f\u007f\ufeff${title}`;
+  expect(await imported({ title, body })).toMatchObject({ title, body });
 });
 
 test('a pull request has U+FFFD for NUL and lone surrogates, which PostgreSQL cannot hold', async () => {
-  world.web.addPullRequest({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
-  await world.import();
-  expect((await oneOf('a\ufffdb\ufffdc\ufffdd\u{1F600}')).body).toBe('\ufffd\ufffd');
+  const stored = await imported({ title: 'a\u0000b\ud800c\udc00d\u{1F600}', body: '\udfff\u0000' });
+  expect(stored).toMatchObject({ title: 'a\ufffdb\ufffdc\ufffdd\u{1F600}', body: '\ufffd\ufffd' });
 });
 
 const remove = (id: string) => world.client.delete(`/2025-04/pull-requests/${id}`, world.token);
 
 test('DELETE called ten times at once deletes once', async () => {
-  world.web.addPullRequest({ title: 'Deleted once' });
-  await world.import();
-  const { id } = await oneOf('Deleted once');
+  const { id } = await imported();
   const replies = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
   expect(replies.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(404)]);
 });
 
 test('a pull request that is deleted during a sync stays deleted, and that sync gets 404', async () => {
-  const source = world.web.addPullRequest({ title: 'Deleted during a sync' });
-  await world.import();
-  const { id } = await oneOf(source.title);
+  const { source, id } = await imported({ title: 'Deleted during a sync' });
   world.github.clock.advance(1);
   source.edit({ body: 'Newer' });
   const reply = world.github.hold('hold');

@@ -10,12 +10,7 @@ const { service, client } = world;
 
 async function add(organisationId: string, name: string, photoUrl = 'https://p.example/'): Promise<User> {
   const email = `${encodeURIComponent(name)}-${Math.random()}@acme.example`;
-  const user = await addUser(service.database.executor, {
-    organisationId,
-    name,
-    email,
-    photoUrl,
-  });
+  const user = await addUser(service.database.executor, { organisationId, name, email, photoUrl });
   if (user === undefined) throw new Error(`${email} is taken`);
   return user;
 }

@@ -41,15 +41,8 @@ describe('the page', () => {
     expect(payload).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=/);
   });
 
-  const paths = [
-    '/%2e%2e/package.json',
-    '/..%2fpackage.json',
-    '/%00',
-    '/main.js%00',
-    '/..%5cpackage.json',
-    '/main.js.map',
-  ];
-  test.each(paths)('%s leads to no other file', async path => {
+  const above = ['/%2e%2e/package.json', '/..%2fpackage.json', '/..%5cpackage.json'];
+  test.each([...above, '/%00', '/main.js%00', '/main.js.map'])('%s leads to no other file', async path => {
     const { statusCode, payload } = await app.inject({ url: path });
     expect(statusCode).toBe(404);
     expect(JSON.parse(payload)).toHaveProperty('message');

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { type ErrorCode, errorStatuses } from '../../../src/errors.ts';
 import { formatId } from '../../../src/ids.ts';
 import { syncMembers } from '../../../src/sync/sync-members.ts';
-import { createSchemaCheck, readDocument } from '../../support/openapi.ts';
+import { createSchemaCheck, type OpenApiDocument } from '../../support/openapi.ts';
 import { waitUntilSettled } from '../../support/settled.ts';
 import { createToken } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
@@ -15,7 +15,7 @@ import { startWorld } from '../../support/world.ts';
 
 const world = await startWorld({ PUBLIC_URL: 'https://scores.example' });
 const { service, web, acme, github } = world;
-const document = await readDocument(service.app, '/2026-12/openapi.json');
+const document: OpenApiDocument = (await service.app.inject('/2026-12/openapi.json')).json();
 
 const rulesFile = `define:
   reviewable: lines_except("**/*.lock")
@@ -93,10 +93,8 @@ beforeAll(async () => {
     recorded[`v202612.${operation}`] = isJson ? JSON.parse(plain(body)) : body;
     return (isJson ? JSON.parse(body) : body) as Body;
   }
-  const send = (method: 'POST' | 'PUT', payload: string) => ({
-    ...{ method, payload },
-    headers: { 'content-type': 'application/yaml', 'if-match': '*' },
-  });
+  const headers = { 'content-type': 'application/yaml', 'if-match': '*' };
+  const send = (method: 'POST' | 'PUT', payload: string) => ({ method, payload, headers });
 
   await record('rules.file.apply', 'rules/file', send('PUT', rulesFile));
   // As the service does: reviewers are members that it knows.
