@@ -34,16 +34,14 @@ async function startApp() {
   return { github, acme, nodeId, client, restPaths };
 }
 
-describe('no credentials', () => {
-  test('a call without credentials says what to set, and sends no request', async () => {
-    const { github } = await start();
-    const client = clientWith(github, {});
-    expect(client.configured).toBe(false);
-    const error = await errorOf(client.findOrganisation({ login: 'acme' }));
-    expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
-    expect(error.text).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
-    expect(github.requests).toEqual([]);
-  });
+test('a call without credentials says what to set, and sends no request', async () => {
+  const { github } = await start();
+  const client = clientWith(github, {});
+  expect(client.configured).toBe(false);
+  const error = await errorOf(client.findOrganisation({ login: 'acme' }));
+  expect(error).toMatchObject({ code: 'github_not_configured', status: 503 });
+  expect(error.text).toMatch(/GITHUB_TOKEN.*GITHUB_APP_ID/);
+  expect(github.requests).toEqual([]);
 });
 
 describe('a token', () => {
@@ -184,12 +182,9 @@ describe('an App', () => {
     github.installApp(github.organisation('acme'));
     expect(await isFound(client)).toBe(true);
     expect(await isFound(clientWith(github, { app: ownApp }))).toBe(true);
-    expect(github.requests.filter(({ path }) => path === '/app/installations').map(each => each.variables)).toEqual([
-      { per_page: '100', page: '1' },
-      { per_page: '100', page: '2' },
-      { per_page: '100', page: '1' },
-      { per_page: '100', page: '2' },
-    ]);
+    const searched = github.requests.filter(({ path }) => path === '/app/installations');
+    const pages = ['1', '2', '1', '2'].map(page => ({ per_page: '100', page }));
+    expect(searched.map(({ variables }) => variables)).toEqual(pages);
     ageTokens();
     github.uninstallApp(acme);
     expect(await errorOf(isFound(client))).toMatchObject({ code: 'github_credentials' });
@@ -200,12 +195,10 @@ describe('an App', () => {
     const { github, acme, nodeId, client } = await startApp();
     const known = { githubId: acme.id, login: 'acme-before' };
     const strangers = [null, { id: 1, account: null }, ...Array(98).fill({ id: 1, account: { id: 1 } })];
-    github.fault(
-      { kind: 'reply', status: 200, body: strangers },
-      { times: Infinity, when: ({ path }) => path === '/app/installations' },
-    );
+    const when = ({ path }: { path: string }) => path === '/app/installations';
+    github.fault({ kind: 'reply', status: 200, body: strangers }, { times: Infinity, when });
     expect((await errorOf(client.fetchPullRequests(known, [nodeId]))).text).toContain('not installed');
-    expect(github.requests.filter(({ path }) => path === '/app/installations')).toHaveLength(100);
+    expect(github.requests.filter(when)).toHaveLength(100);
   });
 
   test('says that it is not installed, and works once it is', async () => {
@@ -220,10 +213,7 @@ describe('an App', () => {
 
   test('waits until all of GitHub knows its new token', async () => {
     const { github, nodeId, client, restPaths } = await startApp();
-    github.fault(
-      { kind: 'reply', status: 401, body: { message: 'Bad credentials' } },
-      { times: 2, when: ({ path }) => path === '/graphql' },
-    );
+    github.fault({ kind: 'reply', status: 401, body: { message: 'Bad credentials' } }, { times: 2 });
     expect((await fetchResult(client, nodeId))?.status).toBe('found');
     expect(restPaths().filter(path => path.endsWith('/access_tokens'))).toHaveLength(1);
   });
@@ -246,10 +236,8 @@ describe('an App', () => {
     const { github, acme, nodeId, client, restPaths } = await startApp();
     const tokens = () => restPaths().filter(path => path.endsWith('/access_tokens')).length;
     const error = { type: 'FORBIDDEN', message: 'Resource not accessible by integration', path: ['nodes', 0] };
-    const heal = github.fault(
-      { kind: 'reply', status: 200, body: { data: { nodes: [null] }, errors: [error] } },
-      { times: Infinity, when: ({ path }) => path === '/graphql' },
-    );
+    const body = { data: { nodes: [null] }, errors: [error] };
+    const heal = github.fault({ kind: 'reply', status: 200, body }, { times: Infinity });
     const now = performance.now();
     const clock = vi.spyOn(performance, 'now').mockReturnValue(now);
     onTestFinished(() => clock.mockRestore());

@@ -24,14 +24,12 @@ function httpError(message: string, status?: number, headers: Record<string, str
   return status === undefined ? error : Object.assign(error, { response: { status, headers } });
 }
 
-const summary = ({ code, text, retryAfter, tooMuch, isLasting, retryAfterGuessed, unknownCursor }: GithubError) => ({
-  code,
-  text,
-  retryAfter,
-  flags: Object.entries({ tooMuch, isLasting, retryAfterGuessed, unknownCursor }).flatMap(([name, is]) =>
-    is ? [name] : [],
-  ),
-});
+function summary({ code, text, retryAfter, ...error }: GithubError) {
+  const flags = (['tooMuch', 'isLasting', 'retryAfterGuessed', 'unknownCursor'] as const).filter(flag => error[flag]);
+  return { code, text, retryAfter, flags };
+}
+/** The summary of a failure. */
+const failed = (text: string, ...flags: string[]) => ({ code: 'github_failed', text, retryAfter: undefined, flags });
 const url = 'https://ghe.example';
 const translated = (error: unknown) => summary(errorOfRequest(error, 'GITHUB_TOKEN', url) as GithubError);
 
@@ -41,21 +39,12 @@ describe('an error of GitHub', () => {
     const error = new GithubError('github_failed', 'What to do.', { cause });
     expect(error).toBeInstanceOf(ServiceError);
     expect(error).toMatchObject({ name: 'GithubError', cause });
-    expect(summary(error)).toEqual({
-      code: 'github_failed',
-      text: 'What to do.',
-      retryAfter: undefined,
-      flags: [],
-    });
+    expect(summary(error)).toEqual(failed('What to do.'));
   });
 
   test('the error for a timeout names our limit, and says that a smaller request may succeed', () => {
-    expect(summary(timeoutError(2_500))).toEqual({
-      code: 'github_timeout',
-      text: 'GitHub did not answer within 2.5 seconds. Try again later.',
-      retryAfter: undefined,
-      flags: ['tooMuch'],
-    });
+    const timeout = failed('GitHub did not answer within 2.5 seconds. Try again later.', 'tooMuch');
+    expect(summary(timeoutError(2_500))).toEqual({ ...timeout, code: 'github_timeout' });
     expect(timeoutError(undefined).text).toBe('GitHub did not answer in time. Try again later.');
   });
 });
@@ -119,12 +108,8 @@ describe('failures', () => {
     'a failure of the type %s among others is about credentials',
     type => {
       const failures = [failure('NOT_FOUND'), failure(type, 'Needs more.')];
-      expect(summary(of(...failures))).toEqual({
-        code: 'github_credentials',
-        text: 'GitHub does not let GITHUB_TOKEN read the member: "Needs more."',
-        retryAfter: undefined,
-        flags: [],
-      });
+      const refused = failed('GitHub does not let GITHUB_TOKEN read the member: "Needs more."');
+      expect(summary(of(...failures))).toEqual({ ...refused, code: 'github_credentials' });
       expect(of(...failures).cause).toEqual(failures);
     },
   );
@@ -147,12 +132,7 @@ describe('failures', () => {
     ['NOT_FOUND', 'x', []],
   ])('a failure of the type %j with the message %j has the flags %j', (type, message, flags) => {
     const error = of(failure('NOT_FOUND', 'First.'), failure(type, message));
-    expect(summary(error)).toEqual({
-      code: 'github_failed',
-      text: 'GitHub did not return the member: "First." Try again later.',
-      retryAfter: undefined,
-      flags,
-    });
+    expect(summary(error)).toEqual(failed('GitHub did not return the member: "First." Try again later.', ...flags));
     expect(error.cause).toHaveLength(2);
   });
 

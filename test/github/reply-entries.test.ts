@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { UnexpectedReply } from '../../src/github/decode.ts';
-import type { GraphqlFailure } from '../../src/github/github-error.ts';
-import { GithubError } from '../../src/github/github-error.ts';
+import { GithubError, type GraphqlFailure } from '../../src/github/github-error.ts';
 import { readListedRepository, readLost, readMembers } from '../../src/github/organisation.ts';
 import { nodeIdOf, readListedPullRequest } from '../../src/github/pull-request.ts';
 import {
@@ -143,11 +142,8 @@ describe('a page', () => {
     [9, false, 'before'],
     [0, false, null],
   ])('of %d entries, with a next page (%s), ends at %j', (totalCount, hasNextPage, endCursor) => {
-    expect(readMembers(holder(totalCount, hasNextPage, endCursor))).toMatchObject({
-      totalCount,
-      hasNextPage,
-      endCursor,
-    });
+    const page = { totalCount, hasNextPage, endCursor };
+    expect(readMembers(holder(totalCount, hasNextPage, endCursor))).toMatchObject(page);
   });
 
   test('before another one leads nowhere without an end cursor', () => {
@@ -179,11 +175,8 @@ test('an unexpected reply is a failure of GitHub; other errors are thrown again'
   const unexpected = new UnexpectedReply('a is 5, not text');
   const error = unexpectedReplyError(unexpected, 'the page');
   expect(error).toBeInstanceOf(GithubError);
-  expect(error).toMatchObject({
-    code: 'github_failed',
-    text: "GitHub's reply about the page is not valid: a is 5, not text. Try again later.",
-    cause: unexpected,
-  });
+  const text = "GitHub's reply about the page is not valid: a is 5, not text. Try again later.";
+  expect(error).toMatchObject({ code: 'github_failed', text, cause: unexpected });
   const defect = new RangeError('a defect');
   expect(() => unexpectedReplyError(defect, 'the page')).toThrow(defect);
   expect(read('the page', () => 'read')).toBe('read');

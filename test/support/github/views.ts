@@ -60,19 +60,14 @@ function connection<Item>(
     totalCount: items.length,
     nodes: () => page.map(view),
     edges: () => page.map((item, index) => ({ cursor: cursors[index], node: view(item) })),
-    pageInfo: {
-      startCursor: cursors[0] ?? null,
-      endCursor: cursors.at(-1) ?? null,
-      hasNextPage: end < items.length,
-      hasPreviousPage: start > 0,
-    },
+    pageInfo: { endCursor: cursors.at(-1) ?? null, hasNextPage: end < items.length },
   };
 }
 
 function accountView(account: Account | null) {
   if (account === null || account.deleted) return null;
   const { type, nodeId, id, login, name, avatarUrl } = account;
-  return { __typename: type, id: nodeId, databaseId: id, login, name, avatarUrl, url: `https://github.com/${login}` };
+  return { __typename: type, id: nodeId, databaseId: id, login, name, avatarUrl };
 }
 
 function organisationView(organisation: Organisation) {
@@ -84,7 +79,6 @@ function organisationView(organisation: Organisation) {
     login,
     name,
     avatarUrl,
-    url: `${world.webUrl}/${login}`,
     repository: ({ name: wanted }: { name: string }) => {
       const found = findRepository(world, login, wanted);
       if (found) return repositoryView(found);
@@ -121,18 +115,16 @@ interface PullRequestArguments extends PageArguments {
 }
 
 function repositoryView(repository: Repository) {
-  const { nodeId, id, name, organisation, fullName } = repository;
+  const { nodeId, id, name, organisation } = repository;
   return {
     __typename: 'Repository',
     id: nodeId,
     databaseId: id,
     name,
-    nameWithOwner: fullName,
     owner: () => organisationView(organisation),
     isArchived: repository.archived,
     isFork: repository.fork,
     isPrivate: repository.private,
-    url: `${organisation.world.webUrl}/${fullName}`,
     pullRequests: ({ orderBy, states, ...page }: PullRequestArguments, viewer: Viewer) => {
       const order = orderBy?.field === 'UPDATED_AT' ? 'updatedAt' : 'createdAt';
       const direction = orderBy?.direction === 'DESC' ? -1 : 1;
@@ -190,18 +182,15 @@ function pullRequestView(pullRequest: PullRequest, viewer: Viewer): object {
 }
 
 function viewOf(pullRequest: PullRequest) {
-  const { repository, author, state } = pullRequest;
+  const { repository, author } = pullRequest;
   return {
     // GraphQL has the same names for most.
     ...pullRequest,
     __typename: 'PullRequest',
     id: pullRequest.nodeId,
-    databaseId: pullRequest.id,
     fullDatabaseId: String(pullRequest.id),
     url: pullRequest.url,
     isDraft: pullRequest.draft,
-    merged: state === 'MERGED',
-    closed: state !== 'OPEN',
     author: accountView(author),
     authorAssociation: associationOf(pullRequest),
     repository: () => repositoryView(repository),
@@ -317,11 +306,10 @@ function createCheckRun({ input }: { input: CheckRunInput }, viewer: Viewer) {
   return { checkRun: { __typename: 'CheckRun', id: `CR_${repository.checkRuns.length}`, name } };
 }
 
-/** The query's root: the fields of GitHub's `Query` that this stand-in answers. */
+/** The root: the fields of GitHub's `Query` and `Mutation` that the service asks for. */
 export const rootView = {
   createCheckRun,
   rateLimit: (_: unknown, { rateLimit }: Viewer) => rateLimit,
-  viewer: { __typename: 'User', login: 'pullscore-service', databaseId: 1, id: 'U_1' },
   node: ({ id }: { id: string }, viewer: Viewer) => nodeView(id, viewer),
   nodes: ({ ids }: { ids: string[] }, viewer: Viewer) => {
     if (ids.length > 100) {
@@ -333,10 +321,5 @@ export const rootView = {
     const found = viewer.world.organisations.get(login.toLowerCase());
     if (found && isVisible(found, viewer)) return organisationView(found);
     throw githubError('NOT_FOUND', `Could not resolve to an Organization with the login of '${login}'.`);
-  },
-  repository: ({ owner, name }: { owner: string; name: string }, viewer: Viewer) => {
-    const found = findRepository(viewer.world, owner, name);
-    if (found && isVisible(found, viewer)) return repositoryView(found);
-    throw githubError('NOT_FOUND', `Could not resolve to a Repository with the name '${owner}/${name}'.`);
   },
 };
