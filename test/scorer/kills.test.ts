@@ -12,11 +12,11 @@ import { rule, startSyncWorld } from '../sync/support.ts';
 test('re-scoring and a plan finish correctly, and no rules are suspended, whenever their processes are killed', async () => {
   requireBuild();
   const world = await startSyncWorld();
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const { database, log } = world.service;
-  const { id: organisationId } = home.organisation;
-  await home.newStored(2_000);
-  await home.apply(rule('additions'));
+  const { id: organisationId } = tenant.organisation;
+  await tenant.newStored(2_000);
+  await tenant.apply(rule('additions'));
   const scorer = createScorer(database, log, { environment: {} });
   onTestFinished(() => scorer.close());
   const deps = { ...world.service, scorer };
@@ -48,9 +48,9 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
     if (scored === 0) await delay(20);
   }
 
-  const scores = (await home.storedPullRequests()).map(({ score }) => score);
+  const scores = (await tenant.storedPullRequests()).map(({ score }) => score);
   expect(scores).toEqual(Array.from({ length: 2_000 }, () => 3));
-  const changes = await home.scoreHistory();
+  const changes = await tenant.scoreHistory();
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(2_000);
   expect(await plan).toMatchObject({ result: { pull_requests: { total: 2_000, raised: 2_000 } } });
   // It would throw if they were suspended.

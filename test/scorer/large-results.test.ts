@@ -48,37 +48,37 @@ const suspendedVersionOf = async ({ organisation }: SyncTenant) =>
   (await getOrganisation(service.database.executor, organisation.id)).suspendedVersion;
 
 test('check runs of ten pull requests by a thousand long entries are published', async () => {
-  const home = await world.newTenant();
-  const { id } = home.organisation;
-  await applyLong(home, { rules: 1_000 });
-  const web = home.acme.repository('web');
-  await home.sync(...Array.from({ length: 10 }, () => web.openPullRequest()));
+  const tenant = await world.newTenant();
+  const { id } = tenant.organisation;
+  await applyLong(tenant, { rules: 1_000 });
+  const web = tenant.acme.repository('web');
+  await tenant.sync(...Array.from({ length: 10 }, () => web.openPullRequest()));
   await service.database.transaction(executor => setChecksEnabled(executor, id, true));
   await publishCheckRuns({ ...service, scorer: processesOfRules() }, { organisationId: id });
-  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(await suspendedVersionOf(tenant)).toBeNull();
   expect(web.checkRuns).toHaveLength(10);
 });
 
 test('a pull request with fifty reviews is explained by a hundred long entries, with some of its reviews', async () => {
-  const home = await world.newTenant();
-  await applyLong(home, { reviews: 100 });
+  const tenant = await world.newTenant();
+  await applyLong(tenant, { reviews: 100 });
   const reviews = Array.from({ length: 50 }, (_, index) => reviewWith({ member: `mem_${index}` }));
   const facts = factsWith({ size: 3, given_reviews: reviews });
-  const input = { organisationId: home.organisation.id, version: 1, facts };
+  const input = { organisationId: tenant.organisation.id, version: 1, facts };
   const explanation = await processesOfRules().run('explain', input);
   expect(explanation.reviews.length).toBeGreaterThan(0);
   expect(explanation.reviews.length).toBeLessThan(50);
-  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
 test('a pull request with many files is explained by a thousand entries that read them again and again', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const lengths = Array.from({ length: 20 }, () => 'length(files) > 3000').join(' || ');
-  await applyLong(home, { rules: 1_000 }, { d: lengths });
+  await applyLong(tenant, { rules: 1_000 }, { d: lengths });
   const facts = factsWith({ files: Array.from({ length: 3_000 }, (_, index) => `${index}/`.padEnd(87, 'x')) });
-  const input = { organisationId: home.organisation.id, version: 1, facts };
+  const input = { organisationId: tenant.organisation.id, version: 1, facts };
   await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
-  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
 test('a check of many large tests gives what is wrong with the file, and no more', async () => {
@@ -93,7 +93,7 @@ test('a check of many large tests gives what is wrong with the file, and no more
 });
 
 test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const balanced = (parts: string[]): string => {
     const half = parts.length >> 1;
     return half === 0 ? parts.join() : `(${balanced(parts.slice(0, half))} || ${balanced(parts.slice(half))})`;
@@ -103,15 +103,15 @@ test('a pull request is explained in time by rules that are nested as deeply as 
   const rules = [{ name: 'Deep', logic: [{ expression, effect: { action: 'ADD', value: '1' } }] }];
   const checked = checkRulesFile(Buffer.from(JSON.stringify({ rules })));
   expect(checked.problems).toEqual([]);
-  await applyRules(service, home.organisation.id, checked);
+  await applyRules(service, tenant.organisation.id, checked);
   const facts = factsWith({ body: 'The fix of core-12 '.repeat(3_449) });
-  const input = { organisationId: home.organisation.id, version: 1, facts };
+  const input = { organisationId: tenant.organisation.id, version: 1, facts };
   await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
-  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
 test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;
   const pairs = [
     ['floor', 'abs'],
@@ -126,21 +126,21 @@ test('five hundred reviews are scored in time by rules that calculate as much as
   const file = { define: { d: `${number} != 7`, n: number }, rules: [], reviews };
   const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
   expect(checked.problems).toEqual([]);
-  await applyRules(service, home.organisation.id, checked);
+  await applyRules(service, tenant.organisation.id, checked);
   const given = Array.from({ length: 500 }, (_, index) =>
     reviewWith({ member: `mem_${index}`, review_comments: index, hours_to_review: index / 7 }),
   );
   const facts = [factsWith({ given_reviews: given })];
-  const scores = await processesOfRules().run('score', { organisationId: home.organisation.id, version: 1, facts });
+  const scores = await processesOfRules().run('score', { organisationId: tenant.organisation.id, version: 1, facts });
   expect(scores).toHaveLength(1);
-  expect(await suspendedVersionOf(home)).toBeNull();
+  expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
 test('pull requests with hundreds of reviews are scored in several jobs', async () => {
-  const home = await world.newTenant();
-  await applyRules(service, home.organisation.id, { reviews: [rule('1')] });
+  const tenant = await world.newTenant();
+  await applyRules(service, tenant.organisation.id, { reviews: [rule('1')] });
   const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
-  const pullRequests = Array.from({ length: 5 }, () => home.acme.repository('web').openPullRequest());
+  const pullRequests = Array.from({ length: 5 }, () => tenant.acme.repository('web').openPullRequest());
   for (const each of pullRequests) for (const reviewer of reviewers) each.review(reviewer, 'APPROVED');
   const jobs: number[] = [];
   const scorer: Scorer = {
@@ -150,16 +150,16 @@ test('pull requests with hundreds of reviews are scored in several jobs', async 
       return service.scorer.run(kind, input, options);
     },
   };
-  await home.on({ ...service, scorer }).sync(...pullRequests);
+  await tenant.on({ ...service, scorer }).sync(...pullRequests);
   expect(jobs).toEqual([4, 1]);
 });
 
 const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
 
 test('hundreds of pull requests as large as GitHub has them are planned', async () => {
-  const home = await world.newTenant();
-  const { id: organisationId } = home.organisation;
-  await home.newStored(450);
+  const tenant = await world.newTenant();
+  const { id: organisationId } = tenant.organisation;
+  await tenant.newStored(450);
   const { executor } = service.database;
   const isFirst = sql`id = (select min(id::text)::uuid from pull_requests where organisation_id = ${organisationId})`;
   // As long as a description and all paths together. Compressed once.

@@ -22,28 +22,28 @@ const enable = ({ organisation }: SyncTenant, enabled = true) =>
 
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
 async function newShowingTenant(): Promise<SyncTenant> {
-  const home = await world.newTenant();
-  await home.scoreBy(
+  const tenant = await world.newTenant();
+  await tenant.scoreBy(
     rule('2', 'true', 'Opened'),
     rule('3', 'writer_approvals > 0', 'Reviewed'),
     rule('10', 'merged && changed_files <= 5', 'Small and merged'),
     rule('size', 'size > 400', 'Large'),
   );
-  await enable(home);
-  return home;
+  await enable(tenant);
+  return tenant;
 }
 
 const turn = ({ organisation }: SyncTenant) => publishCheckRuns(service, { organisationId: organisation.id });
 
 /** Publishes what is due now. */
-async function publish(home: SyncTenant): Promise<void> {
+async function publish(tenant: SyncTenant): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) {
     // The pauses between turns are over.
     await executor
       .update(organisations)
       .set({ checksDueAt: sql`now()` })
-      .where(and(eq(organisations.id, home.organisation.id), isNotNull(organisations.checksDueAt)));
-    if (!(await turn(home))) return;
+      .where(and(eq(organisations.id, tenant.organisation.id), isNotNull(organisations.checksDueAt)));
+    if (!(await turn(tenant))) return;
   }
 }
 
@@ -55,46 +55,46 @@ const afterAMinute = ({ organisation }: SyncTenant) =>
     .where(eq(checkRuns.organisationId, organisation.id));
 
 /** Fetches and publishes it. */
-async function show(home: SyncTenant, pullRequest: PullRequest): Promise<void> {
-  await home.sync(pullRequest);
-  await publish(home);
+async function show(tenant: SyncTenant, pullRequest: PullRequest): Promise<void> {
+  await tenant.sync(pullRequest);
+  await publish(tenant);
 }
 
 /** The same after the minute in which a pull request gets no other check run. */
-async function publishLater(home: SyncTenant): Promise<void> {
-  await afterAMinute(home);
-  await publish(home);
+async function publishLater(tenant: SyncTenant): Promise<void> {
+  await afterAMinute(tenant);
+  await publish(tenant);
 }
 
 /** The same after that minute. */
-async function showLater(home: SyncTenant, pullRequest: PullRequest): Promise<void> {
-  await home.sync(pullRequest);
-  await publishLater(home);
+async function showLater(tenant: SyncTenant, pullRequest: PullRequest): Promise<void> {
+  await tenant.sync(pullRequest);
+  await publishLater(tenant);
 }
 
 /** Opens a pull request that GitHub shows from then on. */
-async function openShown(home: SyncTenant): Promise<PullRequest> {
-  const pullRequest = home.web.openPullRequest();
-  await show(home, pullRequest);
+async function openShown(tenant: SyncTenant): Promise<PullRequest> {
+  const pullRequest = tenant.web.openPullRequest();
+  await show(tenant, pullRequest);
   return pullRequest;
 }
 
 /** Publishes it while `change` happens. @returns as `turn` does */
-async function publishWhile(home: SyncTenant, change: () => Promise<unknown>): Promise<boolean> {
+async function publishWhile(tenant: SyncTenant, change: () => Promise<unknown>): Promise<boolean> {
   const { begun, release } = world.github.hold('hold', 'CheckRuns');
-  const publishing = turn(home);
+  const publishing = turn(tenant);
   await begun;
   await change();
   release();
   return publishing;
 }
 
-/** `fetched` and `other` are pull requests of a home that shows its scores; GitHub shows that of `shown` already. */
+/** `fetched` and `other` are pull requests of a tenant that shows its scores; GitHub shows that of `shown` already. */
 const test = world.test
-  .extend('home', () => newShowingTenant())
-  .extend('fetched', ({ home }) => home.openStored())
-  .extend('other', ({ home }) => home.openStored())
-  .extend('shown', ({ home }) => openShown(home));
+  .extend('tenant', () => newShowingTenant())
+  .extend('fetched', ({ tenant }) => tenant.openStored())
+  .extend('other', ({ tenant }) => tenant.openStored())
+  .extend('shown', ({ tenant }) => openShown(tenant));
 
 /** All that waits is tried again. */
 const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = now() where due_at is not null`);
@@ -132,352 +132,359 @@ describe('a check run', () => {
     });
   });
 
-  test('says by how much the score last changed', async ({ home, shown }) => {
-    shown.review(home.acme.member('grace'), 'APPROVED');
-    await show(home, shown);
+  test('says by how much the score last changed', async ({ tenant, shown }) => {
+    shown.review(tenant.acme.member('grace'), 'APPROVED');
+    await show(tenant, shown);
     expect(shownOn(shown)?.title).toBe('Score 2');
-    await publishLater(home);
+    await publishLater(tenant);
     expect(shownOn(shown)?.title).toBe('Score 5 (+3)');
     expect(shown.repository.checkRuns).toHaveLength(2);
   });
 
-  test('is published once, also if GitHub names more points than can be stored', async ({ home }) => {
+  test('is published once, also if GitHub names more points than can be stored', async ({ tenant }) => {
     setPoints(world.github, 2 ** 31);
-    await openShown(home);
-    expect(home.web.checkRuns).toHaveLength(1);
+    await openShown(tenant);
+    expect(tenant.web.checkRuns).toHaveLength(1);
   });
 
-  test('is shown within seconds while another one waits for its minute', async ({ home, shown }) => {
-    shown.review(home.acme.member('grace'), 'APPROVED');
-    await show(home, shown);
-    const next = await home.openStored();
+  test('is shown within seconds while another one waits for its minute', async ({ tenant, shown }) => {
+    shown.review(tenant.acme.member('grace'), 'APPROVED');
+    await show(tenant, shown);
+    const next = await tenant.openStored();
     const checksDueAt = earlier('checks_due_at', sql`interval '5 seconds'`);
-    await home.update({ checksDueAt });
-    expect(await turn(home)).toBe(true);
+    await tenant.update({ checksDueAt });
+    expect(await turn(tenant)).toBe(true);
     expect(shownOn(next)?.title).toBe('Score 2');
   });
 
-  test('follows a change that leaves the score as it is', async ({ home }) => {
-    await home.scoreBy(rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
-    const pullRequest = await openShown(home);
+  test('follows a change that leaves the score as it is', async ({ tenant }) => {
+    await tenant.scoreBy(rule('1', 'reviews > 0 && writer_approvals > 0', 'Both'));
+    const pullRequest = await openShown(tenant);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `reviews > 0` and `writer_approvals > 0`');
-    pullRequest.review(home.acme.member('grace'));
-    await showLater(home, pullRequest);
+    pullRequest.review(tenant.acme.member('grace'));
+    await showLater(tenant, pullRequest);
     expect(shownOn(pullRequest)?.summary).toContain('- `Both`: +1 once `writer_approvals > 0`');
   });
 
-  test('says who gets points for a review, and names them without a mention', async ({ home }) => {
+  test('says who gets points for a review, and names them without a mention', async ({ tenant }) => {
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
-    await applyRules(service, home.organisation.id, { reviews });
-    const people = ['grace', '@eve `<b>', 'lin'].map(login => home.acme.member(login));
-    await home.syncMembers();
-    const pullRequest = home.web.openPullRequest();
+    await applyRules(service, tenant.organisation.id, { reviews });
+    const people = ['grace', '@eve `<b>', 'lin'].map(login => tenant.acme.member(login));
+    await tenant.syncMembers();
+    const pullRequest = tenant.web.openPullRequest();
     for (const person of people) pullRequest.review(person, person.login === 'lin' ? 'COMMENTED' : 'APPROVED');
-    pullRequest.review(world.github.account(`nobody-${home.acme.login}`), 'APPROVED');
-    await show(home, pullRequest);
+    pullRequest.review(world.github.account(`nobody-${tenant.acme.login}`), 'APPROVED');
+    await show(tenant, pullRequest);
     expect(shownOn(pullRequest)?.summary).toContain(
       'No rule counts.\n\nFor reviews: `grace` +3, `` @eve `<b> `` +3\n\n',
     );
   });
 
-  test('follows new rules once the score is recalculated', async ({ home, shown }) => {
-    await afterAMinute(home);
-    await home.apply(rule('7', 'true', 'Seven'));
-    await publish(home);
+  test('follows new rules once the score is recalculated', async ({ tenant, shown }) => {
+    await afterAMinute(tenant);
+    await tenant.apply(rule('7', 'true', 'Seven'));
+    await publish(tenant);
     expect(shownOn(shown)?.title).toBe('Score 2');
-    await home.rescore();
-    await publish(home);
+    await tenant.rescore();
+    await publish(tenant);
     expect(shownOn(shown)?.title).toBe('Score 7 (+5)');
   });
 
-  test('is not published again if nothing in it would change', async ({ home, shown }) => {
-    await afterAMinute(home);
+  test('is not published again if nothing in it would change', async ({ tenant, shown }) => {
+    await afterAMinute(tenant);
     const before = requestsOf();
     shown.edit({ title: 'Another title' });
-    await show(home, shown);
+    await show(tenant, shown);
     expect(requestsOf()).toBe(before);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('is not published again if only the comments of the rules have changed', async ({ home, shown }) => {
-    await afterAMinute(home);
+  test('is not published again if only the comments of the rules have changed', async ({ tenant, shown }) => {
+    await afterAMinute(tenant);
     const before = shownOn(shown);
-    const { definitions, rules } = await getRuleset(executor, home.organisation.id, 1);
-    const applied = await applyRules(service, home.organisation.id, { definitions, rules, source: '# why' });
+    const { definitions, rules } = await getRuleset(executor, tenant.organisation.id, 1);
+    const applied = await applyRules(service, tenant.organisation.id, { definitions, rules, source: '# why' });
     expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
-    await publish(home);
+    await publish(tenant);
     expect(shownOn(shown)).toEqual(before);
     expect(shown.repository.checkRuns).toHaveLength(1);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('belongs to the commit that was scored, and follows a force-push', async ({ home, fetched }) => {
+  test('belongs to the commit that was scored, and follows a force-push', async ({ tenant, fetched }) => {
     const scored = headShaOf(fetched);
     fetched.forcePush();
-    await publish(home);
+    await publish(tenant);
     expect(fetched.repository.checkRunOn(scored)).toBeDefined();
     expect(shownOn(fetched)).toBeUndefined();
-    await showLater(home, fetched);
+    await showLater(tenant, fetched);
     expect(shownOn(fetched)?.title).toBe('Score 2');
   });
 
-  test('a merged pull request gets a last check run, whatever changes later', async ({ home, shown }) => {
+  test('a merged pull request gets a last check run, whatever changes later', async ({ tenant, shown }) => {
     shown.merge();
-    await showLater(home, shown);
+    await showLater(tenant, shown);
     expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
     expect(shownOn(shown)?.summary).toContain('The pull request is merged: this is its last check.');
-    shown.review(home.acme.member('grace'), 'APPROVED');
-    await showLater(home, shown);
-    expect((await home.stored(shown))?.score).toBe(15);
+    shown.review(tenant.acme.member('grace'), 'APPROVED');
+    await showLater(tenant, shown);
+    expect((await tenant.stored(shown))?.score).toBe(15);
     expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
   });
 
-  test('a reopened pull request gets its check run back', async ({ home, shown }) => {
+  test('a reopened pull request gets its check run back', async ({ tenant, shown }) => {
     for (const change of [() => shown.close(), () => shown.reopen()]) {
       change();
-      await showLater(home, shown);
+      await showLater(tenant, shown);
     }
     expect(shownOn(shown)?.summary).toContain('This check never fails.');
   });
 
   test('a pull request that is reopened and merged within a minute gets another last check run', async ({
-    home,
+    tenant,
     shown,
   }) => {
     shown.close();
-    await showLater(home, shown);
+    await showLater(tenant, shown);
     for (const change of [() => shown.reopen(), () => shown.merge()]) {
       world.github.clock.advance(5);
       change();
-      await show(home, shown);
+      await show(tenant, shown);
     }
-    await publishLater(home);
+    await publishLater(tenant);
     expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
     expect(shownOn(shown)?.summary).toContain('The pull request is merged: this is its last check.');
   });
 
-  test('makes no links, mentions or markup of what rules are called', async ({ home }) => {
+  test('makes no links, mentions or markup of what rules are called', async ({ tenant }) => {
     const name = '@acme/owners `<img src=x>` https://evil.example | ## x';
-    await home.scoreBy(rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
-    const pullRequest = await openShown(home);
+    await tenant.scoreBy(rule('2', 'true', name), rule('1', 'title == "@ada `|` [x](y)"', 'Title'));
+    const pullRequest = await openShown(tenant);
     const summary = shownOn(pullRequest)?.summary ?? '';
     expect(summary).toContain('| `` @acme/owners `<img src=x>` https://evil.example \\| ## x `` | +2 |');
     expect(summary).toContain('once `` title == "@ada `|` [x](y)" ``');
   });
 
-  test('stays within what GitHub takes, however many entries there are', async ({ home }) => {
+  test('stays within what GitHub takes, however many entries there are', async ({ tenant }) => {
     const rules = Array.from({ length: 150 }, (_, index) => rule('1', `title == "${'é'.repeat(180)}"`, `${index}`));
-    await home.scoreBy(rule('5', 'true', 'Five'), ...rules);
-    const pullRequest = await openShown(home);
+    await tenant.scoreBy(rule('5', 'true', 'Five'), ...rules);
+    const pullRequest = await openShown(tenant);
     expect(shownOn(pullRequest)?.summary).toMatch(/- … and 100 more entries\n\nBy version 2/);
   });
 });
 
 describe('scores', () => {
-  test('are shown from when an operator turns them on until they are turned off', async ({ home }) => {
-    await enable(home, false);
-    const pullRequest = await openShown(home);
+  test('are shown from when an operator turns them on until they are turned off', async ({ tenant }) => {
+    await enable(tenant, false);
+    const pullRequest = await openShown(tenant);
     expect(shownOn(pullRequest)).toBeUndefined();
-    await enable(home);
-    await publish(home);
+    await enable(tenant);
+    await publish(tenant);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    await enable(home, false);
+    await enable(tenant, false);
     pullRequest.merge();
-    await showLater(home, pullRequest);
+    await showLater(tenant, pullRequest);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    await enable(home);
-    await publish(home);
+    await enable(tenant);
+    await publish(tenant);
     expect(shownOn(pullRequest)?.title).toBe('Score 12 (+10)');
   });
 
-  test('are published under a lease that is renewed while GitHub is slow', async ({ home }) => {
-    await home.openStored();
+  test('are published under a lease that is renewed while GitHub is slow', async ({ tenant }) => {
+    await tenant.openStored();
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const leasedUntil = async () => (await home.row()).checksDueAt?.getTime() ?? 0;
-    const publishing = publishWhile(home, async () => {
+    const leasedUntil = async () => (await tenant.row()).checksDueAt?.getTime() ?? 0;
+    const publishing = publishWhile(tenant, async () => {
       const first = await leasedUntil();
       vi.advanceTimersByTime((leaseSeconds * 1_000) / 2);
       await expect.poll(leasedUntil).toBeGreaterThan(first);
     });
     expect(await publishing).toBe(true);
     // Others look whether anything is due.
-    await enable(home, false);
+    await enable(tenant, false);
   });
 
-  test('that an operator turns off during their publication stay off', async ({ home, fetched }) => {
-    await publishWhile(home, () => enable(home, false));
-    fetched.review(home.acme.member('grace'), 'APPROVED');
-    await home.sync(fetched);
-    await afterAMinute(home);
-    expect(await turn(home)).toBe(false);
+  test('that an operator turns off during their publication stay off', async ({ tenant, fetched }) => {
+    await publishWhile(tenant, () => enable(tenant, false));
+    fetched.review(tenant.acme.member('grace'), 'APPROVED');
+    await tenant.sync(fetched);
+    await afterAMinute(tenant);
+    expect(await turn(tenant)).toBe(false);
   });
 
-  test('take a request for twenty, and leave the reserve of points', async ({ home }) => {
-    const all = home.open(50);
-    await home.sync(...all);
+  test('take a request for twenty, and leave the reserve of points', async ({ tenant }) => {
+    const all = tenant.open(50);
+    await tenant.sync(...all);
     setPoints(world.github, 5_000, 503);
-    await home.sync(all[0]);
+    await tenant.sync(all[0]);
     const before = requestsOf();
-    await publish(home);
+    await publish(tenant);
     // Of the three points above the tenth that is kept, the fetch took one.
     expect(requestsOf() - before).toBe(2);
     setPoints(world.github, 5_000);
     await executor.execute(sql`delete from github_limits`);
-    await publish(home);
+    await publish(tenant);
     expect(requestsOf() - before).toBe(3);
     expect(all.filter(each => shownOn(each) === undefined)).toEqual([]);
   });
 
-  test('are shown by the loops of a running service', async ({ home }) => {
-    const pullRequest = home.web.openPullRequest();
+  test('are shown by the loops of a running service', async ({ tenant }) => {
+    const pullRequest = tenant.web.openPullRequest();
     runLoops(service, { pollMs: 20 });
-    await home.sync(pullRequest);
+    await tenant.sync(pullRequest);
     await waitUntil(async () => shownOn(pullRequest)?.title === 'Score 2');
   });
 
   test('a last check run that is published while the pull request is reopened and merged is not the last', async ({
-    home,
+    tenant,
     shown,
   }) => {
     shown.close();
-    await home.sync(shown);
-    await afterAMinute(home);
-    await publishWhile(home, async () => {
+    await tenant.sync(shown);
+    await afterAMinute(tenant);
+    await publishWhile(tenant, async () => {
       for (const change of [() => shown.reopen(), () => shown.merge()]) {
         world.github.clock.advance(5);
         change();
-        await home.sync(shown);
+        await tenant.sync(shown);
       }
     });
-    await publishLater(home);
+    await publishLater(tenant);
     expect(shownOn(shown)?.title).toBe('Score 12 (+10)');
   });
 
   test('a pull request that is deleted during the publication of its score leaves no stored check run', async () => {
-    const home = await newShowingTenant();
-    await home.openStored();
-    await publishWhile(home, async () => {
-      await executor.execute(sql`delete from score_changes where organisation_id = ${home.organisation.id}`);
-      await executor.execute(sql`delete from pull_requests where organisation_id = ${home.organisation.id}`);
+    const tenant = await newShowingTenant();
+    await tenant.openStored();
+    await publishWhile(tenant, async () => {
+      await executor.execute(sql`delete from score_changes where organisation_id = ${tenant.organisation.id}`);
+      await executor.execute(sql`delete from pull_requests where organisation_id = ${tenant.organisation.id}`);
     });
-    expect(await executor.$count(checkRuns, eq(checkRuns.organisationId, home.organisation.id))).toBe(0);
+    expect(await executor.$count(checkRuns, eq(checkRuns.organisationId, tenant.organisation.id))).toBe(0);
   });
 });
 
 describe('a failure to show a score', () => {
-  test('does not hold up others, and parks it after eight tries', async ({ home, fetched, other }) => {
+  test('does not hold up others, and parks it after eight tries', async ({ tenant, fetched, other }) => {
     world.github.fault({ kind: 'broken', nodeIds: [headShaOf(other)] }, { when: 'CheckRuns', times: Infinity });
-    await publish(home);
+    await publish(tenant);
     expect(shownOn(fetched)).toBeDefined();
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 1, parked: 0 });
     await executor.execute(sql`update check_runs set attempts = 6 where attempts > 0`);
     for (const expected of [
       { failing: 1, parked: 0 },
       { failing: 0, parked: 1 },
     ]) {
       await makeRunsDue();
-      await publish(home);
-      expect(await counts(home)).toEqual({ waiting: 0, ...expected });
+      await publish(tenant);
+      expect(await counts(tenant)).toEqual({ waiting: 0, ...expected });
     }
     const { body } = await service.app.inject('/metrics');
     expect(body).toMatch(/pullscore_check_runs\{state="parked"\} 1\n/);
     world.github.clearFaults();
-    await service.database.transaction(executor => retryCheckRuns(executor, home.organisation.id));
-    await publish(home);
+    await service.database.transaction(executor => retryCheckRuns(executor, tenant.organisation.id));
+    await publish(tenant);
     expect(shownOn(other)?.title).toBe('Score 2');
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 
-  test('is over as soon as the pull request changes', async ({ home, other }) => {
+  test('is over as soon as the pull request changes', async ({ tenant, other }) => {
     world.github.fault({ kind: 'broken', nodeIds: [headShaOf(other)] }, { when: 'CheckRuns', times: Infinity });
-    await publish(home);
+    await publish(tenant);
     await executor.execute(sql`update check_runs set due_at = now() + interval '1 hour' where due_at is not null`);
     other.push();
-    await home.sync(other);
-    await publish(home);
+    await tenant.sync(other);
+    await publish(tenant);
     expect(shownOn(other)?.title).toBe('Score 2');
   });
 
-  test('because the App may not write checks lasts until something changes', async ({ home, fetched }) => {
+  test('because the App may not write checks lasts until something changes', async ({ tenant, fetched }) => {
     world.github.grants.permissions.checks = 'read';
     const before = requestsOf();
-    await publish(home);
+    await publish(tenant);
     expect(requestsOf() - before).toBe(1);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 1 });
-    const [row] = await executor.select().from(checkRuns).where(eq(checkRuns.organisationId, home.organisation.id));
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 1 });
+    const [row] = await executor.select().from(checkRuns).where(eq(checkRuns.organisationId, tenant.organisation.id));
     expect(row?.lastError).toContain('GitHub does not let the App write checks');
     world.github.grants.permissions.checks = 'write';
-    await enable(home);
-    await publish(home);
+    await enable(tenant);
+    await publish(tenant);
     expect(shownOn(fetched)?.title).toBe('Score 2');
   });
 
-  test('of GitHub itself makes it try scores again, one by one', async ({ home, fetched, other }) => {
+  test('of GitHub itself makes it try scores again, one by one', async ({ tenant, fetched, other }) => {
     world.github.fault(htmlError(502), { when: 'CheckRuns' });
-    await publish(home);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 2, parked: 0 });
+    await publish(tenant);
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 2, parked: 0 });
     const before = requestsOf();
     await makeRunsDue();
-    await publish(home);
+    await publish(tenant);
     expect(requestsOf() - before).toBe(2);
     expect([fetched, other].map(each => shownOn(each)?.title)).toEqual(['Score 2', 'Score 2']);
   });
 
-  test('is a reply without the check run, too', async ({ home }) => {
+  test('is a reply without the check run, too', async ({ tenant }) => {
     const change = () => ({
       data: { run0: { checkRun: null } },
       errors: [{ message: 'No.', path: ['run0', 'checkRun'] }],
     });
     world.github.fault({ kind: 'alter', change }, { when: 'CheckRuns' });
-    await openShown(home);
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 1, parked: 0 });
+    await openShown(tenant);
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 1, parked: 0 });
   });
 
-  test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async ({ home }) => {
-    await home.sync(...home.open(2));
+  test('is not what a rate limit counts as, and nothing is sent before GitHub allows it', async ({ tenant }) => {
+    await tenant.sync(...tenant.open(2));
     world.github.fault(secondaryLimit('120'), { when: 'CheckRuns' });
-    expect(await turn(home)).toBe(true);
-    expect(await turn(home)).toBe(false);
-    expect(await counts(home)).toEqual({ waiting: 2, failing: 0, parked: 0 });
-    expect(await home.secondsTo('checks_due_at')).toBeGreaterThan(100);
+    expect(await turn(tenant)).toBe(true);
+    expect(await turn(tenant)).toBe(false);
+    expect(await counts(tenant)).toEqual({ waiting: 2, failing: 0, parked: 0 });
+    expect(await tenant.secondsTo('checks_due_at')).toBeGreaterThan(100);
   });
 
-  test('because of a lost reply leaves the same score on the commit', async ({ home, fetched }) => {
+  test('because of a lost reply leaves the same score on the commit', async ({ tenant, fetched }) => {
     world.github.fault({ kind: 'truncate', reset: true }, { when: 'CheckRuns' });
-    await publish(home);
+    await publish(tenant);
     await makeRunsDue();
-    await publish(home);
+    await publish(tenant);
     expect(shownOn(fetched)?.title).toBe('Score 2');
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
   });
 });
 
 test.each([
-  ['by a comparison', (home: SyncTenant) => home.compare()],
+  ['by a comparison', (tenant: SyncTenant) => tenant.compare()],
   // It was deleted here.
-  ['by a fetch of which nothing is kept', (home: SyncTenant, gone: PullRequest) => home.sync(gone)],
+  ['by a fetch of which nothing is kept', (tenant: SyncTenant, gone: PullRequest) => tenant.sync(gone)],
 ])(
   'an ignored repository has no check run that waits, and shows present scores once it is tracked again %s',
   async (_, track) => {
-    const home = await newShowingTenant();
-    await openShown(home);
-    const sandbox = home.acme.repository('sandbox-1');
+    const tenant = await newShowingTenant();
+    await openShown(tenant);
+    const sandbox = tenant.acme.repository('sandbox-1');
     const [pullRequest, gone] = [sandbox.openPullRequest(), sandbox.openPullRequest()];
-    await home.sync(pullRequest, gone);
-    await home.remove((await home.stored(gone))?.id);
-    await publish(home);
+    await tenant.sync(pullRequest, gone);
+    await tenant.remove((await tenant.stored(gone))?.id);
+    await publish(tenant);
     const settings = (option: string) =>
-      runJson({ DATABASE_URL: service.database.url }, 'organisation', 'settings', home.acme.login, option, 'sandbox-*');
+      runJson(
+        { DATABASE_URL: service.database.url },
+        'organisation',
+        'settings',
+        tenant.acme.login,
+        option,
+        'sandbox-*',
+      );
     await settings('--ignore');
-    await home.compare();
-    await home.scoreBy(rule('5'));
-    await publishLater(home);
+    await tenant.compare();
+    await tenant.scoreBy(rule('5'));
+    await publishLater(tenant);
     expect(shownOn(pullRequest)?.title).toBe('Score 2');
-    expect(await counts(home)).toEqual({ waiting: 0, failing: 0, parked: 0 });
+    expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
     await settings('--unignore');
-    await track(home, gone);
-    await publish(home);
+    await track(tenant, gone);
+    await publish(tenant);
     expect(shownOn(pullRequest)?.title).toBe('Score 5 (+3)');
   },
 );

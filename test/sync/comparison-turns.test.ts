@@ -13,51 +13,51 @@ const { service, executor, test } = world;
 
 /** Repositories that no comparison has seen, with so many pull requests each. */
 async function withRepositories(names: readonly string[], count: number) {
-  const home = await world.newTenant();
-  const made = names.map(name => home.acme.repository(name));
+  const tenant = await world.newTenant();
+  const made = names.map(name => tenant.acme.repository(name));
   for (const repository of made) for (let index = 0; index < count; index += 1) repository.openPullRequest();
   world.github.clock.advance(120);
-  await makeDue(service, home);
+  await makeDue(service, tenant);
   world.github.requests.length = 0;
-  return { home, made };
+  return { tenant, made };
 }
 
 /** How many pages of each were listed. */
 const pagesOf = (made: readonly Repository[]) =>
   made.map(repository => world.github.requests.filter(naming(repository)).length);
 
-const storedCount = async (home: SyncTenant) => (await home.storedPullRequests()).length;
+const storedCount = async (tenant: SyncTenant) => (await tenant.storedPullRequests()).length;
 
 describe('a comparison that is interrupted', () => {
   test('ends after the page under way if the service stops, and the next one finds the rest', async () => {
-    const { home, made } = await withRepositories(['one', 'two'], 2);
+    const { tenant, made } = await withRepositories(['one', 'two'], 2);
     const stopping = new AbortController();
     world.github.fault({ kind: 'alter', change: () => stopping.abort() }, { when: naming(...made.slice(0, 1)) });
     expect(await compareOrganisation(service, stopping.signal)).toBe(true);
     expect(pagesOf(made)).toEqual([1, 0]);
-    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
-    await home.compare();
-    expect(await storedCount(home)).toBe(4);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
+    await tenant.compare();
+    expect(await storedCount(tenant)).toBe(4);
     // The first was complete.
     expect(pagesOf(made)).toEqual([1, 1]);
   });
 
   test('asks no further at a rate limit, and continues there later', async () => {
-    const { home, made } = await withRepositories(['one', 'two', 'three'], 2);
+    const { tenant, made } = await withRepositories(['one', 'two', 'three'], 2);
     world.github.fault(secondaryLimit('60'), { when: naming(...made.slice(1, 2)) });
     await compareOrganisation(service);
     expect(pagesOf(made)).toEqual([1, 1, 0]);
-    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(55);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(55);
     await executor.execute('delete from github_limits');
-    await home.compare();
+    await tenant.compare();
     expect(pagesOf(made)).toEqual([1, 2, 1]);
-    expect(await storedCount(home)).toBe(6);
+    expect(await storedCount(tenant)).toBe(6);
   });
 });
 
 test('an organisation is compared while GitHub keeps another one waiting', async () => {
-  const { home: slow } = await withRepositories(['web'], 1);
-  const { home: other } = await withRepositories(['web'], 1);
+  const { tenant: slow } = await withRepositories(['web'], 1);
+  const { tenant: other } = await withRepositories(['web'], 1);
   const reply = world.github.hold('hold', ({ variables }) => variables.id === slow.acme.nodeId);
   await makeDue(service, slow, other);
   await slow.update({ comparisonDueAt: sql`now() - interval '1 second'` });
@@ -77,7 +77,7 @@ test('the organisation that has been due for longest is compared first', async (
 });
 
 test('organisations are compared at different times, never later than RECONCILE_INTERVAL says', async () => {
-  const { home } = await withRepositories([], 0);
+  const { tenant } = await withRepositories([], 0);
   const random = vi.spyOn(Math, 'random');
   onTestFinished(() => random.mockRestore());
   for (const [value, seconds] of [
@@ -85,63 +85,63 @@ test('organisations are compared at different times, never later than RECONCILE_
     [0.999, 900],
   ] as const) {
     random.mockReturnValue(value);
-    await home.compare();
-    const found = (await home.secondsTo('comparison_due_at')) ?? 0;
+    await tenant.compare();
+    const found = (await tenant.secondsTo('comparison_due_at')) ?? 0;
     expect([found > seconds - 60, found <= seconds]).toEqual([true, true]);
   }
 });
 
 describe('a comparison that a webhook requests', () => {
-  const request = (home: SyncTenant, options?: { members: boolean }) =>
-    requestComparison(executor, home.organisation.id, 60, options);
+  const request = (tenant: SyncTenant, options?: { members: boolean }) =>
+    requestComparison(executor, tenant.organisation.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {
-    const { home } = await withRepositories(['web'], 1);
-    await home.update({ comparisonDueAt: sql`now() + interval '1 hour'` });
-    await request(home);
+    const { tenant } = await withRepositories(['web'], 1);
+    await tenant.update({ comparisonDueAt: sql`now() + interval '1 hour'` });
+    await request(tenant);
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(50);
-    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(60);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(50);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(60);
     // A minute later.
-    await home.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
+    await tenant.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
     expect(await compareOrganisation(service)).toBe(true);
-    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(800);
-    expect((await home.row()).comparisonAgainAt).toBeNull();
+    expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(800);
+    expect((await tenant.row()).comparisonAgainAt).toBeNull();
   });
 
   test('is repeated at once if it took longer than a minute', async () => {
-    const { home } = await withRepositories(['one', 'two'], 1);
+    const { tenant } = await withRepositories(['one', 'two'], 1);
     const { begun, release } = world.github.hold('late', 'Repositories');
     const comparing = compareOrganisation(service);
     await begun;
-    await request(home);
-    await home.update({ comparisonAgainAt: sql`now() - interval '1 second'` });
+    await request(tenant);
+    await tenant.update({ comparisonAgainAt: sql`now() - interval '1 second'` });
     release();
     await comparing;
-    expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
     await compareOrganisation(service);
-    expect(await home.secondsTo('comparison_due_at')).toBeGreaterThan(800);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(800);
   });
 
   test('waits for the members until they may be listed again', async () => {
-    const { home } = await withRepositories([], 0);
-    await home.compare();
-    await saveMembersListed(executor, home.organisation.id, 3_000);
-    await request(home, { members: true });
+    const { tenant } = await withRepositories([], 0);
+    await tenant.compare();
+    await saveMembersListed(executor, tenant.organisation.id, 3_000);
+    await request(tenant, { members: true });
     for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
-      const seconds = (await home.secondsTo(column)) ?? 0;
+      const seconds = (await tenant.secondsTo(column)) ?? 0;
       expect(seconds).toBeGreaterThan(column === 'comparison_due_at' ? 800 : 2_900);
     }
     world.github.requests.length = 0;
-    await home.compare();
+    await tenant.compare();
     expect(world.github.count('Members')).toBe(0);
   });
 });
 
 test('members that GitHub does not list because of its rate limit are compared once that ends', async () => {
-  const { home } = await withRepositories([], 0);
+  const { tenant } = await withRepositories([], 0);
   world.github.fault(secondaryLimit('7'), { when: 'Members' });
-  await home.compare();
-  expect(await home.secondsTo('comparison_due_at')).toBeLessThanOrEqual(7);
-  expect(await home.memberLogins()).toEqual([]);
+  await tenant.compare();
+  expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(7);
+  expect(await tenant.memberLogins()).toEqual([]);
 });

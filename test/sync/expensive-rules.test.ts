@@ -23,7 +23,7 @@ const expensiveRules = (entries: number): RuleDefinition[] => [
 const bits = Array.from({ length: 400 }, (_, index) => ((index * 2_654_435_761) >>> 16) & 1);
 const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
 
-type Change = (executor: Executor, home: SyncTenant) => Promise<unknown>;
+type Change = (executor: Executor, tenant: SyncTenant) => Promise<unknown>;
 
 const replaceRules = (executor: Executor, { organisation }: SyncTenant, ...rules: RuleDefinition[]) =>
   applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '' });
@@ -31,30 +31,30 @@ const replaceRules = (executor: Executor, { organisation }: SyncTenant, ...rules
 const rangesOf = ({ organisation }: SyncTenant) =>
   executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
 
-test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async ({ home }) => {
-  await home.newStored(300);
-  const { id } = home.organisation;
+test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async ({ tenant }) => {
+  await tenant.newStored(300);
+  const { id } = tenant.organisation;
   await executor.update(pullRequests).set({ body }).where(eq(pullRequests.organisationId, id));
-  await home.apply(...expensiveRules(990));
+  await tenant.apply(...expensiveRules(990));
   const scored = await rescoreBatch(service, id);
   expect(scored).toBeGreaterThan(0);
   expect(scored).toBeLessThan(300);
-  const ids = (await home.storedPullRequests()).map(each => each.id).sort();
-  expect(await rangesOf(home)).toMatchObject([
+  const ids = (await tenant.storedPullRequests()).map(each => each.id).sort();
+  expect(await rangesOf(tenant)).toMatchObject([
     { fromId: ids[scored], untilId: null, isBatch: true, leasedUntil: null },
   ]);
-  const changes = await home.scoreHistory();
+  const changes = await tenant.scoreHistory();
   expect(changes.filter(change => change === '0 → 3 (ruleset, 1)')).toHaveLength(scored);
 });
 
-test('a rescoring batch with much to save ends early', async ({ home }) => {
-  await home.newStored(900);
-  await home.apply(rule('1', 'true', 'n'.repeat(200), 50));
-  expect(await rescoreBatch(service, home.organisation.id)).toBeLessThan(900);
+test('a rescoring batch with much to save ends early', async ({ tenant }) => {
+  await tenant.newStored(900);
+  await tenant.apply(rule('1', 'true', 'n'.repeat(200), 50));
+  expect(await rescoreBatch(service, tenant.organisation.id)).toBeLessThan(900);
 });
 
 test.each([
-  ['the rules change', (executor, home) => replaceRules(executor, home, rule('5')), '0 → 5 (ruleset, 2)'],
+  ['the rules change', (executor, tenant) => replaceRules(executor, tenant, rule('5')), '0 → 5 (ruleset, 2)'],
   [
     'a repository is renamed',
     async (executor, { organisation }) => {
@@ -69,41 +69,43 @@ test.each([
 ] satisfies [string, Change, string][])(
   'scores are discarded if %s while they are calculated',
   async (_, change, expected) => {
-    const home = await world.newTenant();
-    await home.newStored(3);
-    await home.apply(rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
+    const tenant = await world.newTenant();
+    await tenant.newStored(3);
+    await tenant.apply(rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
     const { database } = service;
-    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    const rescore = () => rescoreBatch(service, home.organisation.id);
-    const scored = await home.duringSave(rescore, async executor => {
-      expect(await rangesOf(home)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
-      await change(executor, home);
+    await database.transaction(executor => splitRemainder(executor, tenant.organisation.id));
+    const rescore = () => rescoreBatch(service, tenant.organisation.id);
+    const scored = await tenant.duringSave(rescore, async executor => {
+      expect(await rangesOf(tenant)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
+      await change(executor, tenant);
     });
     expect(scored).toBe(3);
-    expect(await rangesOf(home)).toEqual([]);
-    const history = await home.scoreHistory();
+    expect(await rangesOf(tenant)).toEqual([]);
+    const history = await tenant.scoreHistory();
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
   },
 );
 
-test('stored rules that are over a limit together count for nothing, with one complaint', async ({ home }) => {
-  await home.newStored(3);
-  await home.apply(...Array.from({ length: 21 }, (_, index) => rule('1', 'merged || draft || true', `R${index}`, 50)));
+test('stored rules that are over a limit together count for nothing, with one complaint', async ({ tenant }) => {
+  await tenant.newStored(3);
+  await tenant.apply(
+    ...Array.from({ length: 21 }, (_, index) => rule('1', 'merged || draft || true', `R${index}`, 50)),
+  );
   const { complaints } = service;
   complaints.length = 0;
-  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, home.organisation.id)));
+  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, tenant.organisation.id)));
   expect(scored.reduce((sum, each) => sum + each)).toBe(3);
-  expect(new Set((await home.storedPullRequests()).map(({ score }) => score))).toEqual(new Set([0]));
+  expect(new Set((await tenant.storedPullRequests()).map(({ score }) => score))).toEqual(new Set([0]));
   expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
 });
 
-test('fetched pull requests are scored before their transaction', async ({ home }) => {
-  const pullRequest = home.web.openPullRequest();
-  await home.apply(rule('5'));
+test('fetched pull requests are scored before their transaction', async ({ tenant }) => {
+  const pullRequest = tenant.web.openPullRequest();
+  await tenant.apply(rule('5'));
   const score = vi.spyOn(service.scorer, 'run');
   onTestFinished(() => score.mockRestore());
-  const saved = await home.duringSave(
-    () => home.sync(pullRequest),
+  const saved = await tenant.duringSave(
+    () => tenant.sync(pullRequest),
     async () => {
       expect(await score.mock.results[0]?.value).toHaveLength(1);
     },
@@ -112,28 +114,28 @@ test('fetched pull requests are scored before their transaction', async ({ home 
   expect(score).toHaveBeenCalledTimes(1);
 });
 
-test('fetched pull requests are scored again if a person in them is erased meanwhile', async ({ home }) => {
-  const bert = home.acme.member(`bert-of-${home.acme.login}`);
-  await home.apply(rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
-  const pullRequest = home.web.openPullRequest({ assignees: [bert] });
-  const start = () => home.sync(pullRequest);
-  const saved = await home.duringSave(start, executor => addErased(executor, home.organisation.id, bert.id));
+test('fetched pull requests are scored again if a person in them is erased meanwhile', async ({ tenant }) => {
+  const bert = tenant.acme.member(`bert-of-${tenant.acme.login}`);
+  await tenant.apply(rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
+  const pullRequest = tenant.web.openPullRequest({ assignees: [bert] });
+  const start = () => tenant.sync(pullRequest);
+  const saved = await tenant.duringSave(start, executor => addErased(executor, tenant.organisation.id, bert.id));
   expect(saved).toEqual(['saved']);
-  expect(await home.stored(pullRequest)).toMatchObject({ assignees: [], score: 1 });
+  expect(await tenant.stored(pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });
 
-test('fetched pull requests are scored again if the rules change meanwhile', async ({ home }) => {
-  const { web } = home;
-  await home.sync(web.openPullRequest());
-  await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+test('fetched pull requests are scored again if the rules change meanwhile', async ({ tenant }) => {
+  const { web } = tenant;
+  await tenant.sync(web.openPullRequest());
+  await tenant.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
   const pullRequest = web.openPullRequest({ additions: 4 });
   const { complaints } = service;
   complaints.length = 0;
-  const start = () => home.sync(pullRequest);
-  const saved = await home.duringSave(start, async executor => {
+  const start = () => tenant.sync(pullRequest);
+  const saved = await tenant.duringSave(start, async executor => {
     expect(complaints).toMatchObject([{ msg: expect.stringContaining('a stored rule is no longer valid') }]);
-    await replaceRules(executor, home, rule('additions * 2'));
+    await replaceRules(executor, tenant, rule('additions * 2'));
   });
   expect(saved).toEqual(['saved']);
-  expect(await home.stored(pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
+  expect(await tenant.stored(pullRequest)).toMatchObject({ score: 8, rulesetVersion: 2 });
 });

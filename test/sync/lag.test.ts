@@ -18,11 +18,11 @@ afterEach(async () => {
   service.complaints.length = 0;
 });
 
-let home: SyncTenant;
+let tenant: SyncTenant;
 let web: Repository;
 beforeEach(async () => {
-  home = await world.newTenant();
-  web = home.web;
+  tenant = await world.newTenant();
+  web = tenant.web;
   world.github.clock.advance(60);
 });
 
@@ -57,8 +57,8 @@ const withAction = ({ event, payload }: WebhookEvent, action: string): WebhookEv
   payload: { ...payload, action },
 });
 
-const waiting = () => home.waitingSyncs();
-const states = () => home.deliveryStates();
+const waiting = () => tenant.waitingSyncs();
+const states = () => tenant.deliveryStates();
 
 /**
  * Syncs what is due while time passes: each time, until the next is due.
@@ -84,32 +84,32 @@ describe('the floor that a webhook sets', () => {
     web.lag();
     const opened = web.openPullRequest({ title: 'New' });
     await deliverAndSync(opened.opened);
-    expect(await home.stored(opened)).toBeUndefined();
+    expect(await tenant.stored(opened)).toBeUndefined();
     expect(await states()).toEqual(['pending']);
     await pass(2);
     web.catchUp();
     await pass(2);
-    expect(await home.stored(opened)).toMatchObject({ title: 'New' });
+    expect(await tenant.stored(opened)).toMatchObject({ title: 'New' });
     expect(await states()).toEqual(['applied']);
     expect(await waiting()).toEqual([]);
     expect(service.complaints).toEqual([]);
   });
 
   test('a change that GitHub does not show yet is stored once GitHub shows it', async () => {
-    const source = await home.openStored({ title: 'Before' });
+    const source = await tenant.openStored({ title: 'Before' });
     await deliverAndSync(editUnseen(source));
-    expect(await home.stored(source)).toMatchObject({ title: 'Before' });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'Before' });
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(1);
-    expect(await home.stored(source)).toMatchObject({ title: 'After' });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After' });
     expect(await states()).toEqual(['applied']);
   });
 
   test('an answer below the floor of a webhook is stored if nothing newer is stored', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     await deliverAndSync(editUnseen(source));
-    expect(await home.stored(source)).toMatchObject({ title: 'Before' });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'Before' });
   });
 
   test('the highest floor of several webhooks counts, in whatever order they come', async () => {
@@ -120,17 +120,17 @@ describe('the floor that a webhook sets', () => {
     expect(await waiting()).toMatchObject([{ minSourceUpdatedAt: source.updatedAt }]);
     source.catchUp();
     await pass(1);
-    expect(await home.stored(source)).toMatchObject({ title: 'Second' });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'Second' });
     expect(await states()).toEqual(['applied', 'applied']);
   });
 
   test('a PUT sync settles a sync request only if it reaches the floor of its webhook', async () => {
     const source = web.openPullRequest({ title: 'Before' });
     await deliver(editUnseen(source));
-    await home.sync(source);
+    await tenant.sync(source);
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
-    await home.sync(source);
+    await tenant.sync(source);
     expect(await waiting()).toEqual([]);
     expect(await states()).toEqual(['applied']);
   });
@@ -139,7 +139,7 @@ describe('the floor that a webhook sets', () => {
     const source = web.openPullRequest();
     await deliver(source.opened);
     await executor.update(syncRequests).set({ ticket: (await drawTicket(executor)) + 1000 });
-    await home.sync(source);
+    await tenant.sync(source);
     expect(await waiting()).toHaveLength(1);
   });
 });
@@ -157,7 +157,7 @@ describe('the wait while GitHub lags', () => {
     expect(await states()).toEqual(['gone']);
     expect(service.counters.gone).toBe(1);
     expect(service.complaints).toMatchObject([
-      { level: 40, organisation: home.acme.login, nodeId: opened.nodeId, msg: expect.stringContaining('gone') },
+      { level: 40, organisation: tenant.acme.login, nodeId: opened.nodeId, msg: expect.stringContaining('gone') },
     ]);
   });
 
@@ -193,9 +193,9 @@ describe('the wait while GitHub lags', () => {
 
   test('requests that go to GitHub anyway carry the waiting retries, too', async () => {
     web.lag();
-    const absent = home.open(2);
+    const absent = tenant.open(2);
     await deliverAndSync(...absent.map(({ opened }) => opened));
-    const lib = home.acme.repository('lib');
+    const lib = tenant.acme.repository('lib');
     for (let turn = 0; turn < 2; turn += 1) {
       const other = lib.openPullRequest();
       await deliver(other.opened);
@@ -232,7 +232,7 @@ describe('the wait while GitHub lags', () => {
     ['comment', (source: PullRequest) => source.deleteComment(source.author)],
     ['inline comment', (source: PullRequest) => withAction(reviewCommentEvent(source, '', source.author), 'deleted')],
   ])('a deleted %s, which does not change `updated_at`, is looked up 15 s later', async (_, remove) => {
-    const source = await home.openStored({ comments: 1 });
+    const source = await tenant.openStored({ comments: 1 });
     const { updatedAt } = source;
     world.github.clock.advance(5);
     source.lag();
@@ -243,7 +243,7 @@ describe('the wait while GitHub lags', () => {
     source.catchUp();
     await pass(2);
     expect(await waiting()).toEqual([]);
-    expect(await home.stored(source)).toMatchObject({ comments: source.comments });
+    expect(await tenant.stored(source)).toMatchObject({ comments: source.comments });
   });
 
   test('a failure of GitHub neither ends nor restarts the wait for it to catch up', async () => {
@@ -261,27 +261,27 @@ describe('the wait while GitHub lags', () => {
   });
 
   test('a deleted pull request stays deleted until GitHub shows the change that the webhook named', async () => {
-    const source = await home.openStored({ title: 'Before' });
-    await home.remove((await home.stored(source))?.id);
+    const source = await tenant.openStored({ title: 'Before' });
+    await tenant.remove((await tenant.stored(source))?.id);
     await deliverAndSync(editUnseen(source));
-    expect(await home.stored(source)).toBeUndefined();
+    expect(await tenant.stored(source)).toBeUndefined();
     source.catchUp();
     await pass(1);
-    expect(await home.stored(source)).toMatchObject({ title: 'After' });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After' });
   });
 });
 
 test('a stored pull request that a sweep does not find on GitHub is left as it is, at once', async () => {
-  const source = await home.openStored();
+  const source = await tenant.openStored();
   source.remove();
-  await home.makeSweepDue();
-  expect(await home.refetch(10)).toBe(1);
+  await tenant.makeSweepDue();
+  expect(await tenant.refetch(10)).toBe(1);
   await world.workOff();
   expect(await waiting()).toEqual([]);
-  expect(await home.stored(source)).toBeDefined();
+  expect(await tenant.stored(source)).toBeDefined();
   expect(service.complaints).toEqual([]);
   // It is not first in the next sweep.
-  expect(await home.refetch(10)).toBe(0);
+  expect(await tenant.refetch(10)).toBe(0);
 });
 
 describe('a change without another `updated_at`', () => {
@@ -292,8 +292,8 @@ describe('a change without another `updated_at`', () => {
     ['a deleted comment', (source: PullRequest) => source.deleteComment(null), { comments: 0 }],
   ])('GitHub gets time to catch up with %s even if a fetch was waiting already', async (_, change, expected) => {
     const source = web.openPullRequest({ labels: [bug], title: 'Before' });
-    source.comment(home.acme.member('bob'));
-    await home.sync(source);
+    source.comment(tenant.acme.member('bob'));
+    await tenant.sync(source);
     world.github.clock.advance(5);
     source.lag();
     const edit = source.edit({ title: 'After' });
@@ -308,24 +308,24 @@ describe('a change without another `updated_at`', () => {
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
     await pass(15);
-    expect(await home.stored(source)).toMatchObject({ title: 'After', ...expected });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After', ...expected });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes late does not end the time that GitHub gets', async () => {
-    const source = await home.openStored({ labels: [bug] });
+    const source = await tenant.openStored({ labels: [bug] });
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
     source.lag();
     await deliverAndSync(web.renameLabel(bug, 'defect'), edit);
     source.catchUp();
     await pass(15);
-    expect(await home.stored(source)).toMatchObject({ title: 'After', labels: ['defect'] });
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After', labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 
   test('a webhook that comes at the same moment does not end the time that GitHub gets', async () => {
-    const source = await home.openStored();
+    const source = await tenant.openStored();
     const deleted = withAction(reviewCommentEvent(source, 'A remark.', null), 'deleted');
     // Two statements are under way at once: the next one takes both.
     const others = [web.openPullRequest().opened, web.openPullRequest().opened];
@@ -335,13 +335,13 @@ describe('a change without another `updated_at`', () => {
   });
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
-    const source = await home.openStored({ labels: [bug] });
+    const source = await tenant.openStored({ labels: [bug] });
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
-    await home.sync(source);
+    await tenant.sync(source);
     source.catchUp();
     await pass(15);
-    expect(await home.stored(source)).toMatchObject({ labels: ['defect'] });
+    expect(await tenant.stored(source)).toMatchObject({ labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
 });
@@ -351,11 +351,11 @@ test('what is due comes before what waits for GitHub to catch up, in the backgro
   const behind = web.openPullRequest();
   await deliverAndSync(behind.opened);
   const listed = web.openPullRequest();
-  await requestListed(executor, home.organisation.id, [
+  await requestListed(executor, tenant.organisation.id, [
     { githubId: listed.id, nodeId: listed.nodeId, sourceUpdatedAt: listed.updatedAt },
   ]);
   for (const limit of [1, 2]) {
-    const due = await home.dueRequests(limit);
+    const due = await tenant.dueRequests(limit);
     expect(due.map(({ githubId }) => githubId)).toEqual([listed.id, behind.id].slice(0, limit));
   }
 });
@@ -370,41 +370,41 @@ test('a delivery whose node id is of another pull request ends as gone, after on
   expect(await waiting()).toEqual([]);
   expect(await states()).toEqual(['gone']);
   expect(service.complaints).toMatchObject([
-    { level: 40, organisation: home.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('different id') },
+    { level: 40, organisation: tenant.acme.login, nodeId: source.nodeId, msg: expect.stringContaining('different id') },
   ]);
 });
 
 test.each<[string, (pullRequest: PullRequest) => Promise<unknown>]>([
-  ['a sweep', () => home.refetch(10)],
+  ['a sweep', () => tenant.refetch(10)],
   [
     'an import',
     ({ id, nodeId, updatedAt }) =>
-      requestListed(executor, home.organisation.id, [{ githubId: id, nodeId, sourceUpdatedAt: updatedAt }]),
+      requestListed(executor, tenant.organisation.id, [{ githubId: id, nodeId, sourceUpdatedAt: updatedAt }]),
   ],
 ])('a request that has a wrong node id of a delivery gets the right one by %s', async (_, request) => {
-  const [source, other] = home.open(2);
-  await home.sync(source);
-  await home.makeSweepDue();
+  const [source, other] = tenant.open(2);
+  await tenant.sync(source);
+  await tenant.makeSweepDue();
   const { event, payload } = source.edit({ title: 'Real' });
   const claimed = { ...(payload as { pull_request: object }).pull_request, node_id: other.nodeId };
   await deliver({ event, action: 'edited', payload: { ...payload, pull_request: claimed } });
   await request(source);
   await world.workOff();
-  expect(await home.stored(source)).toMatchObject({ title: 'Real' });
-  expect(await home.stored(other)).toBeUndefined();
+  expect(await tenant.stored(source)).toMatchObject({ title: 'Real' });
+  expect(await tenant.stored(other)).toBeUndefined();
   expect(await waiting()).toEqual([]);
 });
 
 test('the sweep takes what was fetched longest ago first, and nothing that was fetched within a day', async () => {
-  const [oldest, older, fresh] = home.open(3);
-  await home.sync(oldest, older, fresh);
+  const [oldest, older, fresh] = tenant.open(3);
+  await tenant.sync(oldest, older, fresh);
   await executor.execute(sql`update pull_requests set fetched_at = now() - interval '1 day' * case github_id
-    when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${home.organisation.id}`);
-  expect(await home.refetch(1)).toBe(1);
+    when ${oldest.id} then 3 when ${older.id} then 2 else 0.9 end where organisation_id = ${tenant.organisation.id}`);
+  expect(await tenant.refetch(1)).toBe(1);
   expect(await waiting()).toMatchObject([{ githubId: oldest.id, isBackground: true }]);
-  expect(await home.refetch(5)).toBe(1);
+  expect(await tenant.refetch(5)).toBe(1);
   expect((await waiting()).map(({ githubId }) => githubId)).toEqual([oldest.id, older.id]);
   oldest.linkIssues(2);
   await world.workOff();
-  expect(await home.stored(oldest)).toMatchObject({ linkedIssues: 2 });
+  expect(await tenant.stored(oldest)).toMatchObject({ linkedIssues: 2 });
 });

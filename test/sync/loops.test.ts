@@ -26,7 +26,7 @@ async function stopLoops(): Promise<void> {
 }
 afterEach(stopLoops);
 
-const countRequests = async (home: SyncTenant) => (await home.waitingSyncs()).length;
+const countRequests = async (tenant: SyncTenant) => (await tenant.waitingSyncs()).length;
 
 async function listeners(): Promise<number[]> {
   const { rows } = await executor.execute<{ pid: number }>(
@@ -43,71 +43,71 @@ describe('an idle service', () => {
     await waitUntil(async () => (await listeners()).length === 1);
   };
 
-  test('applies a delivery at once', async ({ home }) => {
+  test('applies a delivery at once', async ({ tenant }) => {
     const other = await world.replica();
     await startDeaf(service);
     for (let turn = 0; turn < 2; turn += 1) {
-      const pullRequest = home.web.addPullRequest();
+      const pullRequest = tenant.web.addPullRequest();
       await deliver(other, pullRequest.open());
-      await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
+      await waitUntil(async () => (await tenant.stored(pullRequest)) !== undefined);
     }
   });
 
-  test('compares an organisation at once if a webhook says that it was renamed', async ({ home }) => {
+  test('compares an organisation at once if a webhook says that it was renamed', async ({ tenant }) => {
     await makeDue(service);
     await startDeaf(await world.replica(undefined, { RECONCILE_INTERVAL: '900' }));
     for (let turn = 0; turn < 2; turn += 1) {
-      const login = `${home.acme.login}-${turn}`;
-      await deliver(service, home.acme.rename(login));
-      await waitUntil(async () => (await home.row()).login === login);
+      const login = `${tenant.acme.login}-${turn}`;
+      await deliver(service, tenant.acme.rename(login));
+      await waitUntil(async () => (await tenant.row()).login === login);
     }
   });
 
-  test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async ({ home }) => {
+  test('lists a member who joins at once with RECONCILE_INTERVAL=0, and compares nothing else', async ({ tenant }) => {
     const other = await world.newTenant();
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(service);
     await startDeaf(replica);
-    expect(await home.on(replica).memberLogins()).toEqual([]);
+    expect(await tenant.on(replica).memberLogins()).toEqual([]);
     const elsewhere = world.github.organisation('elsewhere');
-    await deliver(replica, home.acme.join(elsewhere.member('grace')));
-    await waitUntil(async () => (await home.on(replica).memberLogins()).includes('grace'));
+    await deliver(replica, tenant.acme.join(elsewhere.member('grace')));
+    await waitUntil(async () => (await tenant.on(replica).memberLogins()).includes('grace'));
     // A minute later it is repeated, and that is all.
-    await waitUntil(async () => (await home.row()).comparedAt !== null);
-    expect(await home.row()).toMatchObject({ comparisonRequested: true });
+    await waitUntil(async () => (await tenant.row()).comparedAt !== null);
+    expect(await tenant.row()).toMatchObject({ comparisonRequested: true });
     await stopLoops();
-    await home.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
+    await tenant.update({ comparisonDueAt: sql`now()`, comparisonAgainAt: sql`now()` });
     expect(await compareOrganisation(replica)).toBe(true);
-    expect(await home.row()).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
+    expect(await tenant.row()).toMatchObject({ comparisonRequested: false, comparisonAgainAt: null });
     await executor.execute(sql`update organisations set comparison_due_at = now()`);
     expect(await compareOrganisation(replica)).toBe(false);
     expect(await other.row()).toMatchObject({ comparedAt: null });
   });
 
-  test('scores pull requests again at once after new rules', async ({ home }) => {
-    const pullRequest = await home.openStored();
+  test('scores pull requests again at once after new rules', async ({ tenant }) => {
+    const pullRequest = await tenant.openStored();
     await startDeaf(service);
     for (let score = 1; score <= 2; score += 1) {
-      await home.apply(rule(`${score}`));
-      await waitUntil(async () => (await home.stored(pullRequest))?.score === score);
+      await tenant.apply(rule(`${score}`));
+      await waitUntil(async () => (await tenant.stored(pullRequest))?.score === score);
     }
   });
 
-  test('finds work even if no notification reaches it', async ({ home }) => {
-    const pullRequest = home.web.openPullRequest();
+  test('finds work even if no notification reaches it', async ({ tenant }) => {
+    const pullRequest = tenant.web.openPullRequest();
     start();
     await waitUntil(async () => (await listeners()).length === 1);
-    await home.request(pullRequest);
-    await waitUntil(async () => (await home.stored(pullRequest)) !== undefined);
+    await tenant.request(pullRequest);
+    await waitUntil(async () => (await tenant.stored(pullRequest)) !== undefined);
   });
 });
 
 test('a small organisation is served at once while GitHub keeps four large ones waiting', async () => {
-  const homes = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
+  const tenants = await Promise.all([1, 2, 3, 4].map(() => world.newTenant()));
   const small = await world.newTenant();
-  for (const home of homes) {
-    const { web } = home;
-    for (let count = 0; count < 51; count += 1) await home.request(web.addPullRequest());
+  for (const tenant of tenants) {
+    const { web } = tenant;
+    for (let count = 0; count < 51; count += 1) await tenant.request(web.addPullRequest());
   }
   const latches = [1, 2, 3, 4].map(() => createLatch());
   onTestFinished(() => latches.forEach(latch => void latch.release()));
@@ -121,14 +121,14 @@ test('a small organisation is served at once while GitHub keeps four large ones 
   await waitUntil(async () => (await small.stored(pullRequest)) !== undefined);
   expect(world.github.count()).toBe(5);
   for (const latch of latches) latch.release();
-  for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
+  for (const tenant of tenants) await waitUntil(async () => (await countRequests(tenant)) === 0);
 });
 
 test('all loops together have 48 requests under way with a token; the rest wait in their order', async () => {
   const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '900' });
-  const homes = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
-  for (const home of homes) await home.request(home.web.addPullRequest());
-  await makeDue(service, ...homes.slice(0, 16));
+  const tenants = await Promise.all(Array.from({ length: 50 }, () => world.newTenant()));
+  for (const tenant of tenants) await tenant.request(tenant.web.addPullRequest());
+  await makeDue(service, ...tenants.slice(0, 16));
   const { released, release } = createLatch();
   onTestFinished(release);
   world.github.fault({ kind: 'hold', until: released }, { times: Infinity });
@@ -147,17 +147,17 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   expect(world.github.requests).toHaveLength(48);
   world.github.clearFaults();
   release();
-  for (const home of homes) await waitUntil(async () => (await countRequests(home)) === 0);
+  for (const tenant of tenants) await waitUntil(async () => (await countRequests(tenant)) === 0);
 });
 
-test('no loop fails if an organisation is removed while it is being served', async ({ home }) => {
+test('no loop fails if an organisation is removed while it is being served', async ({ tenant }) => {
   const { database, scorer } = service;
-  await home.sync(home.web.openPullRequest());
-  await home.apply(rule('5'));
+  await tenant.sync(tenant.web.openPullRequest());
+  await tenant.apply(rule('5'));
   const lines: string[] = [];
   const begun = createLatch();
   const remove = async () => {
-    await database.transaction(executor => beginRemoval(executor, home.organisation.id));
+    await database.transaction(executor => beginRemoval(executor, tenant.organisation.id));
     begun.release();
   };
   let removal: Promise<void> | undefined;
@@ -176,8 +176,8 @@ test('no loop fails if an organisation is removed while it is being served', asy
 });
 
 describe('stopping', () => {
-  test('lets the fetch under way end and saves it, and leaves nothing open', async ({ home }) => {
-    const pullRequest = home.web.openPullRequest();
+  test('lets the fetch under way end and saves it, and leaves nothing open', async ({ tenant }) => {
+    const pullRequest = tenant.web.openPullRequest();
     const loops = start();
     await waitUntil(async () => (await listeners()).length === 1);
     world.github.requests.length = 0;
@@ -185,8 +185,8 @@ describe('stopping', () => {
     await deliver(service, pullRequest.edit({ title: 'under way' }));
     await waitUntil(async () => world.github.count() === 1);
     await loops.stop();
-    expect((await home.stored(pullRequest))?.title).toBe('under way');
-    expect(await countRequests(home)).toBe(0);
+    expect((await tenant.stored(pullRequest))?.title).toBe('under way');
+    expect(await countRequests(tenant)).toBe(0);
     await waitUntil(async () => (await listeners()).length === 0);
   });
 
@@ -228,15 +228,15 @@ describe('a database that goes away and comes back', () => {
     await work(replica, proxy);
   }
 
-  test('has loops that work and listen again within two seconds', async ({ home }) => {
-    const pullRequest = home.web.openPullRequest();
+  test('has loops that work and listen again within two seconds', async ({ tenant }) => {
+    const pullRequest = tenant.web.openPullRequest();
     await through(async (replica, proxy) => {
       proxy.refuse();
       proxy.cut();
       await waitUntil(async () => replica.complaints.some(({ msg }) => msg.includes('a loop failed')));
       await deliver(service, pullRequest.edit({ title: 'meanwhile' }));
       proxy.accept();
-      await waitUntil(async () => (await home.stored(pullRequest)) !== undefined, 2_500);
+      await waitUntil(async () => (await tenant.stored(pullRequest)) !== undefined, 2_500);
       await waitUntil(async () => (await listeners()).length === 1);
     });
   });
@@ -282,11 +282,11 @@ describe('a database that goes away and comes back', () => {
     });
   });
 
-  test('loses no delivery if PostgreSQL ends all connections', async ({ home }) => {
+  test('loses no delivery if PostgreSQL ends all connections', async ({ tenant }) => {
     start();
     let acknowledged = 0;
     for (let turn = 0; turn < 2; turn += 1) {
-      const opened = home.open(10);
+      const opened = tenant.open(10);
       for (const pullRequest of opened) {
         if (pullRequest.opened && (await post(service, pullRequest.opened)).status === 202) acknowledged += 1;
       }
@@ -297,8 +297,8 @@ describe('a database that goes away and comes back', () => {
         )
         .catch(() => undefined);
     }
-    await waitUntil(async () => (await countRequests(home)) === 0, 15_000);
+    await waitUntil(async () => (await countRequests(tenant)) === 0, 15_000);
     expect(acknowledged).toBeGreaterThan(10);
-    expect(await home.storedPullRequests()).toHaveLength(acknowledged);
+    expect(await tenant.storedPullRequests()).toHaveLength(acknowledged);
   });
 });

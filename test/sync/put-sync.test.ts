@@ -20,19 +20,19 @@ type Body = { data?: PullRequestBody; message?: string };
 
 /** An organisation with pull requests that are stored, and edited on GitHub since then. */
 async function newSources(count: number) {
-  const home = await world.newTenant();
-  const pullRequests = home.open(count);
-  for (let from = 0; from < count; from += 50) await home.sync(...pullRequests.slice(from, from + 50));
-  const rows = await home.storedPullRequests();
+  const tenant = await world.newTenant();
+  const pullRequests = tenant.open(count);
+  for (let from = 0; from < count; from += 50) await tenant.sync(...pullRequests.slice(from, from + 50));
+  const rows = await tenant.storedPullRequests();
   const ids = new Map(rows.map(({ githubId, id }) => [githubId, formatId('pr', id)]));
   world.github.clock.advance(1);
   for (const pullRequest of pullRequests) pullRequest.edit({ title: `New title of ${pullRequest.id}` });
   return {
-    home,
+    tenant,
     pullRequests,
-    put: ({ id }: PullRequest) => client.put<Body>(`/2025-04/pull-requests/${ids.get(id)}/sync`, home.token),
+    put: ({ id }: PullRequest) => client.put<Body>(`/2025-04/pull-requests/${ids.get(id)}/sync`, tenant.token),
     /** Resolves when the PUT syncs before it wait for GitHub: reads are answered in their order. */
-    untilArrived: () => client.get(`/2026-12/pull-requests/${[...ids.values()][0]}`, home.token),
+    untilArrived: () => client.get(`/2026-12/pull-requests/${[...ids.values()][0]}`, tenant.token),
   };
 }
 
@@ -92,14 +92,14 @@ describe('PUT syncs that come together', () => {
 
   test('PUT syncs that come one by one while a request is under way share the next one', async () => {
     const sources = await newSources(3);
-    const { home, pullRequests, put } = sources;
+    const { tenant, pullRequests, put } = sources;
     const [first, second, third] = pullRequests;
     const { begun, release } = world.github.hold('hold');
     const replies = [put(first)];
     await begun;
     const askedMeanwhile = requestsFor(second, third).length;
     replies.push(put(second));
-    await client.get('/2025-04/account', home.token);
+    await client.get('/2025-04/account', tenant.token);
     replies.push(put(third));
     // The next one is sent although one hangs.
     await expect.poll(() => requestsFor(second, third).length, { timeout: 10_000 }).toBe(askedMeanwhile + 1);

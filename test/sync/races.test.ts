@@ -39,16 +39,16 @@ const deliveryOf = ({ acme }: SyncTenant, githubId: number) => ({
 const requestsOf = ({ organisation }: SyncTenant) =>
   executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
 
-test('a sync between the read and the write of a re-scoring keeps its newer score', async ({ home }) => {
-  await home.apply(rule('additions'));
-  const pullRequest = await home.openStored({ additions: 1 });
+test('a sync between the read and the write of a re-scoring keeps its newer score', async ({ tenant }) => {
+  await tenant.apply(rule('additions'));
+  const pullRequest = await tenant.openStored({ additions: 1 });
   const { database } = service;
   const reader = createFactsReader(new Set(['additions']));
-  const { value: step } = await readRange(database.executor, home.organisation.id, wholeRange, reader).next();
+  const { value: step } = await readRange(database.executor, tenant.organisation.id, wholeRange, reader).next();
   const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
-  await home.sync(pullRequest);
+  await tenant.sync(pullRequest);
   const late = {
     id: read.id,
     fetchTicket: read.fetchTicket,
@@ -57,42 +57,47 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
     breakdown: '[]',
     reviewScores: null,
   };
-  await saveScores(database.executor, home.organisation.id, 1, [late]);
-  expect(await home.stored(pullRequest)).toMatchObject({ score: 42 });
-  expect(await home.scoreHistory()).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
+  await saveScores(database.executor, tenant.organisation.id, 1, [late]);
+  expect(await tenant.stored(pullRequest)).toMatchObject({ score: 42 });
+  expect(await tenant.scoreHistory()).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
 });
 
-test('two simultaneous saves of one pull request give one continuous history of its score', async ({ home }) => {
-  await home.apply(rule('additions'));
-  const pullRequest = await home.openStored({ additions: 1 });
+test('two simultaneous saves of one pull request give one continuous history of its score', async ({ tenant }) => {
+  await tenant.apply(rule('additions'));
+  const pullRequest = await tenant.openStored({ additions: 1 });
   const lock = await openTransaction(world, 'select from pull_requests where github_id = $1 for update', [
     pullRequest.id,
   ]);
   pullRequest.push({ additions: 10 });
-  const first = await home.fetchedSync(pullRequest);
+  const first = await tenant.fetchedSync(pullRequest);
   world.github.clock.advance(1);
   pullRequest.push({ additions: 100 });
-  const second = await home.fetchedSync(pullRequest);
+  const second = await tenant.fetchedSync(pullRequest);
   const saving = first.save();
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const savingToo = second.save();
   await waitUntil(async () => (await lockWaits(service)) === 2);
   await lock.query('rollback');
   expect(await Promise.all([saving, savingToo])).toEqual(['saved', 'saved']);
-  expect(await home.scoreHistory()).toEqual([
+  expect(await tenant.scoreHistory()).toEqual([
     'null → 1 (pull_request, 1)',
     '1 → 11 (pull_request, 1)',
     '11 → 111 (pull_request, 1)',
   ]);
 });
 
-test('a save locks authors in one order, whatever the order of their pull requests', async ({ home }) => {
-  const [first, second] = [home.acme.member(`one-${home.acme.login}`), home.acme.member(`two-${home.acme.login}`)];
-  const opened = [second, first].map(author => home.web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }));
-  await home.syncMembers();
+test('a save locks authors in one order, whatever the order of their pull requests', async ({ tenant }) => {
+  const [first, second] = [
+    tenant.acme.member(`one-${tenant.acme.login}`),
+    tenant.acme.member(`two-${tenant.acme.login}`),
+  ];
+  const opened = [second, first].map(author =>
+    tenant.web.openPullRequest({ author, authorAssociation: 'CONTRIBUTOR' }),
+  );
+  await tenant.syncMembers();
   for (const author of [first, second]) author.login += '-renamed';
   const lock = await openTransaction(world, 'select from members where github_id = $1 for update', [first.id]);
-  const saving = home.sync(...opened);
+  const saving = tenant.sync(...opened);
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await executor.execute(
     sql`select from members where github_id = ${second.id} for update skip locked`,
@@ -105,15 +110,15 @@ test('a save locks authors in one order, whatever the order of their pull reques
 test.for([
   ['a comparison', 'compareOnly'],
   ['an import', 'import'],
-] as const)('%s that renames a repository waits for savers before it locks any', async ([, rename], { home }) => {
-  const { acme, organisation } = home;
+] as const)('%s that renames a repository waits for savers before it locks any', async ([, rename], { tenant }) => {
+  const { acme, organisation } = tenant;
   const [web, api, old] = [acme.repository('web'), acme.repository('api'), acme.repository('old')];
-  for (const repository of [web, api, old]) await home.sync(repository.openPullRequest());
+  for (const repository of [web, api, old]) await tenant.sync(repository.openPullRequest());
   const settings = { ignoredGlobs: ['old'] };
-  await home.update(settings);
+  await tenant.update(settings);
   api.rename('service');
-  const saver = await openSave(world, home);
-  const renaming = home.as(settings)[rename]();
+  const saver = await openSave(world, tenant);
+  const renaming = tenant.as(settings)[rename]();
   await waitUntil(async () => (await lockWaits(service)) === 1);
   const { rows } = await saver.query(
     'select name from repositories where organisation_id = $1 for update skip locked',
@@ -126,32 +131,32 @@ test.for([
 
 describe('a retry by the operator during a fetch', () => {
   async function newFailing() {
-    const home = await world.newTenant();
-    const pullRequest = home.web.openPullRequest();
-    await home.request(pullRequest, { attempts: 3, lastError: 'It failed.' });
-    return home;
+    const tenant = await world.newTenant();
+    const pullRequest = tenant.web.openPullRequest();
+    await tenant.request(pullRequest, { attempts: 3, lastError: 'It failed.' });
+    return tenant;
   }
-  const retry = async (home: SyncTenant) => expect(await home.retryFailed()).toEqual({ retried: 1, parked: 0 });
-  const isNew = async (home: SyncTenant) => {
-    expect(await requestsOf(home)).toMatchObject([{ attempts: 0, lastError: null }]);
-    expect(await home.dueRequests(10)).toHaveLength(1);
+  const retry = async (tenant: SyncTenant) => expect(await tenant.retryFailed()).toEqual({ retried: 1, parked: 0 });
+  const isNew = async (tenant: SyncTenant) => {
+    expect(await requestsOf(tenant)).toMatchObject([{ attempts: 0, lastError: null }]);
+    expect(await tenant.dueRequests(10)).toHaveLength(1);
   };
 
   test('a fetch that succeeds does not undo a retry by the operator during it', async () => {
-    const home = await newFailing();
+    const tenant = await newFailing();
     const { begun, release } = world.github.hold('late');
     const working = createRequestWorker(service)();
     await begun;
-    await retry(home);
+    await retry(tenant);
     release();
     await working;
-    await isNew(home);
+    await isNew(tenant);
   });
 
   test('a fetch that fails or finds GitHub behind does not undo a retry by the operator during it', async () => {
-    const home = await newFailing();
-    const requests = await home.dueRequests(10);
-    await retry(home);
+    const tenant = await newFailing();
+    const requests = await tenant.dueRequests(10);
+    await retry(tenant);
     const decisions: Decision[] = [
       { kind: 'retry', seconds: 600, attempts: 4, reason: 'It failed again.', isIsolated: false },
       { kind: 'parked', seconds: null, attempts: 4, reason: 'It failed again.', isIsolated: false },
@@ -161,16 +166,16 @@ describe('a retry by the operator during a fetch', () => {
     ];
     for (const decision of decisions) {
       const decided = requests.map(request => ({ request, decision }));
-      await writeDecisions(service.database, home.organisation.id, decided);
+      await writeDecisions(service.database, tenant.organisation.id, decided);
     }
-    await isNew(home);
+    await isNew(tenant);
   });
 });
 
 test('requests are settled also if a redelivery locks their deliveries first, which is a deadlock', async () => {
-  const home = await world.newTenant();
-  const pullRequest = home.web.openPullRequest();
-  const delivery = deliveryOf(home, pullRequest.id);
+  const tenant = await world.newTenant();
+  const pullRequest = tenant.web.openPullRequest();
+  const delivery = deliveryOf(tenant, pullRequest.id);
   await takePullRequestDeliveries(
     service.database,
     [{ ...delivery, pullRequest: { ...delivery.pullRequest, nodeId: pullRequest.nodeId } }],
@@ -178,7 +183,7 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   );
   await addTrigger(executor, 'before delete on sync_requests for each row', 'perform pg_advisory_xact_lock_shared(1)');
   const gate = await openTransaction(world, 'select pg_advisory_xact_lock(1)');
-  const syncing = home.sync(pullRequest);
+  const syncing = tenant.sync(pullRequest);
   await waitUntil(async () => (await lockWaits(service)) === 1);
   // A session that has waited this long looks for a deadlock, once, and is cancelled if there is one: settling.
   const redelivery = await openTransaction(world, "set local deadlock_timeout = '1min'");
@@ -191,17 +196,17 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   await redelivering;
   await redelivery.query('commit');
   expect(await syncing).toEqual(['saved']);
-  expect(await requestsOf(home)).toEqual([]);
+  expect(await requestsOf(tenant)).toEqual([]);
 });
 
 test('if more sync requests are due than fit into a fetch, candidates go first, then the oldest of webhooks', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background, is_candidate)
-    select ${home.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
+    select ${tenant.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
       number > 300, number > 300
     from generate_series(1, 301) as number`);
-  const due = await home.dueRequests(7);
+  const due = await tenant.dueRequests(7);
   expect(due.map(({ githubId }) => githubId % 100).toSorted()).toEqual([1, 98, 98, 98, 99, 99, 99]);
 });
 
@@ -225,31 +230,31 @@ test('a name from an earlier fetch gives way to a later one that was saved in be
 });
 
 describe('a delivery', () => {
-  test('goes to the organisation with its id, not to one that has taken its login', async ({ home }) => {
-    await home.update({ login: `former-${home.acme.login}` });
-    const squatter = await createTenant(service, { login: home.acme.login });
-    expect(await takePullRequestDeliveries(service.database, [deliveryOf(home, 5)], 60)).toEqual(['taken']);
+  test('goes to the organisation with its id, not to one that has taken its login', async ({ tenant }) => {
+    await tenant.update({ login: `former-${tenant.acme.login}` });
+    const squatter = await createTenant(service, { login: tenant.acme.login });
+    expect(await takePullRequestDeliveries(service.database, [deliveryOf(tenant, 5)], 60)).toEqual(['taken']);
     const rows = await executor.select().from(syncRequests);
-    expect(rows.map(({ organisationId }) => organisationId)).toEqual([home.organisation.id]);
-    expect(squatter.organisation.id).not.toBe(home.organisation.id);
+    expect(rows.map(({ organisationId }) => organisationId)).toEqual([tenant.organisation.id]);
+    expect(squatter.organisation.id).not.toBe(tenant.organisation.id);
   });
 
-  test('that is stored late does not lower the ticket of its sync request', async ({ home }) => {
-    const [late, early] = [deliveryOf(home, 7), deliveryOf(home, 7)];
+  test('that is stored late does not lower the ticket of its sync request', async ({ tenant }) => {
+    const [late, early] = [deliveryOf(tenant, 7), deliveryOf(tenant, 7)];
     const lock = await openTransaction(
       world,
       `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
         values ($1, $2, 'pull_request', 'edited', 'pending', 0)`,
-      [home.organisation.id, late.guid],
+      [tenant.organisation.id, late.guid],
     );
     // It has drawn its ticket, and waits to see whether its GUID exists.
     const waiting = takePullRequestDeliveries(service.database, [late], 60);
     await waitUntil(async () => (await lockWaits(service)) === 1);
     await takePullRequestDeliveries(service.database, [early], 60);
-    const [before] = await requestsOf(home);
+    const [before] = await requestsOf(tenant);
     await lock.query('rollback');
     expect(await waiting).toEqual(['taken']);
-    const [after] = await requestsOf(home);
+    const [after] = await requestsOf(tenant);
     expect(after?.ticket).toBe(before?.ticket);
     const [row] = await executor.select().from(webhookDeliveries).where(eq(webhookDeliveries.guid, late.guid));
     expect(row?.ticket).toBeLessThan(before?.ticket ?? 0);

@@ -16,14 +16,14 @@ import { deliver, makeDue, rule, type SyncTenant, startSyncWorld } from './suppo
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, test } = world;
 
-const loginOf = async (home: SyncTenant) => (await home.row()).login;
+const loginOf = async (tenant: SyncTenant) => (await tenant.row()).login;
 
 /** Compares organisations until none is due. @returns how many comparisons it took */
 async function compareDue(): Promise<number> {
   for (let made = 0; ; made += 1) if (!(await compareOrganisation(service))) return made;
 }
 
-const repositoryNames = async (home: SyncTenant) => (await home.storedRepositories()).map(({ name }) => name);
+const repositoryNames = async (tenant: SyncTenant) => (await tenant.storedRepositories()).map(({ name }) => name);
 
 /** Another organisation, which takes the free login, with a repository of the same name. */
 function takeOver(login: string, author: string): GithubOrganisation {
@@ -36,170 +36,170 @@ function takeOver(login: string, author: string): GithubOrganisation {
 }
 
 describe('an organisation that is renamed on GitHub', () => {
-  test('is followed by a comparison without a webhook and without another request', async ({ home }) => {
-    const login = `${home.acme.login}-now`;
-    const [web, lib] = [home.web, home.acme.repository('lib')];
+  test('is followed by a comparison without a webhook and without another request', async ({ tenant }) => {
+    const login = `${tenant.acme.login}-now`;
+    const [web, lib] = [tenant.web, tenant.acme.repository('lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest()];
-    await home.apply(rule('7', `starts_with(repository, "${login}/")`));
-    await home.sync(...opened);
-    await home.compareLater();
-    home.acme.rename(login);
-    expect(await home.compare()).toBe(1);
-    expect(await loginOf(home)).toBe(login);
-    expect(await repositoryNames(home)).toEqual([`${login}/lib`, `${login}/web`]);
-    await home.rescore();
-    const stored = await home.storedPullRequests();
+    await tenant.apply(rule('7', `starts_with(repository, "${login}/")`));
+    await tenant.sync(...opened);
+    await tenant.compareLater();
+    tenant.acme.rename(login);
+    expect(await tenant.compare()).toBe(1);
+    expect(await loginOf(tenant)).toBe(login);
+    expect(await repositoryNames(tenant)).toEqual([`${login}/lib`, `${login}/web`]);
+    await tenant.rescore();
+    const stored = await tenant.storedPullRequests();
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
     expect(stored.map(({ url }) => url)).toEqual(opened.map(({ url }) => url));
   });
 
-  test('is not renamed back by an answer from before it got its login again', async ({ home }) => {
-    const pullRequest = await home.openStored();
-    const { login } = home.acme;
-    home.acme.rename(`${login}-for-a-while`);
-    const early = await home.fetchedSync(pullRequest);
-    home.acme.rename(login);
-    await home.compare();
+  test('is not renamed back by an answer from before it got its login again', async ({ tenant }) => {
+    const pullRequest = await tenant.openStored();
+    const { login } = tenant.acme;
+    tenant.acme.rename(`${login}-for-a-while`);
+    const early = await tenant.fetchedSync(pullRequest);
+    tenant.acme.rename(login);
+    await tenant.compare();
     await early.save();
-    expect(await loginOf(home)).toBe(login);
+    expect(await loginOf(tenant)).toBe(login);
   });
 
-  test('keeps its login if it is the one to which GitHub has given it', async ({ home }) => {
+  test('keeps its login if it is the one to which GitHub has given it', async ({ tenant }) => {
     const { database } = service;
     const ticket = await drawTicket(database.executor);
-    const profile = { githubId: home.acme.id, login: home.acme.login };
+    const profile = { githubId: tenant.acme.id, login: tenant.acme.login };
     await database.transaction(executor => releaseLogin(executor, ticket, profile));
-    expect(await loginOf(home)).toBe(home.acme.login);
+    expect(await loginOf(tenant)).toBe(tenant.acme.login);
   });
 
   test('is followed by an import, an estimate, a list of members and a fetch', async () => {
-    const ways: ((home: SyncTenant) => Promise<unknown>)[] = [
-      home => home.import(),
-      home => home.import({ repositories: ['web'] }),
-      home => previewImport(service, home.organisation),
-      home => home.syncMembers(),
-      home => home.sync(...home.web.pullRequests),
+    const ways: ((tenant: SyncTenant) => Promise<unknown>)[] = [
+      tenant => tenant.import(),
+      tenant => tenant.import({ repositories: ['web'] }),
+      tenant => previewImport(service, tenant.organisation),
+      tenant => tenant.syncMembers(),
+      tenant => tenant.sync(...tenant.web.pullRequests),
     ];
     for (const way of ways) {
-      const home = await world.newTenant();
-      home.web.openPullRequest();
-      home.acme.rename(`${home.acme.login}-now`);
-      await way(home);
-      expect(await loginOf(home)).toBe(home.acme.login);
+      const tenant = await world.newTenant();
+      tenant.web.openPullRequest();
+      tenant.acme.rename(`${tenant.acme.login}-now`);
+      await way(tenant);
+      expect(await loginOf(tenant)).toBe(tenant.acme.login);
     }
   });
 
-  test('gets nothing from another one that has taken its login', async ({ home }) => {
-    const { login } = home.acme;
-    const own = home.web.openPullRequest({ title: 'Ours' });
-    await home.syncMembers();
-    home.acme.rename(`${login}-now`);
-    takeOver(login, home.ada.login);
-    await home.import({ repositories: ['web'] });
-    await home.import();
-    const { repositories: found } = await previewImport(service, home.organisation);
+  test('gets nothing from another one that has taken its login', async ({ tenant }) => {
+    const { login } = tenant.acme;
+    const own = tenant.web.openPullRequest({ title: 'Ours' });
+    await tenant.syncMembers();
+    tenant.acme.rename(`${login}-now`);
+    takeOver(login, tenant.ada.login);
+    await tenant.import({ repositories: ['web'] });
+    await tenant.import();
+    const { repositories: found } = await previewImport(service, tenant.organisation);
     expect(found.map(({ name }) => name)).toEqual([`${login}-now/web`]);
-    expect(await home.syncMembers()).toEqual({ members: 1, left: 0 });
-    await home.compare();
-    expect((await home.storedPullRequests()).map(({ githubId }) => githubId)).toEqual([own.id]);
-    expect(await repositoryNames(home)).toEqual([`${login}-now/web`]);
-    await expect(importPullRequests(service, await home.row(), { repositories: ['secrets'] })).rejects.toMatchObject({
+    expect(await tenant.syncMembers()).toEqual({ members: 1, left: 0 });
+    await tenant.compare();
+    expect((await tenant.storedPullRequests()).map(({ githubId }) => githubId)).toEqual([own.id]);
+    expect(await repositoryNames(tenant)).toEqual([`${login}-now/web`]);
+    await expect(importPullRequests(service, await tenant.row(), { repositories: ['secrets'] })).rejects.toMatchObject({
       code: 'not_found',
     });
   });
 
-  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async ({ home }) => {
-    const { login } = home.acme;
-    const [first, second] = [home.acme.rename(`${login}-b`), home.acme.rename(`${login}-c`)];
+  test("has GitHub's login, whatever a late, doubled or redelivered webhook says", async ({ tenant }) => {
+    const { login } = tenant.acme;
+    const [first, second] = [tenant.acme.rename(`${login}-b`), tenant.acme.rename(`${login}-c`)];
     await makeDue(service);
     for (const event of [second, first, second, first]) {
       await deliver(service, event);
-      expect(await loginOf(home)).not.toBe(`${login}-b`);
+      expect(await loginOf(tenant)).not.toBe(`${login}-b`);
       expect(await compareDue()).toBe(1);
-      expect(await loginOf(home)).toBe(`${login}-c`);
+      expect(await loginOf(tenant)).toBe(`${login}-c`);
     }
   });
 });
 
 describe('a repository that is renamed twice', () => {
   async function renamedTwice() {
-    const home = await world.newTenant();
-    const web = home.acme.repository('a');
+    const tenant = await world.newTenant();
+    const web = tenant.acme.repository('a');
     const pullRequest = web.openPullRequest();
-    await home.sync(pullRequest);
+    await tenant.sync(pullRequest);
     // Later comparisons read no pull request, which would show the latest name.
-    await home.compareLater();
+    await tenant.compareLater();
     await makeDue(service);
-    const name = (last: string) => [`${home.acme.login}/${last}`];
-    return { home, web, pullRequest, name };
+    const name = (last: string) => [`${tenant.acme.login}/${last}`];
+    return { tenant, web, pullRequest, name };
   }
 
   test('has its last name once the webhooks have come, even in reverse', async () => {
-    const { home, web, pullRequest, name } = await renamedTwice();
+    const { tenant, web, pullRequest, name } = await renamedTwice();
     const [first, second] = [web.rename('b'), web.rename('c')];
     for (const event of [second, first]) {
       await deliver(service, event);
       expect(await compareDue()).toBe(1);
-      expect(await repositoryNames(home)).toEqual(name('c'));
+      expect(await repositoryNames(tenant)).toEqual(name('c'));
     }
-    await home.rescore();
-    expect((await home.storedPullRequests()).map(({ url }) => url)).toEqual([pullRequest.url]);
+    await tenant.rescore();
+    expect((await tenant.storedPullRequests()).map(({ url }) => url)).toEqual([pullRequest.url]);
   });
 
   test('has its last name after the comparison that follows one under way', async () => {
-    const { home, web, name } = await renamedTwice();
+    const { tenant, web, name } = await renamedTwice();
     const first = web.rename('b');
     const reply = world.github.hold('late', 'Repositories');
-    const underway = home.compare();
+    const underway = tenant.compare();
     await reply.begun;
     await deliver(service, web.rename('c'), first);
     reply.release();
     await underway;
-    expect(await repositoryNames(home)).toEqual(name('b'));
+    expect(await repositoryNames(tenant)).toEqual(name('b'));
     expect(await compareDue()).toBe(1);
-    expect(await repositoryNames(home)).toEqual(name('c'));
+    expect(await repositoryNames(tenant)).toEqual(name('c'));
   });
 });
 
 describe('the address of a pull request', () => {
-  test('follows a renamed repository, and no other address changes', async ({ home }) => {
-    const [web, lib] = [home.web, home.acme.repository('web-lib')];
+  test('follows a renamed repository, and no other address changes', async ({ tenant }) => {
+    const [web, lib] = [tenant.web, tenant.acme.repository('web-lib')];
     const opened = [web.openPullRequest(), lib.openPullRequest(), web.openPullRequest()];
-    await home.compareLater();
+    await tenant.compareLater();
     const odd = `https://github.test/elsewhere/${opened[2]?.id}`;
     await executor.execute(sql`update pull_requests set url = ${odd} where github_id = ${opened[2]?.id}`);
     web.rename('site');
-    await home.compare();
-    await home.apply(rule('1'));
-    await home.scoreBy(rule('2'));
-    const stored = await home.storedPullRequests();
+    await tenant.compare();
+    await tenant.apply(rule('1'));
+    await tenant.scoreBy(rule('2'));
+    const stored = await tenant.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([opened[0]?.url, opened[1]?.url, odd]);
     expect(opened[0]?.url).toMatch(/\/site\/pull\/1$/);
   });
 
   test("lists and single pull requests show a repository's new name before its pull requests are scored again", async () => {
-    const home = await world.newTenant();
-    const { web } = home;
+    const tenant = await world.newTenant();
+    const { web } = tenant;
     web.openPullRequest();
-    await home.compareLater();
+    await tenant.compareLater();
     type Named = PullRequestBody & { repository: string };
-    const read = async <Body>(path: string) => (await world.client.get<Body>(`/2026-12${path}`, home.token)).body;
+    const read = async <Body>(path: string) => (await world.client.get<Body>(`/2026-12${path}`, tenant.token)).body;
     const list = async () => (await read<PageBody<Named>>('/pull-requests')).data;
     // From the third time on, a page comes from memory.
     for (let time = 0; time < 3; time += 1) await list();
     web.rename('site');
-    await home.compare();
+    await tenant.compare();
     const [listed] = await list();
     expect(listed?.repository).toBe(web.fullName);
     expect((await read<{ data: Named }>(`/pull-requests/${listed?.id}`)).data).toEqual(listed);
   });
 
   test('a client that follows changes knows the name of a repository that was renamed and soon renamed back', async () => {
-    const home = await world.newTenant();
-    const { web } = home;
+    const tenant = await world.newTenant();
+    const { web } = tenant;
     web.openPullRequest();
-    await home.compareLater();
-    await home.rescore();
+    await tenant.compareLater();
+    await tenant.rescore();
     type Named = PullRequestBody & { repository: string };
     type Change = { type: string; pull_request: Named };
     const known = new Map<string, Named>();
@@ -208,33 +208,33 @@ describe('the address of a pull request', () => {
       await waitUntilSettled(service.database);
       for (;;) {
         const path = `/2026-12/changes${cursor && `?cursor=${cursor}`}`;
-        const { data, meta } = (await world.client.get<PageBody<Change>>(path, home.token)).body;
+        const { data, meta } = (await world.client.get<PageBody<Change>>(path, tenant.token)).body;
         cursor = meta.next_cursor ?? '';
         if (data.length === 0) return;
         for (const { pull_request: pullRequest } of data) known.set(pullRequest.id, pullRequest);
       }
     };
     web.rename('site');
-    await home.compare();
+    await tenant.compare();
     await follow();
     web.rename('web');
-    await home.compare();
-    await home.rescore();
+    await tenant.compare();
+    await tenant.rescore();
     await follow();
-    const { data } = (await world.client.get<PageBody<Named>>('/2026-12/pull-requests', home.token)).body;
+    const { data } = (await world.client.get<PageBody<Named>>('/2026-12/pull-requests', tenant.token)).body;
     expect([...known.values()]).toEqual(data);
   });
 
-  test('a fetch from before a renaming that is saved after it gets the new address and score', async ({ home }) => {
-    await home.apply(rule('7', 'ends_with(repository, "/site")'));
-    const [one, other] = home.open(2);
-    await home.compareLater();
-    const early = await home.fetchedSync(one);
-    home.web.rename('site');
-    await home.compare();
-    await home.rescore();
+  test('a fetch from before a renaming that is saved after it gets the new address and score', async ({ tenant }) => {
+    await tenant.apply(rule('7', 'ends_with(repository, "/site")'));
+    const [one, other] = tenant.open(2);
+    await tenant.compareLater();
+    const early = await tenant.fetchedSync(one);
+    tenant.web.rename('site');
+    await tenant.compare();
+    await tenant.rescore();
     expect(await early.save()).toBe('saved');
-    const stored = await home.storedPullRequests();
+    const stored = await tenant.storedPullRequests();
     expect(stored.map(({ url }) => url)).toEqual([one.url, other.url]);
     expect(stored.map(({ score }) => score)).toEqual([7, 7]);
   });
@@ -245,63 +245,63 @@ describe('two tracked organisations', () => {
     ['the first', 0],
     ['the second', 1],
   ])('that swap their logins are both followed, even if %s is compared alone first', async (_, place) => {
-    const homes = [await world.newTenant(), await world.newTenant()] as const;
-    const [one, two] = homes;
-    const logins = homes.map(({ acme }) => acme.login);
+    const tenants = [await world.newTenant(), await world.newTenant()] as const;
+    const [one, two] = tenants;
+    const logins = tenants.map(({ acme }) => acme.login);
     one.acme.rename(`${logins[0]}-for-a-moment`);
     two.acme.rename(`${logins[0]}`);
     one.acme.rename(`${logins[1]}`);
-    await makeDue(service, homes[place] ?? one);
+    await makeDue(service, tenants[place] ?? one);
     expect(await compareOrganisation(service)).toBe(true);
-    const other = homes[1 - place] ?? two;
+    const other = tenants[1 - place] ?? two;
     expect(await loginOf(other)).toBe(`renamed_${other.acme.id}`);
     // This has made it due.
     expect(await compareDue()).toBe(1);
-    expect(await Promise.all(homes.map(loginOf))).toEqual([logins[1], logins[0]]);
+    expect(await Promise.all(tenants.map(loginOf))).toEqual([logins[1], logins[0]]);
   });
 });
 
-test('an answer about an organisation that was removed takes its login away from no other', async ({ home }) => {
-  await finishRemoval(service.database, home.organisation.id);
-  const again = await createTenant(service, { login: home.acme.login });
-  await readMemberList(service, home.organisation);
-  expect(await loginOf(home.as(again.organisation))).toBe(home.acme.login);
+test('an answer about an organisation that was removed takes its login away from no other', async ({ tenant }) => {
+  await finishRemoval(service.database, tenant.organisation.id);
+  const again = await createTenant(service, { login: tenant.acme.login });
+  await readMemberList(service, tenant.organisation);
+  expect(await loginOf(tenant.as(again.organisation))).toBe(tenant.acme.login);
 });
 
 describe('an organisation whose node id is not known yet', () => {
   async function unidentified(values: { githubId?: null } = {}): Promise<SyncTenant> {
-    const home = await world.newTenant();
-    await home.update({ nodeId: null, ...values });
-    return home.as(await home.row());
+    const tenant = await world.newTenant();
+    await tenant.update({ nodeId: null, ...values });
+    return tenant.as(await tenant.row());
   }
 
   test('is identified by its login, once', async () => {
-    const home = await unidentified({ githubId: null });
-    expect(await home.compare()).toBe(2);
-    expect(await home.row()).toMatchObject({ githubId: home.acme.id, nodeId: home.acme.nodeId });
-    expect(await home.compare()).toBe(1);
+    const tenant = await unidentified({ githubId: null });
+    expect(await tenant.compare()).toBe(2);
+    expect(await tenant.row()).toMatchObject({ githubId: tenant.acme.id, nodeId: tenant.acme.nodeId });
+    expect(await tenant.compare()).toBe(1);
   });
 
   test('is not confused with the present owner of its login', async () => {
-    const home = await unidentified();
-    const { login } = home.acme;
-    const pullRequest = home.web.openPullRequest();
-    home.acme.rename(`${login}-now`);
-    await expect(home.syncMembers()).rejects.toMatchObject({
+    const tenant = await unidentified();
+    const { login } = tenant.acme;
+    const pullRequest = tenant.web.openPullRequest();
+    tenant.acme.rename(`${login}-now`);
+    await expect(tenant.syncMembers()).rejects.toMatchObject({
       message: `GitHub shows no organisation ${login} to the configured credentials.`,
       action: expect.stringMatching(/^Check the login .* If it was renamed, edit one of its pull requests on GitHub: /),
     });
     takeOver(login, 'ada');
     for (const work of [importPullRequests, previewImport, syncMembers]) {
-      await expect(work(service, home.organisation)).rejects.toMatchObject({
+      await expect(work(service, tenant.organisation)).rejects.toMatchObject({
         message: `On GitHub, the login ${login} now belongs to a different organisation.`,
         action: expect.stringMatching(/^If it was renamed, edit one of its pull requests on GitHub: /),
       });
     }
-    expect(await home.row()).toMatchObject({ githubId: home.acme.id, nodeId: null, login });
-    expect(await home.sync(pullRequest)).toEqual(['saved']);
-    expect(await home.row()).toMatchObject({ nodeId: home.acme.nodeId, login: `${login}-now` });
-    expect(await syncMembers(service, await home.row())).toMatchObject({ members: 1 });
+    expect(await tenant.row()).toMatchObject({ githubId: tenant.acme.id, nodeId: null, login });
+    expect(await tenant.sync(pullRequest)).toEqual(['saved']);
+    expect(await tenant.row()).toMatchObject({ nodeId: tenant.acme.nodeId, login: `${login}-now` });
+    expect(await syncMembers(service, await tenant.row())).toMatchObject({ members: 1 });
   });
 
   test('does not become a duplicate of one that is tracked already', async () => {

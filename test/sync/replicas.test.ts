@@ -35,45 +35,53 @@ afterAll(async () => {
   await Promise.all((workers ?? []).map(({ ended }) => ended));
 });
 
-async function requestsOf(home: SyncTenant): Promise<{ leased: boolean }[]> {
+async function requestsOf(tenant: SyncTenant): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
     select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
-    where organisation_id = ${home.organisation.id}`);
+    where organisation_id = ${tenant.organisation.id}`);
   return rows;
 }
 
 test('replicas whose clocks and GitHub’s are hours apart keep the order of changes', async () => {
-  const homes = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
+  const tenants = [await world.newTenant(), await world.newTenant(), await world.newTenant()];
   const opened: [SyncTenant, PullRequest][] = [];
-  for (const [index, home] of homes.entries()) {
+  for (const [index, tenant] of tenants.entries()) {
     // GitHub's clock is wrong in either direction, and right.
     world.github.clock.set(Math.floor(Date.now() / 1000) + (index - 1) * hour);
-    const { web } = home;
-    for (let count = 0; count < 4; count += 1) opened.push([home, web.openPullRequest()]);
+    const { web } = tenant;
+    for (let count = 0; count < 4; count += 1) opened.push([tenant, web.openPullRequest()]);
     for (let turn = 0; turn < 4; turn += 1) {
       world.github.clock.advance(turn % 2);
       for (const [owner, pullRequest] of opened) {
-        if (owner === home) await deliver(world.service, pullRequest.edit({ title: `turn ${turn}` }));
+        if (owner === tenant) await deliver(world.service, pullRequest.edit({ title: `turn ${turn}` }));
       }
     }
   }
-  await waitUntil(async () => (await Promise.all(homes.map(requestsOf))).flat().length === 0, 15_000);
-  for (const [home, pullRequest] of opened) {
+  await waitUntil(async () => (await Promise.all(tenants.map(requestsOf))).flat().length === 0, 15_000);
+  for (const [tenant, pullRequest] of opened) {
     const { title, updatedAt } = pullRequest;
-    expect(await home.stored(pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
+    expect(await tenant.stored(pullRequest)).toMatchObject({ title, sourceUpdatedAt: updatedAt });
   }
 });
 
 test('within ten seconds, others do the work of replicas killed during a fetch, during a save or after it', async () => {
-  const homes = { fetching: await world.newTenant(), saving: await world.newTenant(), saved: await world.newTenant() };
-  const open = async (home: SyncTenant) => {
-    const pullRequest = await home.openStored({ title: 'before' });
+  const tenants = {
+    fetching: await world.newTenant(),
+    saving: await world.newTenant(),
+    saved: await world.newTenant(),
+  };
+  const open = async (tenant: SyncTenant) => {
+    const pullRequest = await tenant.openStored({ title: 'before' });
     return pullRequest;
   };
-  const [fetching, saving, saved] = [await open(homes.fetching), await open(homes.saving), await open(homes.saved)];
+  const [fetching, saving, saved] = [
+    await open(tenants.fetching),
+    await open(tenants.saving),
+    await open(tenants.saved),
+  ];
   const lock = new pg.Client({ connectionString: world.service.database.url });
   await lock.connect();
-  const title = async (home: SyncTenant, pullRequest: PullRequest) => (await home.stored(pullRequest))?.title;
+  const title = async (tenant: SyncTenant, pullRequest: PullRequest) => (await tenant.stored(pullRequest))?.title;
 
   try {
     await lock.query('begin');
@@ -83,7 +91,7 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     world.github.fault({ kind: 'delay', milliseconds: 2_000 }, { when: naming(saved) });
     world.github.requests.length = 0;
     await deliver(world.service, saved.edit({ title: 'after' }));
-    await waitUntil(async () => (await requestsOf(homes.saved)).every(({ leased }) => leased));
+    await waitUntil(async () => (await requestsOf(tenants.saved)).every(({ leased }) => leased));
     await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
     await deliver(world.service, saving.edit({ title: 'after' }));
 
@@ -97,21 +105,24 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     // Last: its fetch ends after a time, and what comes before may take long on a busy machine.
     await deliver(world.service, fetching.edit({ title: 'after' }));
     await waitUntil(async () => world.github.count() === 3);
-    expect(await title(homes.saved, saved)).toBe('after');
-    expect(await title(homes.saving, saving)).toBe('before');
+    expect(await title(tenants.saved, saved)).toBe('after');
+    expect(await title(tenants.saving, saving)).toBe('before');
     for (const { child } of workers) child.kill('SIGKILL');
     const killed = performance.now();
     const loops = startLoops(world.service);
     // PostgreSQL completes what a dead client has sent; these had not sent it yet.
     await lock.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [await blocked()]);
     await lock.query('rollback');
-    for (const home of Object.values(homes)) expect(await requestsOf(home)).toHaveLength(1);
+    for (const tenant of Object.values(tenants)) expect(await requestsOf(tenant)).toHaveLength(1);
 
-    await waitUntil(async () => (await Promise.all(Object.values(homes).map(requestsOf))).flat().length === 0, 10_000);
+    await waitUntil(
+      async () => (await Promise.all(Object.values(tenants).map(requestsOf))).flat().length === 0,
+      10_000,
+    );
     expect(performance.now() - killed).toBeLessThan(10_000);
     await loops.stop();
-    for (const home of Object.values(homes)) {
-      expect((await home.storedPullRequests()).map(row => row.title)).toEqual(['after']);
+    for (const tenant of Object.values(tenants)) {
+      expect((await tenant.storedPullRequests()).map(row => row.title)).toEqual(['after']);
     }
   } finally {
     await lock.end();

@@ -38,36 +38,36 @@ async function summary({ organisation }: SyncTenant) {
 }
 
 describe('scores', () => {
-  test('and their breakdown come from the ruleset in force when they are saved', async ({ home }) => {
-    const pullRequest = await home.openStored({ additions: 40, deletions: 2 });
-    expect(await home.stored(pullRequest)).toMatchObject({
+  test('and their breakdown come from the ruleset in force when they are saved', async ({ tenant }) => {
+    const pullRequest = await tenant.openStored({ additions: 40, deletions: 2 });
+    expect(await tenant.stored(pullRequest)).toMatchObject({
       score: 0,
       scoreBreakdown: '[]',
       rulesetVersion: 0,
     });
-    await home.apply(rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
-    await home.sync(pullRequest);
-    const after = await home.stored(pullRequest);
+    await tenant.apply(rule('size / 4', 'size > 10', 'Size'), rule('100', 'merged', 'Merged'));
+    await tenant.sync(pullRequest);
+    const after = await tenant.stored(pullRequest);
     expect(after).toMatchObject({ score: 11, rulesetVersion: 1 });
     expect(JSON.parse(after?.scoreBreakdown ?? '')).toEqual([
       { name: 'Size', action: 'ADD', effect: 11, expression: 'size > 10' },
     ]);
   });
 
-  test('have a history of their changes, and of nothing else', async ({ home }) => {
-    const pullRequest = home.web.openPullRequest({ additions: 5 });
-    await home.apply(rule('additions'));
-    await home.sync(pullRequest);
-    await home.sync(pullRequest);
+  test('have a history of their changes, and of nothing else', async ({ tenant }) => {
+    const pullRequest = tenant.web.openPullRequest({ additions: 5 });
+    await tenant.apply(rule('additions'));
+    await tenant.sync(pullRequest);
+    await tenant.sync(pullRequest);
     world.github.clock.advance(1);
     pullRequest.push({ additions: 2 });
-    await home.sync(pullRequest);
+    await tenant.sync(pullRequest);
     pullRequest.edit({ title: 'of no weight' });
-    await home.sync(pullRequest);
-    await home.scoreBy(rule('additions * 2'));
-    await home.scoreBy(rule('additions + additions'));
-    await home.scoreBy();
-    expect(await home.scoreHistory()).toEqual([
+    await tenant.sync(pullRequest);
+    await tenant.scoreBy(rule('additions * 2'));
+    await tenant.scoreBy(rule('additions + additions'));
+    await tenant.scoreBy();
+    expect(await tenant.scoreHistory()).toEqual([
       'null → 5 (pull_request, 1)',
       '5 → 7 (pull_request, 1)',
       '7 → 14 (ruleset, 2)',
@@ -77,57 +77,57 @@ describe('scores', () => {
 });
 
 describe('re-scoring', () => {
-  test('does not touch or record a row whose score stays the same', async ({ home }) => {
-    await home.newStored(3);
-    await home.scoreBy(rule('additions', 'true', 'Size'));
-    await home.apply(rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
-    expect(await home.rescore()).toBe(3);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
-    expect(await countOutdated(executor, home.organisation.id)).toBe(0);
+  test('does not touch or record a row whose score stays the same', async ({ tenant }) => {
+    await tenant.newStored(3);
+    await tenant.scoreBy(rule('additions', 'true', 'Size'));
+    await tenant.apply(rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
+    expect(await tenant.rescore()).toBe(3);
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 3 }]);
+    expect(await countOutdated(executor, tenant.organisation.id)).toBe(0);
   });
 
-  test('a pull request that is fetched after new rules no longer counts as outdated', async ({ home }) => {
+  test('a pull request that is fetched after new rules no longer counts as outdated', async ({ tenant }) => {
     const { database } = service;
-    const [first, second, third] = home.open(3);
-    const outdated = () => countOutdated(database.executor, home.organisation.id);
-    for (const each of [first, second, third]) await home.sync(each);
-    await home.apply(rule('1'));
+    const [first, second, third] = tenant.open(3);
+    const outdated = () => countOutdated(database.executor, tenant.organisation.id);
+    for (const each of [first, second, third]) await tenant.sync(each);
+    await tenant.apply(rule('1'));
     expect(await outdated()).toBe(3);
-    await home.sync(first);
+    await tenant.sync(first);
     expect(await outdated()).toBe(2);
-    await database.transaction(executor => splitRemainder(executor, home.organisation.id));
-    await home.sync(second);
+    await database.transaction(executor => splitRemainder(executor, tenant.organisation.id));
+    await tenant.sync(second);
     expect(await outdated()).toBe(1);
-    expect(await home.rescore()).toBe(3);
+    expect(await tenant.rescore()).toBe(3);
     expect(await outdated()).toBe(0);
   });
 
-  test('leaves each row on its page, so that it changes no index', async ({ home }) => {
+  test('leaves each row on its page, so that it changes no index', async ({ tenant }) => {
     // Rows of a usual length: the first breakdown of a short one would be a large part of it.
-    await home.newStored(200, 'x'.repeat(1_000));
+    await tenant.newStored(200, 'x'.repeat(1_000));
     const findPages = async () => {
       const { rows } = await executor.execute(sql`
         select id, (ctid::text::point)[0] as page from pull_requests
-        where organisation_id = ${home.organisation.id} order by id`);
+        where organisation_id = ${tenant.organisation.id} order by id`);
       return rows;
     };
     const before = await findPages();
-    await home.scoreBy(rule('additions'));
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 200 }]);
+    await tenant.scoreBy(rule('additions'));
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 200 }]);
     expect(await findPages()).toEqual(before);
   });
 
   test('is shared by two replicas that start at once, and each pull request is scored and recorded once', async () => {
-    const home = await world.newTenant();
+    const tenant = await world.newTenant();
     const replica = await world.replica();
-    await home.newStored(8_001);
-    await home.apply(rule('additions'));
-    const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, home.organisation.id)));
+    await tenant.newStored(8_001);
+    await tenant.apply(rule('additions'));
+    const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, tenant.organisation.id)));
     for (const share of shares) expect(share).toBeGreaterThan(0);
-    const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, home.organisation.id)));
+    const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, tenant.organisation.id)));
     expect([...shares, ...rest].reduce((sum, share) => sum + share)).toBe(8_001);
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
-    const history = await home.scoreHistory();
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
+    const history = await tenant.scoreHistory();
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(8_001);
   });
 
@@ -175,85 +175,85 @@ describe('re-scoring', () => {
     });
   });
 
-  test('splits batches once: a replica that comes meanwhile waits, and finds them', async ({ home }) => {
-    await home.newStored(2);
-    await home.apply(rule('additions'));
+  test('splits batches once: a replica that comes meanwhile waits, and finds them', async ({ tenant }) => {
+    await tenant.newStored(2);
+    await tenant.apply(rule('additions'));
     const { database } = service;
     let attempts = 0;
     let waiting: Promise<void> | undefined;
     await database.transaction(async executor => {
-      await splitRemainder(executor, home.organisation.id);
+      await splitRemainder(executor, tenant.organisation.id);
       waiting = database.transaction(another => {
         attempts += 1;
-        return splitRemainder(another, home.organisation.id);
+        return splitRemainder(another, tenant.organisation.id);
       });
       await waitUntil(async () => (await lockWaits(service)) === 1);
     });
     await waiting;
     expect(attempts).toBe(1);
-    expect(await home.rescore()).toBe(2);
+    expect(await tenant.rescore()).toBe(2);
   });
 
-  test('does not wait for saves', async ({ home }) => {
-    await home.newStored(2);
-    await home.apply(rule('additions'));
-    await openSave(world, home);
-    expect(await home.rescore()).toBe(2);
+  test('does not wait for saves', async ({ tenant }) => {
+    await tenant.newStored(2);
+    await tenant.apply(rule('additions'));
+    await openSave(world, tenant);
+    expect(await tenant.rescore()).toBe(2);
   });
 
-  test('continues at the point where a worker was killed, and records each change once', async ({ home }) => {
+  test('continues at the point where a worker was killed, and records each change once', async ({ tenant }) => {
     requireBuild();
-    await home.newStored(6_000);
-    await home.apply(rule('additions'));
+    await tenant.newStored(6_000);
+    await tenant.apply(rule('additions'));
     const { database } = service;
-    const outdated = () => countOutdated(database.executor, home.organisation.id);
+    const outdated = () => countOutdated(database.executor, tenant.organisation.id);
     for (const left of [5_500, 0]) {
       const worker = startForTest({ DATABASE_URL: database.url, RECONCILE_INTERVAL: '0' }, 'worker');
       while ((await outdated()) > left) await delay(Math.random() * 50);
       worker.child.kill('SIGKILL');
       await worker.ended;
     }
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 6_000 }]);
-    const history = await home.scoreHistory();
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 6_000 }]);
+    const history = await tenant.scoreHistory();
     expect(history.filter(entry => entry === '0 → 3 (ruleset, 1)')).toHaveLength(6_000);
   });
 
-  test('that never ends on three replicas holds up neither a deletion nor new rules', async ({ home }) => {
+  test('that never ends on three replicas holds up neither a deletion nor new rules', async ({ tenant }) => {
     const replicas = [service, await world.replica(), await world.replica()];
-    await home.newStored(2_000);
-    const [first] = await home.storedPullRequests();
-    await home.apply(rule('additions'));
+    await tenant.newStored(2_000);
+    const [first] = await tenant.storedPullRequests();
+    await tenant.apply(rule('additions'));
     let over = false;
     let rounds = 0;
     // There is always more to do, so somebody is always scoring.
     const working = replicas.map(async replica => {
       while (!over) {
-        if ((await rescoreBatch(replica, home.organisation.id)) > 0) continue;
+        if ((await rescoreBatch(replica, tenant.organisation.id)) > 0) continue;
         rounds += 1;
-        await replica.database.transaction(executor => requestRescoring(executor, home.organisation.id));
+        await replica.database.transaction(executor => requestRescoring(executor, tenant.organisation.id));
       }
     });
     try {
       while (rounds === 0) await delay(1);
-      await home.remove(first?.id);
-      await home.apply(rule('additions + 1'));
+      await tenant.remove(first?.id);
+      await tenant.apply(rule('additions + 1'));
     } finally {
       over = true;
       await Promise.all(working);
     }
-    await home.rescore();
-    expect(await summary(home)).toEqual([{ score: 4, version: 2, count: 1_999 }]);
+    await tenant.rescore();
+    expect(await summary(tenant)).toEqual([{ score: 4, version: 2, count: 1_999 }]);
   });
 
   test('splits off twenty batches, which have an end, and new rules replace them and the remainder', async () => {
-    const home = await world.newTenant();
-    await home.newStored(20_001);
-    await home.apply(rule('additions'));
+    const tenant = await world.newTenant();
+    await tenant.newStored(20_001);
+    await tenant.apply(rule('additions'));
     const ranges = (on = executor) =>
-      on.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, home.organisation.id));
+      on.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, tenant.organisation.id));
     let applying: Promise<unknown> | undefined;
     await service.database.transaction(async executor => {
-      await splitRemainder(executor, home.organisation.id);
+      await splitRemainder(executor, tenant.organisation.id);
       const split = await ranges(executor);
       expect(split.filter(({ isBatch }) => isBatch)).toHaveLength(20);
       expect(split.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
@@ -261,9 +261,9 @@ describe('re-scoring', () => {
       await executor.execute(sql`set local enable_seqscan = off`);
       const read = sql`sum(idx_tup_fetch) filter (where relname = 'pull_requests')`;
       const before = await figureOf(executor, read);
-      expect(await countOutdated(executor, home.organisation.id)).toBe(20_001);
+      expect(await countOutdated(executor, tenant.organisation.id)).toBe(20_001);
       expect((await figureOf(executor, read)) - before).toBe(20_001);
-      applying ??= home.apply(rule('additions + 1'));
+      applying ??= tenant.apply(rule('additions + 1'));
       await expect.poll(() => lockWaits(service)).toBe(1);
     });
     await applying;
@@ -283,42 +283,42 @@ describe('re-scoring', () => {
         leasedUntil: new Date(Date.now() + 60_000),
       });
     }
-    const home = await world.newTenant();
-    await home.newStored(2);
-    await home.scoreBy(rule('additions'));
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 2 }]);
+    const tenant = await world.newTenant();
+    await tenant.newStored(2);
+    await tenant.scoreBy(rule('additions'));
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 2 }]);
   });
 
-  test('reports a stored rule once if it is not valid, and scores by the rest', async ({ home }) => {
-    await home.newStored(3);
-    await home.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
+  test('reports a stored rule once if it is not valid, and scores by the rest', async ({ tenant }) => {
+    await tenant.newStored(3);
+    await tenant.apply(rule('additions'), rule('5', 'title.length > 3', 'Not valid any more'));
     service.complaints.length = 0;
-    await home.rescore();
-    expect(await summary(home)).toEqual([{ score: 3, version: 1, count: 3 }]);
+    await tenant.rescore();
+    expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 3 }]);
     const reports = service.complaints.filter(({ msg }) => msg.startsWith('a stored rule is no longer valid'));
     expect(reports).toHaveLength(1);
     expect(reports[0]?.msg).toContain('Not valid any more');
   });
 
-  test('under a ruleset without any valid rule gives zero', async ({ home }) => {
-    await home.newStored(1);
-    await home.apply(rule('additions'));
+  test('under a ruleset without any valid rule gives zero', async ({ tenant }) => {
+    await tenant.newStored(1);
+    await tenant.apply(rule('additions'));
     await executor
       .update(rulesets)
       .set({
         rules: [{ ...rule('1'), logic: [{ expression: 'true', effect: { action: 'ADD', value: 'eval("1")' } }] }],
       })
-      .where(eq(rulesets.organisationId, home.organisation.id));
-    await home.rescore();
-    expect(await summary(home)).toEqual([{ score: 0, version: 0, count: 1 }]);
+      .where(eq(rulesets.organisationId, tenant.organisation.id));
+    await tenant.rescore();
+    expect(await summary(tenant)).toEqual([{ score: 0, version: 0, count: 1 }]);
   });
 });
 
 test('no score ever mixes versions while rules change under syncs and re-scoring on three replicas', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const replicas = [service, await world.replica(), await world.replica()];
-  const opened = home.open(12);
-  await home.sync(...opened);
+  const opened = tenant.open(12);
+  await tenant.sync(...opened);
   const versionRule = (version: number) => rule(String(version), 'true', `version ${version}`);
   let over = false;
   const repeatedly = async (work: () => Promise<unknown>) => {
@@ -330,91 +330,91 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
   const found: number[] = [];
   const background = [
     ...replicas.map((replica, index) =>
-      repeatedly(() => home.on(replica).sync(...opened.slice(index * 3, index * 3 + 6))),
+      repeatedly(() => tenant.on(replica).sync(...opened.slice(index * 3, index * 3 + 6))),
     ),
-    ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, home.organisation.id))),
+    ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, tenant.organisation.id))),
     repeatedly(async () => {
       const [row] = await executor
         .select({ mixed })
         .from(pullRequests)
-        .where(eq(pullRequests.organisationId, home.organisation.id));
+        .where(eq(pullRequests.organisationId, tenant.organisation.id));
       found.push(row?.mixed ?? -1);
     }),
   ];
   try {
-    for (let version = 1; version <= 10; version += 1) await home.apply(versionRule(version));
+    for (let version = 1; version <= 10; version += 1) await tenant.apply(versionRule(version));
   } finally {
     over = true;
     await Promise.all(background);
   }
-  await home.rescore();
+  await tenant.rescore();
   expect(new Set(found)).toEqual(new Set([0]));
-  expect(await summary(home)).toEqual([{ score: 10, version: 10, count: 12 }]);
-  const ends = (await home.storedPullRequests()).map(({ scoreBreakdown }) => scoreBreakdown);
+  expect(await summary(tenant)).toEqual([{ score: 10, version: 10, count: 12 }]);
+  const ends = (await tenant.storedPullRequests()).map(({ scoreBreakdown }) => scoreBreakdown);
   expect(new Set(ends).size).toBe(1);
 });
 
 test('rules whose commit gets no reply are not called applied, and a second try applies them once', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const proxy = closing(await startProxy(service.database.url));
   const replica = await world.replica(proxy.through(service.database.url));
-  const attempt = () => home.on(replica).apply(rule('1'), rule('2'));
+  const attempt = () => tenant.on(replica).apply(rule('1'), rule('2'));
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);
   const versions = await executor
     .select({ version: rulesets.version })
     .from(rulesets)
-    .where(eq(rulesets.organisationId, home.organisation.id));
+    .where(eq(rulesets.organisationId, tenant.organisation.id));
   expect(versions).toEqual([{ version: 1 }]);
 });
 
-test('text in rules that PostgreSQL cannot hold is replaced', async ({ home }) => {
-  const pullRequest = home.web.openPullRequest();
+test('text in rules that PostgreSQL cannot hold is replaced', async ({ tenant }) => {
+  const pullRequest = tenant.web.openPullRequest();
   const hostile = { ...rule('4', 'title != "\0\ud800"', 'Hostile'), description: 'nul \0 and lone \ud800' };
-  await home.apply(hostile);
-  expect(await home.sync(pullRequest)).toEqual(['saved']);
-  expect((await home.stored(pullRequest))?.score).toBe(4);
-  await home.apply(hostile);
-  expect((await home.stored(pullRequest))?.rulesetVersion).toBe(1);
+  await tenant.apply(hostile);
+  expect(await tenant.sync(pullRequest)).toEqual(['saved']);
+  expect((await tenant.stored(pullRequest))?.score).toBe(4);
+  await tenant.apply(hostile);
+  expect((await tenant.stored(pullRequest))?.rulesetVersion).toBe(1);
 });
 
 test('of long breakdowns a rescoring reads digests, and leaves rows alone whose breakdown stays the same', async () => {
-  const home = await world.newTenant();
+  const tenant = await world.newTenant();
   const long = (value: string) =>
     Array.from({ length: 20 }, (_, index) => rule(value, `title != "→${'x'.repeat(150)}"`, `Long ${index}`));
-  await home.apply(...long('1'));
-  await home.newStored(3);
+  await tenant.apply(...long('1'));
+  await tenant.newStored(3);
   const rows = async () => {
     const { rows } = await executor.execute<{ version: string; bytes: number }>(sql`
       select xmin::text as version, octet_length(score_breakdown::text) as bytes from pull_requests
-      where organisation_id = ${home.organisation.id} order by id`);
+      where organisation_id = ${tenant.organisation.id} order by id`);
     return rows;
   };
   const before = await rows();
   expect(before[0]?.bytes).toBeGreaterThan(4_000);
   const { value: step } = await readRange(
     executor,
-    home.organisation.id,
+    tenant.organisation.id,
     wholeRange,
     createFactsReader(['title']),
   ).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
-  await home.apply(...long('1'));
-  expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
+  await tenant.apply(...long('1'));
+  expect(await rescoreBatch(service, tenant.organisation.id)).toBe(3);
   expect(await rows()).toEqual(before);
-  await home.apply(...long('2'));
-  expect(await rescoreBatch(service, home.organisation.id)).toBe(3);
-  expect((await home.storedPullRequests()).map(({ score }) => score)).toEqual([40, 40, 40]);
+  await tenant.apply(...long('2'));
+  expect(await rescoreBatch(service, tenant.organisation.id)).toBe(3);
+  expect((await tenant.storedPullRequests()).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
 
-test('steps of large facts are larger while these are small', async ({ home }) => {
-  await home.newStored(260);
+test('steps of large facts are larger while these are small', async ({ tenant }) => {
+  await tenant.newStored(260);
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
-      update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${home.organisation.id}`);
+      update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${tenant.organisation.id}`);
     const sizes: number[] = [];
-    for await (const step of readRange(executor, home.organisation.id, wholeRange, createFactsReader(['body']))) {
+    for await (const step of readRange(executor, tenant.organisation.id, wholeRange, createFactsReader(['body']))) {
       sizes.push([...step].length);
     }
     return sizes;

@@ -19,11 +19,11 @@ const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { org
 
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
 async function withFewPoints(remaining: number): Promise<SyncTenant> {
-  const home = await world.newTenant();
-  const opened = [1, 2, 3].map(() => home.web.openPullRequest());
+  const tenant = await world.newTenant();
+  const opened = [1, 2, 3].map(() => tenant.web.openPullRequest());
   setPoints(world.github, 5_000, remaining);
-  await home.sync(...opened.slice(0, 1));
-  return home;
+  await tenant.sync(...opened.slice(0, 1));
+  return tenant;
 }
 
 const whatReserveSays =
@@ -31,27 +31,27 @@ const whatReserveSays =
 
 describe('a tenth of the hourly points', () => {
   test('estimates, comparisons and lists of members leave a tenth of the points, even on another replica', async () => {
-    const home = await withFewPoints(500);
+    const tenant = await withFewPoints(500);
     const replica = await world.replica();
     const before = world.github.count();
     const refusal = { code: 'github_rate_limited', message: expect.stringMatching(whatReserveSays) };
     for (const each of [service, replica]) {
-      await expect(previewImport(each, home.organisation)).rejects.toMatchObject(refusal);
-      await expect(syncMembers(each, home.organisation)).rejects.toMatchObject(refusal);
+      await expect(previewImport(each, tenant.organisation)).rejects.toMatchObject(refusal);
+      await expect(syncMembers(each, tenant.organisation)).rejects.toMatchObject(refusal);
     }
-    await home.compare();
+    await tenant.compare();
     expect(world.github.count()).toBe(before);
-    const seconds = await home.secondsTo('comparison_due_at');
-    const { points } = await limitsOf(service, home);
+    const seconds = await tenant.secondsTo('comparison_due_at');
+    const { points } = await limitsOf(service, tenant);
     expect(seconds).toBeCloseTo(points?.secondsToReset ?? 0, -1);
   });
 
   test('requests in the background wait, not fail, if only a tenth of the hourly points is left', async () => {
-    const home = await withFewPoints(500);
-    await home.request({ id: 1, nodeId: 'PR_1' }, { isBackground: true });
+    const tenant = await withFewPoints(500);
+    await tenant.request({ id: 1, nodeId: 'PR_1' }, { isBackground: true });
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);
-    const [waiting] = await home.waitingSyncs();
+    const [waiting] = await tenant.waitingSyncs();
     expect(waiting).toMatchObject({ attempts: 0, lastError: null });
     expect(world.github.count()).toBe(before);
   });
@@ -60,25 +60,25 @@ describe('a tenth of the hourly points', () => {
     ['that the sweep has requested', 1],
     ['also if its request is filled up by a sweep', 2],
   ])('a webhook may use the last tenth of the points for a pull request %s', async (_, place) => {
-    const home = await withFewPoints(500);
-    const [, swept, other] = home.web.pullRequests;
+    const tenant = await withFewPoints(500);
+    const [, swept, other] = tenant.web.pullRequests;
     const changed = place === 1 ? swept : other;
     if (swept === undefined || changed === undefined) throw new Error('none');
-    await home.request(swept, { isBackground: true });
+    await tenant.request(swept, { isBackground: true });
     await deliver(service, changed.edit({ title: 'Changed' }));
     const before = world.github.count();
     expect(await createRequestWorker(service)()).toBe(true);
     expect(world.github.count()).toBe(before + 1);
-    expect(await home.waitingSyncs()).toEqual([]);
-    expect(await home.storedPullRequests()).toContainEqual(expect.objectContaining({ title: 'Changed' }));
+    expect(await tenant.waitingSyncs()).toEqual([]);
+    expect(await tenant.storedPullRequests()).toContainEqual(expect.objectContaining({ title: 'Changed' }));
   });
 
   test('an import at the last tenth of the points waits, and says until when and why, without a request', async () => {
-    const home = await withFewPoints(500);
+    const tenant = await withFewPoints(500);
     const before = world.github.count();
     const interruption = new AbortController();
     const waits: unknown[] = [];
-    const waiting = home.import({
+    const waiting = tenant.import({
       signal: interruption.signal,
       onProgress: ({ waitingSeconds, waitingReason }) => {
         waits.push({ waitingSeconds, waitingReason });
@@ -93,15 +93,15 @@ describe('a tenth of the hourly points', () => {
   });
 
   test('an import no longer waits once GitHub has reset the points', async () => {
-    const home = await withFewPoints(500);
+    const tenant = await withFewPoints(500);
     await executor.execute("update github_limits set reset_at = now() - interval '1 second'");
     setPoints(world.github, 5_000);
-    expect(await home.import()).toMatchObject({ seen: 3 });
+    expect(await tenant.import()).toMatchObject({ seen: 3 });
   });
 
   test('an import does not wait while more than a tenth of the hourly points is left', async () => {
-    const home = await withFewPoints(600);
-    expect(await home.import()).toMatchObject({ seen: 3 });
+    const tenant = await withFewPoints(600);
+    expect(await tenant.import()).toMatchObject({ seen: 3 });
   });
 });
 
@@ -161,96 +161,96 @@ describe("an App's limits", () => {
 });
 
 describe('the points that an organisation has used', () => {
-  const used = async (home: SyncTenant) => (await limitsOf(service, home)).points?.used;
+  const used = async (tenant: SyncTenant) => (await limitsOf(service, tenant)).points?.used;
 
   test('are those of its webhooks and PUT syncs alone', async () => {
-    const [home, other] = [await world.newTenant(), await world.newTenant()];
-    const opened = [1, 2, 3].map(() => home.web.openPullRequest());
-    for (const pullRequest of opened) await home.sync(pullRequest);
+    const [tenant, other] = [await world.newTenant(), await world.newTenant()];
+    const opened = [1, 2, 3].map(() => tenant.web.openPullRequest());
+    for (const pullRequest of opened) await tenant.sync(pullRequest);
     await other.sync(other.acme.repository('web').openPullRequest());
-    await home.syncMembers();
-    await home.import();
-    expect([await used(home), await used(other)]).toEqual([3, 1]);
+    await tenant.syncMembers();
+    await tenant.import();
+    expect([await used(tenant), await used(other)]).toEqual([3, 1]);
   });
 
-  test("two exchanges at the same time count once each in an organisation's used points", async ({ home }) => {
-    const opened = [1, 2].map(() => home.web.openPullRequest());
-    await home.sync(...opened);
-    const before = await used(home);
+  test("two exchanges at the same time count once each in an organisation's used points", async ({ tenant }) => {
+    const opened = [1, 2].map(() => tenant.web.openPullRequest());
+    await tenant.sync(...opened);
+    const before = await used(tenant);
     const { released, release } = createLatch();
     world.github.fault({ kind: 'hold', until: released }, { times: 2 });
     const asked = world.github.count();
-    const syncs = opened.map(each => home.sync(each));
+    const syncs = opened.map(each => tenant.sync(each));
     await expect.poll(() => world.github.count()).toBe(asked + 2);
     release();
     await Promise.all(syncs);
-    expect(await used(home)).toBe((before ?? 0) + 2);
+    expect(await used(tenant)).toBe((before ?? 0) + 2);
   });
 
-  test("requests that fail count in an organisation's used points", async ({ home }) => {
-    const opened = await home.openStored();
+  test("requests that fail count in an organisation's used points", async ({ tenant }) => {
+    const opened = await tenant.openStored();
     world.github.fault(htmlError(502));
-    await expect(home.sync(opened)).rejects.toMatchObject({ code: 'github_failed' });
-    expect(await used(home)).toBe(2);
+    await expect(tenant.sync(opened)).rejects.toMatchObject({ code: 'github_failed' });
+    expect(await used(tenant)).toBe(2);
   });
 
   test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
-    const home = await world.newTenant();
-    await home.sync(home.web.openPullRequest());
+    const tenant = await world.newTenant();
+    await tenant.sync(tenant.web.openPullRequest());
     const { limit } = world.github;
     const resetAt = limit?.resetAt ?? 0;
-    const count = (points: number, until: number) => countPoints(executor, home.organisation.id, points, until);
+    const count = (points: number, until: number) => countPoints(executor, tenant.organisation.id, points, until);
     await count(10, resetAt + 2);
     await count(100, resetAt - 2);
-    expect(await used(home)).toBe(111);
+    expect(await used(tenant)).toBe(111);
     await count(5, resetAt + 3_600);
-    expect(await used(home)).toBe(5);
+    expect(await used(tenant)).toBe(5);
     await executor.execute(sql`update github_limits set reset_at = now() + interval '3 hours'`);
-    expect(await used(home)).toBe(0);
+    expect(await used(tenant)).toBe(0);
   });
 
   test("an organisation's used points start anew in the next hour, also after a reset that was years ahead", async () => {
-    const home = await world.newTenant();
-    const opened = home.web.openPullRequest();
+    const tenant = await world.newTenant();
+    const opened = tenant.web.openPullRequest();
     world.github.fault(replacing(/"resetAt":"[^"]*"/, '"resetAt":"9999-01-01T00:00:00Z"'));
-    for (let times = 0; times < 2; times += 1) await home.sync(opened);
-    expect(await used(home)).toBe(2);
+    for (let times = 0; times < 2; times += 1) await tenant.sync(opened);
+    expect(await used(tenant)).toBe(2);
     await executor.execute(sql`update github_limits set reset_at = now() + interval '2 hours'`);
-    expect(await used(home)).toBe(0);
+    expect(await used(tenant)).toBe(0);
   });
 
-  test('are counted up to what can be stored', async ({ home }) => {
-    await home.sync(home.web.openPullRequest());
+  test('are counted up to what can be stored', async ({ tenant }) => {
+    await tenant.sync(tenant.web.openPullRequest());
     for (const points of [2 ** 31, 1]) {
-      await countPoints(executor, home.organisation.id, points, world.github.limit?.resetAt ?? 0);
+      await countPoints(executor, tenant.organisation.id, points, world.github.limit?.resetAt ?? 0);
     }
-    expect(await used(home)).toBe(2 ** 31 - 1);
+    expect(await used(tenant)).toBe(2 ** 31 - 1);
   });
 
   test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
-    const home = await world.newTenant();
-    await home.sync(home.web.openPullRequest());
+    const tenant = await world.newTenant();
+    await tenant.sync(tenant.web.openPullRequest());
     const before = (world.github.limit?.resetAt ?? 0) - 3_600;
-    await countPoints(executor, home.organisation.id, 100, before);
-    expect(await used(home)).toBe(101);
+    await countPoints(executor, tenant.organisation.id, 100, before);
+    expect(await used(tenant)).toBe(101);
   });
 });
 
 describe('a limit of a token', () => {
-  test("a token's limit does not pass to the next token", async ({ home }) => {
+  test("a token's limit does not pass to the next token", async ({ tenant }) => {
     const renewed = await world.replica(undefined, { GITHUB_TOKEN: 'ghp_renewed' });
     const same = await world.replica();
-    await blockGithub(executor, credentialOf(service.config, home.organisation), 600);
-    const ask = (service: Deps) => keepToLimits(service, home.organisation, async () => 'asked');
+    await blockGithub(executor, credentialOf(service.config, tenant.organisation), 600);
+    const ask = (service: Deps) => keepToLimits(service, tenant.organisation, async () => 'asked');
     await expect(ask(same)).rejects.toMatchObject({ code: 'github_rate_limited' });
     expect(await ask(renewed)).toBe('asked');
     const { rows } = await executor.execute('select credential from github_limits');
     expect(JSON.stringify(rows)).not.toContain(world.github.token);
   });
 
-  test("a token's short limit does not end a longer one", async ({ home }) => {
-    const credential = credentialOf(service.config, home.organisation);
+  test("a token's short limit does not end a longer one", async ({ tenant }) => {
+    const credential = credentialOf(service.config, tenant.organisation);
     for (const seconds of [600, 10]) await blockGithub(executor, credential, seconds);
-    expect((await limitsOf(service, home)).secondsBlocked).toBeGreaterThan(500);
+    expect((await limitsOf(service, tenant)).secondsBlocked).toBeGreaterThan(500);
   });
 });

@@ -51,11 +51,11 @@ export function withStep(deps: Deps, step: (results: Results) => Promise<Results
 
 export type SyncWorld = Awaited<ReturnType<typeof startSyncWorld>>;
 
-/** A world whose tenants do what tests of syncs ask for, with a `test` that gets a new one as `home`. */
+/** A world whose tenants do what tests of syncs ask for, with a `test` that gets a new one as `tenant`. */
 export async function startSyncWorld(...options: Parameters<typeof startWorld>) {
   const world = await startWorld(...options);
   const newTenant = async (acme?: Organisation) => new SyncTenant(world, await world.newTenant(acme));
-  return { ...world, newTenant, test: anyTest.extend('home', () => newTenant()) };
+  return { ...world, newTenant, test: anyTest.extend('tenant', () => newTenant()) };
 }
 
 /** An organisation, and what tests do with it. */
@@ -427,11 +427,11 @@ export async function figureOf(executor: Executor, figure: SQL): Promise<number>
 }
 
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
-export async function makeDue({ database: { executor } }: Deps, ...homes: readonly TenantOnGithub[]): Promise<void> {
+export async function makeDue({ database: { executor } }: Deps, ...tenants: readonly TenantOnGithub[]): Promise<void> {
   await executor
     .update(organisations)
     .set({ comparisonDueAt: sql`now() + interval '1 hour'`, comparisonRequested: false });
-  const ids = homes.map(({ organisation }) => organisation.id);
+  const ids = tenants.map(({ organisation }) => organisation.id);
   await executor
     .update(organisations)
     .set({ comparisonDueAt: sql`now()`, comparisonRequested: true })
@@ -440,12 +440,12 @@ export async function makeDue({ database: { executor } }: Deps, ...homes: readon
 
 /** An organisation whose repositories `web` and the other one are stored, with a pull request each, and compared. */
 export async function withTwoRepositories(world: SyncWorld, name: string) {
-  const home = await world.newTenant();
-  const [web, other] = [home.acme.repository('web'), home.acme.repository(name)];
+  const tenant = await world.newTenant();
+  const [web, other] = [tenant.acme.repository('web'), tenant.acme.repository(name)];
   const [inWeb, inOther] = [web.openPullRequest(), other.openPullRequest()];
-  await home.import();
-  await home.compareLater();
-  return { home, web, other, inWeb, inOther };
+  await tenant.import();
+  await tenant.compareLater();
+  return { tenant, web, other, inWeb, inOther };
 }
 
 /** A rule that adds `value` if `expression` is true, in so many entries. */
