@@ -7,12 +7,12 @@ const { service, test } = world;
 
 describe('pull requests that are kept', () => {
   test.for([
-    ['MEMBER', 'User'],
-    ['OWNER', 'User'],
-    ['MEMBER', 'Bot'],
+    ['User', 'MEMBER'],
+    ['User', 'OWNER'],
+    ['Bot', 'MEMBER'],
   ] as const)(
-    'a pull request is kept if GitHub marks its author as %s, who becomes a member, also a %s',
-    async ([mark, type], { tenant }) => {
+    'include one if GitHub marks its author, a %s, as %s: it becomes a member',
+    async ([type, mark], { tenant }) => {
       const author = world.github.account(`new-${mark}-${type}-${tenant.acme.login}`, { name: 'New Person', type });
       const pullRequest = tenant.web.openPullRequest({ author, authorAssociation: mark });
       expect(await tenant.sync(pullRequest)).toEqual(['saved']);
@@ -42,8 +42,7 @@ describe('pull requests that are kept', () => {
     expect(await tenant.sync(pullRequest)).toEqual(['saved']);
   });
 
-  test('a stored pull request keeps its member even if its author leaves or the account is deleted', async () => {
-    const tenant = await world.newTenant();
+  test('keep their member even if their author leaves or the account is deleted', async ({ tenant }) => {
     const author = tenant.ada;
     const pullRequest = tenant.web.openPullRequest({ authorAssociation: 'NONE' });
     await tenant.syncMembers();
