@@ -15,13 +15,14 @@ import { rule } from '../sync/support.ts';
 import { countRows, post } from './support.ts';
 
 const world = await startWorld();
+const { service, executor, github, acme, web, organisation } = world;
 beforeAll(async () => {
-  world.github.clock.set(1_790_000_000);
-  world.acme.member('ada', { name: 'Ada Lovelace' });
+  github.clock.set(1_790_000_000);
+  acme.member('ada', { name: 'Ada Lovelace' });
 });
 beforeEach(async () => {
-  world.github.clock.advance(10);
-  await world.service.database.executor.execute(sql`truncate webhook_deliveries, sync_requests`);
+  github.clock.advance(10);
+  await executor.execute(sql`truncate webhook_deliveries, sync_requests`);
 });
 
 const taken = { status: 202, message: 'Accepted.' };
@@ -29,7 +30,7 @@ const appliedBefore = { status: 200, message: 'Ignored: this delivery has alread
 
 const titles = async () => (await world.listed()).map(({ title }) => title);
 async function states() {
-  const { rows } = await world.service.database.executor.execute<{ state: string }>(
+  const { rows } = await executor.execute<{ state: string }>(
     sql`select state from webhook_deliveries order by received_at`,
   );
   return rows.map(({ state }) => state);
@@ -37,7 +38,6 @@ async function states() {
 
 describe('a delivery about a pull request', () => {
   test('is taken, and its pull request is stored once the loop has run', async () => {
-    const { service, web } = world;
     const opened = web.openPullRequest({ title: 'Opened' }).open();
     expect(await post(service, opened)).toMatchObject(taken);
     expect(await states()).toEqual(['pending']);
@@ -49,7 +49,6 @@ describe('a delivery about a pull request', () => {
   });
 
   test('deliveries of all five events are taken, and those for one pull request fold into one fetch', async () => {
-    const { service, web, acme, github } = world;
     const bob = acme.member('bob');
     const source = web.openPullRequest({ title: 'Reviewed' });
     const events = [
@@ -69,14 +68,13 @@ describe('a delivery about a pull request', () => {
     expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 1 });
     const asked = github.count();
     // GitHub has had its time for the deleted comment.
-    await service.database.executor.execute(sql`update sync_requests set due_at = now()`);
+    await executor.execute(sql`update sync_requests set due_at = now()`);
     await world.workOff();
     expect(github.count()).toBe(asked + 1);
     expect(new Set(await states())).toEqual(new Set(['applied']));
   });
 
   test('is applied once, however often it is sent', async () => {
-    const { service, web } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest().open();
     expect(await post(service, opened, { guid })).toMatchObject(taken);
@@ -89,7 +87,6 @@ describe('a delivery about a pull request', () => {
   });
 
   test('deliveries with one GUID to two replicas at once are one delivery and one request', async () => {
-    const { service, web, organisation } = world;
     const replica = closing(await startReplica(service.database.url));
     for (let round = 0; round < 10; round += 1) {
       const guid = randomUUID();
@@ -99,13 +96,12 @@ describe('a delivery about a pull request', () => {
     }
     expect(await countRows(service)).toMatchObject({ deliveries: 10, requests: 10 });
     await world.workOff();
-    const { rows } = await service.database.executor.execute<{ changes: number }>(sql`select count(*)::int as changes
+    const { rows } = await executor.execute<{ changes: number }>(sql`select count(*)::int as changes
       from score_changes where organisation_id = ${organisation.id} group by pull_request_id having count(*) > 1`);
     expect(rows).toEqual([]);
   });
 
   test('that is not yet applied is taken again, and applied after a failed first try', async () => {
-    const { service, web, github } = world;
     const guid = randomUUID();
     const opened = web.openPullRequest({ title: 'Second try' }).open();
     expect(await post(service, opened, { guid })).toMatchObject(taken);
@@ -115,15 +111,13 @@ describe('a delivery about a pull request', () => {
     expect(await states()).toEqual(['pending']);
     expect(await world.workOff()).toBe(0);
     expect(await post(service, opened, { guid })).toMatchObject(taken);
-    await service.database.executor.update(syncRequests).set({ dueAt: sql`now()` });
+    await executor.update(syncRequests).set({ dueAt: sql`now()` });
     await world.workOff();
     expect(await titles()).toContain('Second try');
     expect(await post(service, opened, { guid })).toMatchObject(appliedBefore);
   });
 
   test('whose pull request GitHub did not show is taken again once it does', async () => {
-    const { service, web } = world;
-    const { executor } = service.database;
     const guid = randomUUID();
     web.lag();
     const source = web.openPullRequest({ title: 'Out of reach' });
@@ -145,7 +139,6 @@ describe('a delivery about a pull request', () => {
   });
 
   test('with the wrong node id ends alone, before the genuine one or after it', async () => {
-    const { service, web, github } = world;
     const source = web.openPullRequest({ title: 'Genuine, first' });
     const later = web.openPullRequest({ title: 'Genuine, second' });
     const other = web.openPullRequest({ title: 'Another' });
@@ -158,19 +151,15 @@ describe('a delivery about a pull request', () => {
     await world.workOff();
     expect(await titles()).toEqual(expect.arrayContaining(['Genuine, first', 'Genuine, second']));
     expect(github.count()).toBe(asked + 2);
-    const { rows } = await service.database.executor.execute(
-      sql`select guid from webhook_deliveries where state <> 'applied'`,
-    );
+    const { rows } = await executor.execute(sql`select guid from webhook_deliveries where state <> 'applied'`);
     expect(rows).toEqual([{ guid }]);
     expect(await countRows(service)).toMatchObject({ requests: 0 });
   });
 
   test('with an unknown node id keeps the genuine one waiting, but does not end it', async () => {
-    const { service, web } = world;
     const source = web.openPullRequest({ title: 'Shown in the end' });
     expect(await post(service, mistake(source.open(), 'PR_unknown'))).toMatchObject(taken);
     expect(await post(service, source.open())).toMatchObject(taken);
-    const { executor } = service.database;
     await executor.update(syncRequests).set({ requestedAt: sql`now() - interval '2 hours'` });
     await world.workOff();
     expect(await titles()).toContain('Shown in the end');
@@ -178,42 +167,39 @@ describe('a delivery about a pull request', () => {
   });
 
   test('is taken with an id over 2^31 and with the owner in place of an organisation', async () => {
-    const { service, acme } = world;
     const payload = {
       action: 'opened',
       pull_request: { id: 2 ** 53 - 1, node_id: 'PR_x' },
       repository: { owner: { id: acme.id, login: 'acme' } },
     };
     expect(await post(service, { event: 'pull_request', payload })).toMatchObject(taken);
-    const { rows } = await service.database.executor.execute(sql`select github_id from sync_requests`);
+    const { rows } = await executor.execute(sql`select github_id from sync_requests`);
     expect(rows).toEqual([{ github_id: String(2 ** 53 - 1) }]);
   });
 
   test('gets 503 with Retry-After while the database is down', async () => {
     const orphan = closing(await startReplica('postgres://nobody@127.0.0.1:1/none'));
-    for (const event of [world.web.openPullRequest().open(), world.web.rename('site')]) {
+    for (const event of [web.openPullRequest().open(), web.rename('site')]) {
       const { status, headers } = await post(orphan, event);
       expect([status, headers['retry-after']]).toEqual([503, '1']);
     }
-    world.web.rename('web');
+    web.rename('web');
   });
 });
 
 describe('a comment', () => {
   test('on a pull request that waits to be fetched raises the floor of that fetch', async () => {
-    const { service, web, acme, github } = world;
     const source = web.openPullRequest({ title: 'New and talked about' });
     expect(await post(service, source.open())).toMatchObject(taken);
     github.clock.advance(5);
     expect(await post(service, source.comment(acme.member('bob')))).toMatchObject(taken);
-    const { rows } = await service.database.executor.execute(
+    const { rows } = await executor.execute(
       sql`select github_id, extract(epoch from min_source_updated_at)::float8 as floor from sync_requests`,
     );
     expect(rows).toEqual([{ github_id: String(source.id), floor: source.updatedAt }]);
   });
 
   test('on an issue, or on a pull request that is not stored, is ignored with the reason', async () => {
-    const { service, web, acme } = world;
     const comment = web.openPullRequest().comment(acme.member('bob'));
     expect(await post(service, comment)).toMatchObject({
       status: 200,
@@ -239,13 +225,11 @@ describe('a label or a milestone', () => {
     ['a renamed milestone', (web: Repository) => web.renameMilestone(first, '2.0'), { milestone: '2.0' }],
     ['a deleted milestone', (web: Repository) => web.deleteMilestone(first), { milestone: null }],
   ])('%s makes every pull request with it be fetched again, and no other', async (name, change, expected) => {
-    const { service, acme, github } = world;
     const repository = acme.repository(name.replaceAll(' ', '-'));
     const carrier = repository.addPullRequest({ labels: [bug, 'urgent'], milestone: first });
     repository.addPullRequest({ labels: ['bug'], milestone: '1.0' });
     acme.repository('elsewhere').addPullRequest({ labels: [bug], milestone: first });
     await world.import();
-    const { executor } = service.database;
     expect(await post(service, change(repository))).toMatchObject(taken);
     await executor.update(syncRequests).set({ dueAt: sql`now()` });
     github.requests.length = 0;
@@ -258,17 +242,15 @@ describe('a label or a milestone', () => {
 
 describe('a delivery that is ignored', () => {
   const rowsOf = async (work: () => Promise<unknown>) => {
-    const before = await countRows(world.service);
+    const before = await countRows(service);
     await work();
-    expect(await countRows(world.service)).toEqual(before);
+    expect(await countRows(service)).toEqual(before);
   };
 
   test('comes while webhooks are disabled for its organisation, and not after', async () => {
-    const { service, web, organisation, acme } = world;
-    const { executor } = service.database;
     const disabled = { status: 200, message: 'Ignored: webhooks are disabled for this organisation.' };
     await setWebhooksEnabled(executor, organisation.id, false);
-    const joined = acme.join(world.github.account('newcomer'));
+    const joined = acme.join(github.account('newcomer'));
     const events = [web.openPullRequest().open(), web.rename('site'), web.rename('web'), joined ?? web.rename('web')];
     await rowsOf(async () => {
       for (const event of events) expect(await post(service, event)).toMatchObject(disabled);
@@ -278,7 +260,6 @@ describe('a delivery that is ignored', () => {
   });
 
   test('comes from an untracked organisation, even if it has taken a tracked login', async () => {
-    const { service, github } = world;
     const unknown = { status: 200, message: 'Ignored: this organisation is not tracked here.' };
     const other = github.organisation('other').repository('web').openPullRequest().open();
     const squatter = {
@@ -301,14 +282,12 @@ describe('a delivery that is ignored', () => {
 
 describe('an organisation', () => {
   test('known only by its login is found by it, in any case', async () => {
-    const { service, github } = world;
     await createTenant(service, { login: 'Beta-Corp' });
     const beta = github.organisation('beta-corp').repository('x').openPullRequest().open();
     expect(await post(service, beta)).toMatchObject(taken);
   });
 
   test('that shares a GUID with another does not take its delivery away', async () => {
-    const { service, github, web } = world;
     const gamma = github.organisation('gamma');
     await createTenant(service, { login: 'gamma', githubId: gamma.id });
     const guid = randomUUID();
@@ -317,10 +296,8 @@ describe('an organisation', () => {
   });
 
   test('that is renamed is due for a comparison, once; nothing is taken from the payload', async () => {
-    const { service, github } = world;
     const delta = github.organisation('delta');
     const { organisation } = await createTenant(service, { login: 'delta', githubId: delta.id });
-    const { executor } = service.database;
     const later = { comparisonDueAt: new Date(Date.now() + 3_600_000) };
     const put = () => executor.update(organisations).set(later).where(eq(organisations.id, organisation.id));
     await put();
@@ -338,12 +315,11 @@ describe('an organisation', () => {
 
 describe('a repository', () => {
   test('that is renamed triggers a comparison, which scores its pull requests by the new name', async () => {
-    const { service, acme } = world;
     await world.applyRules([rule('5', 'repository == "acme/handbook"', 'Docs')]);
     const docs = acme.repository('docs');
     const source = docs.addPullRequest();
     await world.import();
-    await service.database.executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
+    await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
     expect(await post(service, docs.rename('handbook'))).toMatchObject(taken);
     expect(await compareOrganisation(service)).toBe(true);
     expect(await compareOrganisation(service)).toBe(false);
