@@ -11,6 +11,7 @@ import { joinEmbeddedDatabase } from '../../src/database/embedded-server.ts';
 import { migrateDatabase } from '../../src/database/migrations.ts';
 import { removePullRequest } from '../../src/sync/remove-pull-request.ts';
 import { query } from '../support/database-server.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { createHome, removeHome } from '../support/home.ts';
 import { closing, createDatabase, startService } from '../support/service.ts';
 import { waitUntilSettled } from '../support/settled.ts';
@@ -82,26 +83,20 @@ test('a reader without a position gets all pull requests, and from then on what 
 
 test('two transactions that end in the reverse order lose nothing', async () => {
   const { place } = await readToEnd();
-  let end: () => void = () => undefined;
-  let begun: () => void = () => undefined;
-  const hasBegun = new Promise<void>(resolve => {
-    begun = resolve;
-  });
+  const [begun, ending] = [createLatch(), createLatch()];
   const first = database.transaction(async executor => {
     await update(executor, [ids[0] as string]);
     await recordChanges(executor, organisationId, [ids[0] as string]);
-    begun();
-    await new Promise<void>(resolve => {
-      end = resolve;
-    });
+    begun.release();
+    await ending.released;
   });
-  await hasBegun;
+  await begun.released;
   await change(ids[1] as string);
   const meanwhile = await readOn(place);
   expect(meanwhile.came).toEqual([]);
   // One that starts now lists the second change, and must not miss the first.
   const fresh = await readOn();
-  end();
+  ending.release();
   await first;
   expect((await readToEnd(meanwhile.place)).came).toEqual([ids[0], ids[1]]);
   expect((await readToEnd(fresh.place)).came).toContain(ids[0]);
